@@ -1,0 +1,47 @@
+"""Reinforcement learning with verifiable rewards in JAX, with token entropy at its centre.
+
+The public functions below are loaded when they are first used, so that `import rlvr_jax` is cheap.
+The rooms (`rlvr_jax.policy`, `rlvr_jax.objectives`, …) say in their docstrings what they hand out.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Method": "types",
+    "Recipe": "types",
+    "Rollouts": "types",
+    "Signals": "types",
+    "TokenStats": "types",
+    "objective": "objectives",
+    "pass_at_k": "analysis",
+    "token_stats": "kernels.token_stats",
+}
+_ROOMS = (
+    "analysis",
+    "kernels",
+    "methods",
+    "objectives",
+    "parallel",
+    "policy",
+    "rollout",
+    "tasks",
+    "training",
+    "types",
+    "verifiers",
+)
+
+__all__ = ["__version__", *_PUBLIC]
+
+
+def __getattr__(name: str):
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(f"rlvr_jax.{_PUBLIC[name]}"), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"rlvr_jax.{name}")
+    raise AttributeError(f"module 'rlvr_jax' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*__all__, *_ROOMS])

@@ -1,0 +1,29 @@
+"""Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
+
+`load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
+`score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
+`unembedding`, `logits` and, for the sampler, `empty_caches` and `extend`.
+"""
+
+from rlvr_jax.policy.config import SIZES, ModelConfig, named_config
+from rlvr_jax.policy.decoder import LayerCache
+from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.scoring import score, sequences
+from rlvr_jax.policy.tokenizer import tokenizer
+from rlvr_jax.policy.weights import ParameterEntry, load, parameter_table, save
+
+__all__ = [
+    "SIZES",
+    "LayerCache",
+    "Model",
+    "ModelConfig",
+    "ParameterEntry",
+    "Params",
+    "load",
+    "named_config",
+    "parameter_table",
+    "save",
+    "score",
+    "sequences",
+    "tokenizer",
+]

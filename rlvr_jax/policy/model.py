@@ -1,0 +1,79 @@
+"""A policy as pure functions of its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.policy.config import ModelConfig
+from rlvr_jax.policy.decoder import Decoder, LayerCache
+
+__all__ = ["Model", "Params"]
+
+Params = Any
+
+
+@dataclass(frozen=True)
+class Model:
+    """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument."""
+
+    config: ModelConfig
+
+    def init(self, key: jax.Array) -> Params:
+        """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms; float32."""
+        tokens = jnp.zeros((1, 1), jnp.int32)
+        return Decoder(self.config).init(key, tokens, tokens)["params"]
+
+    def hidden(
+        self,
+        params: Params,
+        tokens: Int[Array, "B S"],
+        positions: Int[Array, "B S"] | None = None,
+    ) -> Float[Array, "B S D"]:
+        """Hidden states after the last norm; causal, so right padding changes nothing before it.
+
+        Args:
+          positions: rotary positions; 0 … S - 1 if None.
+        """
+        if positions is None:
+            positions = jnp.arange(tokens.shape[1])[None]
+        return Decoder(self.config).apply({"params": params}, tokens, positions)[0]
+
+    def unembedding(self, params: Params) -> Float[Array, "V D"]:
+        """The matrix that turns hidden states into logits."""
+        return params["embedding" if self.config.tied else "unembedding"]
+
+    def logits(self, params: Params, tokens: Int[Array, "B S"]) -> Float[Array, "B S V"]:
+        """All logits, float32 or wider, for tests and notebooks: training never makes this."""
+        return self.to_logits(params, self.hidden(params, tokens))
+
+    def to_logits(self, params: Params, hidden: Float[Array, "... D"]) -> Float[Array, "... V"]:
+        """Logits of hidden states; products accumulate in float32 or wider."""
+        matrix = self.unembedding(params).astype(hidden.dtype)
+        wide = jnp.promote_types(hidden.dtype, jnp.float32)
+        return jnp.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
+
+    def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
+        """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""
+        config = self.config
+        shape = (rows, config.num_kv_heads, slots, config.head_size)
+        zeros = jnp.zeros(shape, config.compute_dtype)
+        return tuple(LayerCache(zeros, zeros) for _ in range(config.num_layers))
+
+    def extend(
+        self,
+        params: Params,
+        caches: tuple[LayerCache, ...],
+        tokens: Int[Array, "B S"],
+        positions: Int[Array, "B S"],
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...]]:
+        """Hidden states of tokens at `positions` of sequences whose earlier tokens are cached.
+
+        A token's keys and values are written to the slot of its position; positions at or past the
+        number of slots write nothing.
+        """
+        return Decoder(self.config).apply({"params": params}, tokens, positions, caches)

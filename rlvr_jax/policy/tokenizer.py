@@ -1,0 +1,35 @@
+"""Tokenizers, by transformers: text is a view of tokens, and never turned back into them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+__all__ = ["tokenizer"]
+
+# transformers says at its import that torch is missing; nothing here needs torch.
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+
+
+def tokenizer(path: str | Path) -> Any:
+    """Loads the tokenizer of a folder in Hugging Face's layout, without touching the network.
+
+    Returns:
+      A transformers tokenizer (`encode`, `batch_decode`, `eos_token_id`, `chat_template`, …).
+    Raises:
+      ValueError: no such folder, no tokenizer in it, or one without an end-of-sequence token.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    folder = Path(path)
+    if not (folder / "tokenizer.json").is_file():
+        raise ValueError(
+            f"tokenizer: path must be a folder with a tokenizer.json, got {str(path)!r}"
+        )
+    # The file decides, not the model type: AutoTokenizer re-splits text by Qwen's rules for any
+    # qwen2 folder, whatever its tokenizer.json says.
+    loaded = PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
+    if loaded.eos_token_id is None:
+        raise ValueError(f"tokenizer: {folder} must name an eos_token, found none")
+    return loaded

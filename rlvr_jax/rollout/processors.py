@@ -1,0 +1,143 @@
+"""What happens to the logits between the model and the draw.
+
+A processor is a pair of pure functions, `init(rows) -> carry` and
+`apply(logits [R, V], carry, context) -> (logits, carry)`. It sees logits that are already divided
+by the temperature; what it returns is the distribution that is sampled, so the log-prob recorded as
+`behaviour_logp` includes it. A token is ruled out by -inf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+__all__ = [
+    "Processor",
+    "Sampling",
+    "StepContext",
+    "compose",
+    "keep_min_p",
+    "keep_top_k",
+    "keep_top_p",
+]
+
+
+class StepContext(NamedTuple):
+    """What a processor may know besides the logits.
+
+    Fields:
+      position: int [R], how many response tokens the row has.
+      weight_version: int scalar, updates that the weights have seen.
+    """
+
+    position: Int[Array, "R"]
+    weight_version: Int[Array, ""]
+
+
+class Processor(NamedTuple):
+    """A pure logits processor with a carry of leading size R (or None)."""
+
+    init: Callable[[int], Any]
+    apply: Callable[[Array, Any, StepContext], tuple[Array, Any]]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn.
+
+    Fields:
+      temperature: > 0; the logits are divided by it, here and in the scorer.
+      top_k: keep the k most probable tokens; 0 is off.
+      top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
+      min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
+      processor: runs after the temperature and before the cuts.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    processor: Processor | None = None
+
+    def __post_init__(self):
+        checks = {
+            "temperature": (self.temperature > 0, "positive"),
+            "top_k": (self.top_k >= 0, "0 (off) or positive"),
+            "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
+            "min_p": (0 <= self.min_p < 1, "in [0, 1)"),
+        }
+        for name, (holds, wanted) in checks.items():
+            if not holds:
+                raise ValueError(f"Sampling: {name} must be {wanted}, got {getattr(self, name)}")
+
+    def chain(self) -> Processor | None:
+        """All that is switched on as one processor; None if the policy is sampled as it is."""
+        parts = [self.processor] if self.processor else []
+        if self.top_k:
+            parts.append(keep_top_k(self.top_k))
+        if self.top_p < 1:
+            parts.append(keep_top_p(self.top_p))
+        if self.min_p > 0:
+            parts.append(keep_min_p(self.min_p))
+        return compose(*parts) if parts else None
+
+
+def compose(*processors: Processor) -> Processor:
+    """Runs processors one after the other; the carry is the tuple of theirs."""
+
+    def apply(logits, carry, context):
+        carries = []
+        for processor, part in zip(processors, carry, strict=True):
+            logits, part = processor.apply(logits, part, context)
+            carries.append(part)
+        return logits, tuple(carries)
+
+    return Processor(lambda rows: tuple(p.init(rows) for p in processors), apply)
+
+
+def keep_top_k(k: int) -> Processor:
+    """Keeps the k largest logits; ties with the k-th stay."""
+
+    def keep(logits: Float[Array, "R V"]) -> Array:
+        kth = jax.lax.top_k(logits, min(k, logits.shape[-1]))[0][:, -1:]
+        return logits >= kth
+
+    return _stateless(keep)
+
+
+def keep_top_p(p: float) -> Processor:
+    """Keeps the smallest set of most probable tokens whose probability reaches p; ties stay."""
+
+    def keep(logits: Float[Array, "R V"]) -> Array:
+        ordered = jnp.flip(jnp.sort(logits, axis=-1), axis=-1)
+        shares = jax.nn.softmax(ordered, axis=-1)
+        # A token is in the set if the mass before it is still short of p: the first always is.
+        inside = jnp.cumsum(shares, axis=-1) - shares < p
+        smallest = jnp.min(jnp.where(inside, ordered, jnp.inf), axis=-1, keepdims=True)
+        return logits >= smallest
+
+    return _stateless(keep)
+
+
+def keep_min_p(p: float) -> Processor:
+    """Keeps tokens whose probability is at least p times the largest."""
+
+    def keep(logits: Float[Array, "R V"]) -> Array:
+        return logits >= jnp.max(logits, axis=-1, keepdims=True) + jnp.log(
+            jnp.asarray(p, logits.dtype)
+        )
+
+    return _stateless(keep)
+
+
+def _stateless(keep: Callable[[Array], Array]) -> Processor:
+    def apply(logits, carry, context):
+        del context
+        return jnp.where(keep(logits), logits, -jnp.inf), carry
+
+    return Processor(lambda rows: None, apply)

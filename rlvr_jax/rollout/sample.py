@@ -1,0 +1,128 @@
+"""Plain sampling: N responses to each prompt, the prompt computed once for its group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key
+
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout.pool import BUDGET, Pool, decode, empty, fork, prefill
+from rlvr_jax.rollout.processors import Sampling
+from rlvr_jax.types import Rollouts
+
+__all__ = ["row_keys", "sample", "to_rollouts"]
+
+
+def row_keys(
+    key: jax.Array, prompt_id: Int[Array, "P"], samples: int, first_sample: Int[Array, "P"]
+) -> Key[Array, "P samples"]:
+    """Keys of the rows: folded from `key` (of the run and step), the prompt and the sample number.
+
+    Args:
+      first_sample: number of a prompt's first sample; above 0 where a prompt is asked again.
+    """
+
+    def of_prompt(prompt, first):
+        folded = jax.random.fold_in(key, prompt)
+        return jax.vmap(lambda i: jax.random.fold_in(folded, first + i))(
+            jnp.arange(samples, dtype=jnp.int32)
+        )
+
+    return jax.vmap(of_prompt)(prompt_id, first_sample)
+
+
+@partial(
+    jax.jit,
+    static_argnames=("model", "samples", "response_tokens", "sampling", "stop_tokens"),
+)
+def sample(
+    model: Model,
+    params: Params,
+    prompt_tokens: Int[Array, "P L"],
+    prompt_length: Int[Array, "P"],
+    prompt_id: Int[Array, "P"],
+    first_sample: Int[Array, "P"],
+    key: jax.Array,
+    *,
+    samples: int,
+    response_tokens: int,
+    sampling: Sampling,
+    stop_tokens: Sequence[int],
+    weight_version: Int[Array, ""] | int = 0,
+) -> Rollouts:
+    """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
+
+    A rollout depends on the weights, its prompt and its key alone: not on the other prompts, their
+    order, or how many there are.
+
+    Args:
+      prompt_tokens: right-padded.
+      prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
+      key: of the run and step.
+      stop_tokens: a tuple of ids that end a response.
+    Returns:
+      Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
+    """
+    prompts, width = prompt_tokens.shape
+    prompt_length, prompt_id, first_sample = (
+        jnp.asarray(x, jnp.int32) for x in (prompt_length, prompt_id, first_sample)
+    )
+    pool = empty(model, prompts, width + response_tokens)
+    pool = prefill(model, params, pool, prompt_tokens, prompt_length)
+    source = jnp.repeat(jnp.arange(prompts, dtype=jnp.int32), samples)
+    keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
+    pool = fork(pool, source, prompt_length[source], keys)
+    none = jnp.full(source.shape, -1, jnp.int32)
+    pool = replace(
+        pool,
+        limit=prompt_length[source] + response_tokens,
+        group=source,
+        parent=none,
+        branch_position=none,
+    )
+    pool = decode(model, params, pool, response_tokens, sampling, stop_tokens, weight_version)
+    return to_rollouts(pool, prompt_tokens[source], response_tokens, sampling, weight_version)
+
+
+def to_rollouts(
+    pool: Pool,
+    prompt_tokens: Int[Array, "R L"],
+    response_tokens: int,
+    sampling: Sampling,
+    weight_version: Int[Array, ""] | int = 0,
+) -> Rollouts:
+    """Cuts the responses out of a pool: everything after each row's prompt."""
+    rows = pool.tokens.shape[0]
+    offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]
+    index = jnp.minimum(pool.prompt_length[:, None] + offset, pool.tokens.shape[1] - 1)
+    length = pool.length - pool.prompt_length
+    written = offset < length[:, None]
+
+    def cut(array):
+        taken = jnp.take_along_axis(array, index, axis=1)
+        return jnp.where(written, taken, jnp.zeros((), array.dtype))
+
+    zeros = jnp.zeros((rows,), pool.logp.dtype)
+    return Rollouts(
+        prompt_tokens=prompt_tokens,
+        prompt_length=pool.prompt_length,
+        tokens=cut(pool.tokens),
+        length=length,
+        mask=cut(pool.mask),
+        group=pool.group,
+        rollout_id=jnp.arange(rows, dtype=jnp.int32),
+        parent=pool.parent,
+        branch_position=pool.branch_position,
+        truncated=pool.status == BUDGET,
+        behaviour_logp=cut(pool.behaviour_logp),
+        entropy=cut(pool.entropy),
+        temperature=jnp.full(index.shape, sampling.temperature, pool.logp.dtype),
+        outcome=zeros,
+        reward=zeros,
+        weight_version=jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), (rows,)),
+    )

@@ -1,0 +1,325 @@
+"""A pool of worker processes for verifiers: hostile input, hard limits, results in order.
+
+Three processes stand in a row. The *caller* (the trainer, with its threads) starts a *supervisor*
+for each worker: a fresh interpreter that runs `worker.py`, so that nothing of the caller is forked,
+pickled or inherited. The supervisor imports the function once, forks *workers* from itself in
+milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
+JSON with a length in front, over socket pairs. This file is the caller's side.
+
+A worker has no standard streams, no network and no sight of other processes where the system lets
+an ordinary user make namespaces (`WorkerPool.isolation` says what was granted), limits on CPU time,
+memory, file size and open files, and dies with its supervisor, which goes when the caller does.
+
+Not protected: the file system (a job reads and deletes what the user may); other processes of the
+user, where `isolation` lacks "processes"; the result itself, when untrusted code runs *inside* the
+worker's interpreter, as it can write its own reply and change what later jobs see. A verifier that
+runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check what
+comes back. RLIMIT_NPROC does not bind root: there a count every 20 ms stands in for it. `memory_mb`
+holds per process. Elsewhere than on Linux only wall time, limits and process groups remain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.verifiers import worker
+
+__all__ = ["Result", "WorkerPool"]
+
+_START = 120.0  # seconds for the import of the function
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")  # of the environment
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one job: a value, or the reason why there is none.
+
+    Fields:
+      value: JSON value the function returned; None if it did not return.
+      timed_out: the wall or CPU limit ended it.
+      error: what went wrong, None if nothing did.
+    """
+
+    value: Any = None
+    timed_out: bool = False
+    error: str | None = None
+
+
+class WorkerPool:
+    """Runs a function of one JSON value in limited processes. Use as a context manager.
+
+    Workers start at the first `map`. All methods may be called from any thread; calls of `map` wait
+    for each other. Results are remembered, time-outs included. A job that killed a worker which had
+    served others is run once more in a fresh one, so that no job pays for the one before it.
+
+    Args:
+      function: "module:name", importable by the workers with the caller's `sys.path`.
+      workers: processes that grade side by side.
+      wall_seconds: limit of one job.
+      cpu_seconds: CPU time every job can count on (a worker gets twice that before the system ends
+        it, and is replaced in good time); None means wall_seconds + 1.
+      memory_mb: address space of one process.
+      processes: children and threads that a job may have at a time.
+      file_mb: largest file a job may write.
+      open_files: file handles of one process.
+      job_bytes, reply_bytes: size caps of the JSON text of a job and of a result.
+      jobs_per_worker: jobs after which a worker is replaced; 1 shares nothing between jobs.
+      cache_size: results remembered.
+      warm_up: a trusted job run once in the supervisor, so that workers find the imports done.
+    Raises:
+      ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        function: str,
+        *,
+        workers: int = 1,
+        wall_seconds: float = 2.0,
+        cpu_seconds: float | None = None,
+        memory_mb: int = 1024,
+        processes: int = 0,
+        file_mb: int = 0,
+        open_files: int = 64,
+        job_bytes: int = 65536,
+        reply_bytes: int = 65536,
+        jobs_per_worker: int = 100,
+        cache_size: int = 65536,
+        warm_up: Any = None,
+    ):
+        module, colon, name = function.partition(":")
+        if not (module and colon and name):
+            raise ValueError(f"WorkerPool: function must be 'module:name', got {function!r}")
+        cpu_seconds = wall_seconds + 1 if cpu_seconds is None else cpu_seconds
+        least = {"processes": 0, "file_mb": 0, "cache_size": 0, "open_files": 16, "memory_mb": 64}
+        settings = {
+            "function": function,
+            "wall_seconds": wall_seconds,
+            "cpu_seconds": cpu_seconds,
+            "memory_mb": memory_mb,
+            "processes": processes,
+            "file_mb": file_mb,
+            "open_files": open_files,
+            "job_bytes": job_bytes,
+            "reply_bytes": reply_bytes,
+            "jobs_per_worker": jobs_per_worker,
+        }
+        for key, value in {**settings, "workers": workers, "cache_size": cache_size}.items():
+            if key.endswith("seconds") and not value > 0:
+                raise ValueError(f"WorkerPool: {key} must be positive, got {value}")
+            if isinstance(value, int) and value < least.get(key, 1):
+                raise ValueError(
+                    f"WorkerPool: {key} must be at least {least.get(key, 1)}, got {value}"
+                )
+        self.isolation: frozenset[str] = frozenset()
+        self._settings = {**settings, "warm_up": warm_up}
+        self._size = workers
+        self._cache_size = cache_size
+        self._cache: dict[bytes, Result] = {}
+        self._counters = Counter(jobs=0, cached=0, timed_out=0, errors=0, restarts=0)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._supervisors: list[_Supervisor] = []
+        self._finalizer = weakref.finalize(self, _stop, self._supervisors)
+
+    def map(self, jobs: Sequence[Any]) -> list[Result]:
+        """Grades the jobs, side by side, and returns their results in order.
+
+        Args:
+          jobs: JSON values; equal ones are run once.
+        Raises:
+          ValueError: a job is not a JSON value.
+          RuntimeError: the pool is closed, or the function cannot be imported.
+        """
+        texts = [_encode(job) for job in jobs]
+        keys = [hashlib.sha256(text).digest() for text in texts]
+        with self._lock:
+            self._counters["jobs"] += len(keys)
+            known = {key: self._cache[key] for key in keys if key in self._cache}
+            todo = {k: t for k, t in zip(keys, texts, strict=True) if k not in known}
+            self._counters["cached"] += len(keys) - len(todo)
+            fresh = self._run(todo)
+            for result in fresh.values():
+                self._counters["timed_out"] += result.timed_out
+                self._counters["errors"] += result.error is not None and not result.timed_out
+            self._cache.update(fresh)
+            while len(self._cache) > self._cache_size:
+                del self._cache[next(iter(self._cache))]
+        results = known | fresh
+        return [results[key] for key in keys]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Numbers since the start: jobs, cached, timed_out, errors, restarts (of supervisors)."""
+        return dict(self._counters)
+
+    def close(self) -> None:
+        """Ends all workers and what they started, also while another thread is in `map`."""
+        self._closed = True
+        _stop(self._supervisors)
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def _run(self, todo: dict[bytes, bytes]) -> dict[bytes, Result]:
+        if self._closed:
+            raise RuntimeError("WorkerPool.map: the pool must be open, got a call after close()")
+        cap = self._settings["job_bytes"]
+        large = {k: len(t) for k, t in todo.items() if len(t) > cap}
+        results = {k: Result(error=f"job of {n} bytes, limit {cap}") for k, n in large.items()}
+        waiting = [key for key in reversed(todo) if key not in large]
+        while len(self._supervisors) < min(self._size, len(waiting)):  # import side by side
+            self._supervisors.append(_Supervisor(self._settings))
+        # As late as 2 attempts of one job can be, plus the time to kill two trees.
+        patience = 2 * self._settings["wall_seconds"] + worker.GRACE
+        busy: dict[_Supervisor, tuple[bytes, float]] = {}
+        try:
+            with selectors.DefaultSelector() as selector:
+                while waiting or busy:
+                    while waiting and len(busy) < self._size:
+                        supervisor = self._idle(busy)
+                        key = waiting.pop()
+                        busy[supervisor] = key, time.monotonic() + patience
+                        with contextlib.suppress(OSError):  # a lost one shows as end of file
+                            supervisor.channel.send(todo[key])
+                        selector.register(supervisor.channel.socket, 1, supervisor)
+                    due = min(deadline for _, deadline in busy.values()) - time.monotonic()
+                    ready = {item.data for item, _ in selector.select(max(due, 0))}
+                    for supervisor, (key, deadline) in list(busy.items()):
+                        lost = supervisor not in ready and time.monotonic() > deadline
+                        try:
+                            reply = supervisor.channel.poll() if supervisor in ready else None
+                        except (OSError, EOFError):
+                            lost = True
+                        if lost or reply is not None:
+                            selector.unregister(supervisor.channel.socket)
+                            del busy[supervisor]
+                            results[key] = Result(error="supervisor lost") if lost else _read(reply)
+                        if lost:
+                            self._discard([supervisor])
+        except BaseException:
+            # An interrupt leaves replies on their way, which the next call would take for its own.
+            self._discard(list(self._supervisors))
+            raise
+        return results
+
+    def _idle(self, busy) -> _Supervisor:
+        """Returns a supervisor without a job, a new one if need be."""
+        if self._closed:
+            raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
+        for supervisor in self._supervisors:
+            if supervisor not in busy:
+                break
+        else:
+            supervisor = _Supervisor(self._settings)
+            self._supervisors.append(supervisor)
+        self.isolation = supervisor.ready()
+        return supervisor
+
+    def _discard(self, supervisors) -> None:
+        self._counters["restarts"] += len(supervisors)
+        _stop(supervisors)
+        for supervisor in supervisors:
+            with contextlib.suppress(ValueError):
+                self._supervisors.remove(supervisor)
+        if self._closed:
+            raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
+
+
+def _encode(job) -> bytes:
+    try:
+        return json.dumps(job, sort_keys=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        got = f"{job!r:.80}"
+        raise ValueError(f"WorkerPool.map: jobs must be JSON values, got {got}") from error
+
+
+def _read(reply: bytes) -> Result:
+    kind, text = reply[:1], reply[1:]
+    if kind != worker.VALUE:
+        message = text.decode(errors="replace")
+        return Result(timed_out=kind == worker.TIMEOUT, error=message or "no reason given")
+    try:
+        return Result(value=json.loads(text))
+    except (ValueError, RecursionError) as error:
+        return Result(error=f"reply is not JSON ({type(error).__name__})")
+
+
+class _Supervisor:
+    """The caller's handle on one supervisor process."""
+
+    def __init__(self, settings: dict):
+        ours, theirs = socket.socketpair()
+        self.owner = os.getpid()
+        self.isolation: frozenset[str] | None = None
+        self.channel = worker.Channel(ours, limit=settings["reply_bytes"] + 1024)
+        self.function = settings["function"]
+        environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        # The hash seed is fixed, as symbolic results may depend on the order of sets.
+        environment |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", str(Path(worker.__file__).resolve())],
+                stdin=theirs,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+        ours.settimeout(_START)
+        path = [str(Path(entry).absolute()) for entry in sys.path]
+        with contextlib.suppress(OSError):
+            self.channel.send(json.dumps({**settings, "path": path}).encode())
+
+    def ready(self) -> frozenset[str]:
+        """Waits for the imports; returns which kinds of isolation the system granted."""
+        if self.isolation is None:
+            try:
+                hello = json.loads(self.channel.receive())
+            except (OSError, EOFError) as error:
+                hello = {"error": f"{type(error).__name__} in its process {error}".strip()}
+            if "error" in hello:
+                raise RuntimeError(
+                    f"WorkerPool: function must be importable, got {self.function!r}:"
+                    f" {hello['error']}"
+                )
+            self.isolation = frozenset(hello["isolation"])
+            self.channel.socket.settimeout(worker.GRACE)
+        return self.isolation
+
+
+def _stop(supervisors: list[_Supervisor]) -> None:
+    """Ends supervisors: they kill their trees when their channel closes; else we do."""
+    # A fork of the caller inherits the handles, and must not end what is not its own.
+    ended = [supervisor for supervisor in supervisors if supervisor.owner == os.getpid()]
+    for supervisor in ended:
+        with contextlib.suppress(OSError):
+            supervisor.channel.socket.shutdown(socket.SHUT_RDWR)
+        if supervisor.isolation is None:  # still importing: it has no tree and does not listen
+            supervisor.process.kill()
+    for supervisor in ended:
+        try:
+            supervisor.process.wait(timeout=worker.GRACE)
+        except subprocess.TimeoutExpired:
+            for pid in [supervisor.process.pid, *worker.descendants(supervisor.process.pid)]:
+                worker.kill(pid)
+            supervisor.process.wait(timeout=worker.GRACE)
+        supervisor.channel.socket.close()

@@ -1,0 +1,122 @@
+"""Arithmetic: small questions in words, for language models with a chat template.
+
+    What is 7 times 8?      kind "product"
+    What is 9 + 5?          kind "sum"
+    What is 51 + 99?        kind "two_digit_sum" (hard questions only)
+
+Right is an answer whose last number is the right one, wherever it stands and whether or not the
+budget cut the answer off after it: small models first learn the form, then sharpen the recall.
+The questions are few on purpose (72 products, 361 sums); a fifth of the unordered pairs is held
+out, so 7 times 8 and 8 times 7 are in the same split.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from fractions import Fraction
+
+import numpy as np
+
+from rlvr_jax.tasks.base import Prompt, Response, Task, graded_one_by_one
+
+__all__ = ["arithmetic", "last_number"]
+
+SMALLEST = 2
+TWO_DIGITS = (10, 99)
+# A minus sign counts only where no number or word stands before it: "51-99" ends with 99.
+_NUMBER = re.compile(
+    r"(?:(?<![\w)])[-−])?(?:[0-9]+(?:,[0-9]{3}(?![0-9]))*(?:\.[0-9]+)?|\.[0-9]+)", re.ASCII
+)
+# Python refuses to read longer numbers; no answer of this task is as long.
+_MAX_DIGITS = 100
+
+
+@functools.cache
+def arithmetic(
+    questions: str = "easy",
+    max_factor: int = 9,
+    max_term: int = 20,
+    held_out: float = 0.2,
+    seed: int = 0,
+    response_tokens: int = 20,
+) -> Task:
+    """Two kinds of questions, half and half.
+
+    Args:
+      questions: "easy" are products and sums of small numbers; "hard" are sums of small numbers
+        and sums of two-digit numbers (10..99, not both small).
+      max_factor: products have factors 2..max_factor.
+      max_term: small sums have terms 2..max_term.
+      held_out: share of the unordered pairs of each kind that only the test split asks for.
+      seed: of the split.
+      response_tokens: budget of a response.
+    Raises:
+      ValueError: unknown questions, an empty range, a share outside (0, 1), a negative seed.
+    """
+    if questions not in ("easy", "hard"):
+        raise ValueError(f"arithmetic: questions must be 'easy' or 'hard', got {questions!r}")
+    for name, value in (("max_factor", max_factor), ("max_term", max_term)):
+        if value <= SMALLEST:
+            raise ValueError(f"arithmetic: {name} must be greater than {SMALLEST}, got {value}")
+    if not 0 < held_out < 1:
+        raise ValueError(f"arithmetic: held_out must be in (0, 1), got {held_out}")
+    if seed < 0:
+        raise ValueError(f"arithmetic: seed must be at least 0, got {seed}")
+    pairs = {"sum": _pairs(SMALLEST, max_term)}
+    if questions == "easy":
+        pairs["product"] = _pairs(SMALLEST, max_factor)
+    else:
+        pairs["two_digit_sum"] = [pair for pair in _pairs(*TWO_DIGITS) if max(pair) > max_term]
+        if not pairs["two_digit_sum"]:
+            raise ValueError(
+                f"arithmetic: max_term must be below {TWO_DIGITS[1]} for hard questions, got"
+                f" {max_term}"
+            )
+    train, test = [], []
+    for kind, members in sorted(pairs.items()):
+        order = np.random.default_rng(seed).permutation(len(members))
+        bound = min(max(round(held_out * len(members)), 1), len(members) - 1)
+        for split, chosen in ((test, order[:bound]), (train, order[bound:])):
+            for index in sorted(chosen):
+                split += _prompts(kind, *members[index])
+    return Task(
+        name="arithmetic",
+        train=tuple(train),
+        test=tuple(test),
+        verify=graded_one_by_one(_reward),
+        response_tokens=response_tokens,
+        mixture=dict.fromkeys(sorted(pairs), 0.5),
+    )
+
+
+def last_number(text: str) -> Fraction | None:
+    """The last decimal number in a text (`1,234` is one number), None if there is none."""
+    found = _NUMBER.findall(text)
+    if not found or len(found[-1]) > _MAX_DIGITS:
+        return None
+    return Fraction(found[-1].replace(",", "").replace("−", "-"))
+
+
+def _pairs(smallest: int, largest: int) -> list[tuple[int, int]]:
+    return list(itertools.combinations_with_replacement(range(smallest, largest + 1), 2))
+
+
+def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
+    """The question for an unordered pair, in both orders."""
+    sign, answer = (" times ", a * b) if kind == "product" else (" + ", a + b)
+    equal = " is " if kind == "product" else " = "
+    return [
+        Prompt(
+            text=f"What is {x}{sign}{y}?",
+            answer=answer,
+            kind=kind,
+            gold=f"{x}{sign}{y}{equal}{answer}.",
+        )
+        for x, y in sorted({(a, b), (b, a)})
+    ]
+
+
+def _reward(prompt: Prompt, response: Response) -> float:
+    return float(last_number(response.text) == prompt.answer)

@@ -1,0 +1,140 @@
+"""What a task is: prompts of two splits, and a function that grades responses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Grade", "Prompt", "Response", "Task", "graded_one_by_one"]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question.
+
+    Fields:
+      text: what the policy is shown; or, for models with a chat template, the user's message.
+      answer: what the verifier compares with; any JSON value, never shown to the policy.
+      kind: the class that curves are split by ("easy", "hard", …).
+      gold: a response that earns full reward, if one can be written down; the self-check before
+        the first step scores it.
+    """
+
+    text: str
+    answer: Any = None
+    kind: str = ""
+    gold: str | None = None
+
+
+@dataclass(frozen=True)
+class Response:
+    """One sampled answer as text (a view; the tokens are what is trained) and how it ended.
+
+    Fields:
+      text: the decoded response without the stop token.
+      truncated: the token budget ended it, not the stop token.
+    """
+
+    text: str
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What the verifier says about one response.
+
+    Fields:
+      outcome: correctness in [0, 1]; pass rates and filters read it.
+      reward: what is trained on; equal to the outcome unless the task shapes it.
+      timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
+      info: further numbers, averaged into the curves by name.
+    """
+
+    outcome: float
+    reward: float | None = None
+    timed_out: bool = False
+    info: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.reward is None:
+            object.__setattr__(self, "reward", self.outcome)
+
+
+Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Prompts and their verification.
+
+    Fields:
+      name: as given to `--task`.
+      train, test: prompts to learn from and prompts that are only evaluated; no text is in both.
+      verify: grades responses[i] as an answer to prompts[i], in order.
+      response_tokens: the budget of a response that suits the task.
+      mixture: share of each kind in a batch; empty means: as in `train`.
+      base_model: folder of a policy made for this task, if there is one.
+    """
+
+    name: str
+    train: Sequence[Prompt]
+    test: Sequence[Prompt]
+    verify: Verify
+    response_tokens: int = 256
+    mixture: Mapping[str, float] = field(default_factory=dict)
+    base_model: str | None = None
+
+    def __post_init__(self):
+        for split in ("train", "test"):
+            if not len(getattr(self, split)):
+                raise ValueError(f"Task {self.name!r}: {split} must have prompts, got none")
+        shared = {p.text for p in self.train} & {p.text for p in self.test}
+        if shared:
+            raise ValueError(
+                f"Task {self.name!r}: train and test must be disjoint, got {len(shared)} prompts in"
+                f" both, e.g. {next(iter(shared))!r}"
+            )
+        unknown = set(self.mixture) - {p.kind for p in self.train}
+        if unknown:
+            raise ValueError(
+                f"Task {self.name!r}: mixture must name kinds of the train prompts, got"
+                f" {sorted(unknown)}"
+            )
+
+    def fingerprint(self) -> str:
+        """Hash of all prompts, answers and kinds: a run refuses to resume on other data."""
+        digest = hashlib.sha256(self.name.encode())
+        for split in (self.train, self.test):
+            for prompt in split:
+                line = json.dumps([prompt.text, prompt.answer, prompt.kind], default=str)
+                digest.update(line.encode())
+        return digest.hexdigest()[:16]
+
+
+def graded_one_by_one(reward: Callable[[Prompt, Response], float]) -> Verify:
+    """Makes a batch verifier from a function of one prompt and one response.
+
+    Args:
+      reward: (prompt, response) -> a finite number; it is outcome and reward at once, so pass
+        rates are meaningful if it is in [0, 1].
+    Raises:
+      ValueError: when called and a reward is not a finite number (names prompt and response).
+    """
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        grades = []
+        for prompt, response in zip(prompts, responses, strict=True):
+            value = reward(prompt, response)
+            if not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ValueError(
+                    f"{getattr(reward, '__name__', 'reward')}: reward must be a finite number, got"
+                    f" {value!r} for prompt {prompt.text!r} and response {response.text!r}"
+                )
+            grades.append(Grade(outcome=float(value)))
+        return grades
+
+    return verify

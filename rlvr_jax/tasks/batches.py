@@ -1,0 +1,147 @@
+"""Which prompts a step is trained on: a pure function of the seed and the number of the step.
+
+A checkpoint keeps the step and nothing else about the data; a resumed run, or one that skips ahead,
+sees the prompts that an uninterrupted run sees.
+
+Two choices are independent of each other:
+- The kind of each place. All places of all steps form one sequence, and after any number of them
+  each kind has had its exact share but for less than one prompt. Among the kinds that would not get
+  a whole prompt ahead of their share, the one whose next prompt is due first gets the place.
+- The prompt of the kind. Each kind runs through its prompts in an endless sequence of epochs,
+  shuffled by a generator that is keyed by the seed, the kind's name and the number of the epoch; so
+  kinds do not disturb each other's order.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from rlvr_jax.tasks.base import Task
+
+__all__ = ["Batches"]
+
+# Shares such as 1/3 come as floats; this finds the fraction that was meant.
+_LARGEST_DENOMINATOR = 1_000_000
+
+
+class Batches:
+    """The order of a task's train prompts. Holds caches only; two equal ones give equal indices.
+
+    Attributes:
+      shares: exact share of each kind in every stretch of the sequence, in the order of the train
+        prompts: the task's mixture scaled to sum 1, or what the train prompts have.
+    """
+
+    def __init__(self, task: Task, prompts_per_step: int, seed: int = 0):
+        """Prepares the order.
+
+        Args:
+          task: its train prompts and its mixture are read.
+          prompts_per_step: prompts of one step, at least 1.
+          seed: at least 0.
+        Raises:
+          ValueError: an argument out of range; a mixture that is negative, not finite or all 0.
+        """
+        if prompts_per_step < 1:
+            raise ValueError(
+                f"Batches: prompts_per_step must be at least 1, got {prompts_per_step}"
+            )
+        if seed < 0:
+            raise ValueError(f"Batches: seed must be at least 0, got {seed}")
+        members: dict[str, list[int]] = {}
+        for index, prompt in enumerate(task.train):
+            members.setdefault(prompt.kind, []).append(index)
+        self.prompts_per_step = prompts_per_step
+        self.seed = seed
+        self.shares = _shares(members, task.mixture)
+        self._members = [np.asarray(members[kind]) for kind in self.shares]
+        self._period = math.lcm(*(share.denominator for share in self.shares.values()))
+        self._quotas = [int(share * self._period) for share in self.shares.values()]
+        self._places = np.empty(0, np.int64)
+        self._shuffled = functools.lru_cache(maxsize=2 * len(members))(self._shuffle)
+
+    def indices(self, step: int) -> np.ndarray:
+        """Positions in `task.train` of the prompts of a step, int64 [prompts_per_step].
+
+        A prompt comes twice in one step only where the end of its kind's epoch falls into the step
+        or the kind has fewer prompts than places.
+
+        Args:
+          step: number of the step, from 0.
+        Raises:
+          ValueError: negative step.
+        """
+        if step < 0:
+            raise ValueError(f"Batches.indices: step must be at least 0, got {step}")
+        start = step * self.prompts_per_step
+        whole, start = divmod(start, self._period)
+        # A batch may be longer than the period of the kinds.
+        stop = start + self.prompts_per_step
+        self._extend(min(stop, self._period))
+        kinds = self._places[np.arange(start, stop) % self._period]
+        counts = np.bincount(self._places[:start], minlength=len(self._quotas))
+        result = np.empty(self.prompts_per_step, np.int64)
+        for kind, quota in enumerate(self._quotas):
+            here = np.flatnonzero(kinds == kind)
+            result[here] = self._stretch(kind, whole * quota + int(counts[kind]), len(here))
+        return result
+
+    def _stretch(self, kind: int, start: int, length: int) -> np.ndarray:
+        """Entries start .. start + length of a kind's endless sequence."""
+        size = len(self._members[kind])
+        epochs, positions = np.divmod(np.arange(start, start + length), size)
+        result = np.empty(length, np.int64)
+        for epoch in np.unique(epochs):
+            here = epochs == epoch
+            result[here] = self._shuffled(kind, int(epoch))[positions[here]]
+        return result
+
+    def _shuffle(self, kind: int, epoch: int) -> np.ndarray:
+        digest = hashlib.sha256(list(self.shares)[kind].encode()).digest()
+        key = [self.seed, int.from_bytes(digest[:8], "little"), epoch]
+        return np.random.default_rng(key).permutation(self._members[kind])
+
+    def _extend(self, length: int) -> None:
+        """Gives at least the first `length` places of the period to kinds."""
+        known = len(self._places)
+        if known >= length:
+            return
+        length = min(max(length, 2 * known), self._period)
+        counts = np.bincount(self._places, minlength=len(self._quotas)).tolist()
+        chosen = []
+        for place in range(known, length):
+            # With a quota a of the period D, prompt j = 1, 2, … of a kind may come from place
+            # floor((j - 1) D / a) on and must come by place ceil(j D / a) - 1.
+            _, kind = min(
+                (-(-(count + 1) * self._period // quota), kind)
+                for kind, (count, quota) in enumerate(zip(counts, self._quotas, strict=True))
+                if quota and count * self._period < (place + 1) * quota
+            )
+            counts[kind] += 1
+            chosen.append(kind)
+        self._places = np.concatenate([self._places, np.asarray(chosen, np.int64)])
+
+
+def _shares(members: Mapping[str, list[int]], mixture: Mapping[str, float]) -> dict[str, Fraction]:
+    """Share of each kind, summing to exactly 1."""
+    if not mixture:
+        mixture = {kind: len(indices) for kind, indices in members.items()}
+    for kind, weight in mixture.items():
+        if not 0 <= weight < math.inf:
+            raise ValueError(
+                f"Batches: mixture must be finite and at least 0, got {weight} for kind {kind!r}"
+            )
+    weights = {
+        kind: Fraction(mixture.get(kind, 0)).limit_denominator(_LARGEST_DENOMINATOR)
+        for kind in members
+    }
+    total = sum(weights.values())
+    if not total:
+        raise ValueError(f"Batches: mixture must give some kind a share, got {dict(mixture)}")
+    return {kind: weight / total for kind, weight in weights.items()}

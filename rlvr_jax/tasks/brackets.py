@@ -1,0 +1,144 @@
+"""Brackets: three numbers in order, + - *, one pair of brackets, hit the target.
+
+    prompt    3 9 4 15 >
+    response  ( 3 + 9 = 12 ) - 4 = 8 ; 3 * ( 9 - 4 = 5 ) = 15 .
+
+One token per number 0..99 and per sign. An attempt has one of two forms, *left*
+`( a op b = x ) op c = r` or *right* `a op ( b op c = x ) = r`; at most two attempts, separated by
+`;`, ended by the stop token `.`; only the last one counts. *Easy* prompts have a solution of the
+left form (half of them a right one too), *hard* prompts only of the right form.
+
+The task is a small model of why exploration matters: the shipped base model prefers the left form,
+which solves two thirds of the prompts; the rest needs the form it rarely uses.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+
+__all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
+
+LARGEST_OPERAND = 12
+LARGEST_VALUE = 99
+OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
+SIGNS = ("(", ")", "+", "-", "*", "=", ";", ".", ">")
+PADDING = "<pad>"
+VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
+# Two attempts of eleven tokens, `;` and `.`.
+MAX_TOKENS = 24
+BASE_MODEL = str(Path(__file__).parent / "base_models" / "brackets")
+
+
+class Attempt(NamedTuple):
+    """A legal attempt: its form ("left" or "right"), its text and the value it reaches."""
+
+    form: str
+    text: str
+    value: int
+
+
+@functools.cache
+def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
+    """All attempts on three numbers whose intermediate and final values stay in 0..99."""
+    attempts = []
+    for (first, f), (second, g) in itertools.product(OPERATORS.items(), repeat=2):
+        inner = f(a, b)
+        value = g(inner, c)
+        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
+            text = f"( {a} {first} {b} = {inner} ) {second} {c} = {value}"
+            attempts.append(Attempt("left", text, value))
+        inner = g(b, c)
+        value = f(a, inner)
+        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
+            text = f"{a} {first} ( {b} {second} {c} = {inner} ) = {value}"
+            attempts.append(Attempt("right", text, value))
+    return tuple(attempts)
+
+
+@functools.cache
+def brackets(held_out: str = "test", response_tokens: int = MAX_TOKENS) -> Task:
+    """The task; prompts are split 6:1:1 by the sorted triple of numbers.
+
+    Args:
+      held_out: "test", or "dev" for choosing settings.
+      response_tokens: budget of a response; two attempts need 24.
+    Raises:
+      ValueError: unknown split.
+    """
+    if held_out not in ("dev", "test"):
+        raise ValueError(f"brackets: held_out must be 'dev' or 'test', got {held_out!r}")
+    numbers = range(1, LARGEST_OPERAND + 1)
+    triples = list(itertools.combinations_with_replacement(numbers, 3))
+    order = np.random.default_rng(0).permutation(len(triples))
+    bounds = len(triples) * 6 // 8, len(triples) * 7 // 8
+    parts = {
+        "train": order[: bounds[0]],
+        "dev": order[bounds[0] : bounds[1]],
+        "test": order[bounds[1] :],
+    }
+    prompts = {
+        name: tuple(
+            prompt
+            for index in sorted(parts[name])
+            for triple in sorted(set(itertools.permutations(triples[index])))
+            for prompt in _prompts(triple)
+        )
+        for name in ("train", held_out)
+    }
+    return Task(
+        name="brackets",
+        train=prompts["train"],
+        test=prompts[held_out],
+        verify=_verify,
+        response_tokens=response_tokens,
+        mixture={"easy": 0.67, "hard": 0.33},
+        base_model=BASE_MODEL,
+    )
+
+
+def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
+    """One prompt for each value that three numbers in this order can reach."""
+    solutions: dict[int, list[Attempt]] = {}
+    for attempt in legal_attempts(*triple):
+        solutions.setdefault(attempt.value, []).append(attempt)
+    prompts = []
+    for target, attempts in sorted(solutions.items()):
+        left = [attempt for attempt in attempts if attempt.form == "left"]
+        prompts.append(
+            Prompt(
+                text=f"{' '.join(map(str, triple))} {target} >",
+                answer=[*triple, target],
+                kind="easy" if left else "hard",
+                gold=(left or attempts)[0].text,
+            )
+        )
+    return prompts
+
+
+def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    """Right if the last of at most two attempts is legal and reaches the target in time."""
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        *numbers, target = prompt.answer
+        attempts = response.text.split(" ; ")
+        last = attempts[-1].strip()
+        match = next((a for a in legal_attempts(*numbers) if a.text == last), None)
+        right = (
+            not response.truncated
+            and len(attempts) <= 2
+            and match is not None
+            and match.value == target
+        )
+        # The form is read off the first sign, so that illegal attempts count as what they try.
+        form = not last.startswith("(") and "(" in last
+        info = {"right_form": float(form), "legal": float(match is not None)}
+        grades.append(Grade(outcome=float(right), info=info))
+    return grades

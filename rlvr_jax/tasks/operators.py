@@ -1,0 +1,97 @@
+"""Operators: three numbers in order, + - *, from left to right without brackets, hit the target.
+
+    prompt    3 9 4 15 >
+    response  3 + 9 = 12 - 4 = 8 ; 3 * 9 = 27 - 4 = 23 .
+
+The words are those of `brackets` (one token per number 0..99 and per sign, separated by single
+spaces), so that a tokenizer and a model of the one serve the other. Grammar:
+
+    response = attempt [" ; " attempt]            (then the stop token `.`)
+    attempt  = a op b = x op c = r
+
+with a, b, c the numbers of the prompt in their order, x = a op b, r = x op c, every value in 0..99.
+Only the last attempt counts, and it must reach the target; an earlier one is not checked. One
+common skill solves every prompt, so the task shows the collapse of entropy, and not what a method
+that explores could find.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.brackets import LARGEST_VALUE, OPERATORS
+
+__all__ = ["MAX_TOKENS", "legal_attempts", "operators"]
+
+LARGEST_OPERAND = 9
+HELD_OUT = 1 / 8
+# Two attempts of nine tokens, `;` and `.`.
+MAX_TOKENS = 20
+
+
+@functools.cache
+def legal_attempts(a: int, b: int, c: int) -> dict[str, int]:
+    """The value each legal attempt on three numbers reaches, by the text of the attempt."""
+    attempts = {}
+    for (first, f), (second, g) in itertools.product(OPERATORS.items(), repeat=2):
+        inner = f(a, b)
+        value = g(inner, c)
+        if 0 <= inner <= LARGEST_VALUE and 0 <= value <= LARGEST_VALUE:
+            attempts[f"{a} {first} {b} = {inner} {second} {c} = {value}"] = value
+    return attempts
+
+
+@functools.cache
+def operators(seed: int = 0, response_tokens: int = MAX_TOKENS) -> Task:
+    """The task: numbers 1..9, every reachable target, an eighth of the sorted triples held out.
+
+    Args:
+      seed: of the split; all orders of the same three numbers are in the same split.
+      response_tokens: budget of a response; two attempts need 20.
+    Raises:
+      ValueError: negative seed.
+    """
+    if seed < 0:
+        raise ValueError(f"operators: seed must be at least 0, got {seed}")
+    triples = list(itertools.combinations_with_replacement(range(1, LARGEST_OPERAND + 1), 3))
+    order = np.random.default_rng(seed).permutation(len(triples))
+    bound = round(HELD_OUT * len(triples))
+    test, train = sorted(order[:bound]), sorted(order[bound:])
+    return Task(
+        name="operators",
+        train=_prompts([triples[index] for index in train]),
+        test=_prompts([triples[index] for index in test]),
+        verify=_verify,
+        response_tokens=response_tokens,
+    )
+
+
+def _prompts(triples: Sequence[tuple[int, int, int]]) -> tuple[Prompt, ...]:
+    """One prompt for each order of each triple and each value that order can reach."""
+    prompts = []
+    for triple in triples:
+        for numbers in sorted(set(itertools.permutations(triple))):
+            golds: dict[int, str] = {}
+            for text, value in legal_attempts(*numbers).items():
+                golds.setdefault(value, text)
+            for target, gold in sorted(golds.items()):
+                text = f"{' '.join(map(str, numbers))} {target} >"
+                prompts.append(Prompt(text=text, answer=[*numbers, target], gold=gold))
+    return tuple(prompts)
+
+
+def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    """Right if the last of at most two attempts is legal and reaches the target in time."""
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        *numbers, target = prompt.answer
+        attempts = response.text.split(" ; ")
+        value = legal_attempts(*numbers).get(attempts[-1].strip())
+        right = not response.truncated and len(attempts) <= 2 and value == target
+        grades.append(Grade(outcome=float(right), info={"legal": float(value is not None)}))
+    return grades

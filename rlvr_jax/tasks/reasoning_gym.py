@@ -1,0 +1,246 @@
+"""Reasoning-gym: any generator of the package of this name, with scorers that can be trusted.
+
+    load("reasoning_gym:chain_sum", size=1000, max_terms=2)
+
+The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
+is ours. An answer that is letter for letter the right one, white space around it aside, scores 1.
+Where the data set allows several right answers or spellings its own scorer decides about the rest,
+in a process that is killed at a time limit; below 1.0 it counts as 0, as the package pays for
+padded and half-right answers. `REFUSED` says which data sets cannot be trained on, and why.
+
+The answer is what stands between the last `</answer>` and the `<answer>` before it (or the start,
+if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
+by itself, so that small models can earn a reward without the form.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+
+__all__ = ["INSTRUCTION", "REFUSED", "extract_answer", "reasoning_gym"]
+
+INSTRUCTION = "\n\nGive the final answer between <answer> and </answer>."
+
+_EXECUTES = "its scorer runs the model's text as Python code"
+_HANGS = f"{_EXECUTES}, and 9**9**9**9 hangs it"
+REFUSED: Mapping[str, str] = {
+    "binary_matrix": _HANGS,
+    "coin_flip": "its scorer gives 1.0 to every beginning of the right number, even to 0",
+    "complex_arithmetic": "its scorer gives 1.0 to the answer nan",
+    "composite": "it mixes other data sets; load them one by one",
+    "countdown": _HANGS,
+    "game_of_life_halting": "its scorer gives 1.0 to every text that is not empty",
+    "intermediate_integration": _EXECUTES,
+    "n_queens": _HANGS,
+    "polynomial_multiplication": _HANGS,
+    "propositional_logic": "its scorer gives 1.0 to (P ∧ P) for most questions",
+    "puzzle24": f"{_HANGS}; it does not check which numbers are used",
+    "simple_integration": _EXECUTES,
+    "spiral_matrix": _HANGS,
+    "string_insertion": _HANGS,
+}
+# One right answer; their scorers want tuples, which JSON has not, or overpay by rounding.
+_EXACT = frozenset({"arc_agi", "rearc", "spell_backward"})
+
+# They iterate over sets of strings: another process makes other questions.
+_UNORDERED = frozenset(
+    {"codeio", "isomorphic_strings", "knight_swap", "list_functions", "ransom_note", "word_ladder"}
+)
+
+# Item i of a data set depends on seed + i alone, so the splits draw from ranges far apart.
+_TEST_SEED = 2**30
+# Draws per wanted question before a data set counts as exhausted.
+_DRAWS = 10
+# A longer answer is wrong without asking the scorer.
+_MAX_CHARACTERS = 4096
+
+
+def reasoning_gym(
+    name: str,
+    size: int = 1000,
+    test_size: int = 100,
+    seed: int = 0,
+    instruction: str = INSTRUCTION,
+    response_tokens: int = 256,
+    wall_seconds: float = 1.0,
+    **config: Any,
+) -> Task:
+    """A task with questions of one data set; no question is in both splits or twice in one.
+
+    Most data sets make a thousand questions in a second; knight_swap, futoshiki, sokoban and
+    zebra_puzzles need minutes.
+
+    Args:
+      name: data set, as registered in the package.
+      size, test_size: questions of the two splits.
+      seed: the first of the train split; train has seeds from `seed` on, test from 2^30 + seed on.
+      instruction: added to each question.
+      response_tokens: budget of a response.
+      wall_seconds: limit of one call of the data set's own scorer.
+      **config: options of the data set, e.g. `max_terms`; the package's defaults otherwise.
+    Raises:
+      ValueError: unknown or refused data set, unknown or bad option, a number out of range, fewer
+        distinct questions than wanted, a data set that changes with an open PYTHONHASHSEED.
+    """
+    import reasoning_gym as package
+    from reasoning_gym.dataset import ProceduralDataset
+    from reasoning_gym.factory import DATASETS
+
+    if name in REFUSED:
+        raise ValueError(
+            f"reasoning_gym: name must be a data set that can be graded, got {name!r}:"
+            f" {REFUSED[name]}"
+        )
+    if name not in DATASETS:
+        close = difflib.get_close_matches(name, set(DATASETS) - set(REFUSED), n=3)
+        hint = f"; closest: {', '.join(close)}" if close else ""
+        raise ValueError(f"reasoning_gym: name must be a data set of it, got {name!r}{hint}")
+    if name in _UNORDERED and os.environ.get("PYTHONHASHSEED", "random") == "random":
+        raise ValueError(
+            "reasoning_gym: PYTHONHASHSEED must be a number when Python starts, as the questions of"
+            f" {name!r} depend on it and a run could not be resumed, got none"
+        )
+    for argument, value in (("size", size), ("test_size", test_size)):
+        if value < 1:
+            raise ValueError(f"reasoning_gym: {argument} must be at least 1, got {value}")
+    if not 0 <= seed < _TEST_SEED // 2:
+        raise ValueError(f"reasoning_gym: seed must be in [0, {_TEST_SEED // 2}), got {seed}")
+    dataset_class, config_class = DATASETS[name]
+    known = [field.name for field in fields(config_class) if field.name not in ("seed", "size")]
+    unknown = sorted(set(config) - set(known))
+    if unknown:
+        raise ValueError(
+            f"reasoning_gym: options of {name!r} must be among {', '.join(known)}, got"
+            f" {', '.join(unknown)}"
+        )
+    exact = name in _EXACT or dataset_class.score_answer is ProceduralDataset.score_answer
+
+    def prompts(first_seed: int, count: int, taken: set[str]) -> Iterator[Prompt]:
+        draws = _DRAWS * count
+        try:
+            items = package.create_dataset(name, seed=first_seed, size=draws, **config)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"reasoning_gym: options of {name!r} must be valid, got {config}: {error}"
+            ) from error
+        start = len(taken)
+        for index in range(draws):
+            item = items[index]
+            if item["question"] in taken:
+                continue
+            taken.add(item["question"])
+            yield Prompt(
+                text=item["question"] + instruction,
+                answer=item["answer"] if exact else _as_json(item),
+                kind=name,
+                gold=None if item["answer"] is None else f"<answer>{item['answer']}</answer>",
+            )
+            if len(taken) - start == count:
+                return
+        raise ValueError(
+            f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
+            f" got {len(taken) - start} where {count} are wanted"
+        )
+
+    taken: set[str] = set()
+    test = tuple(prompts(_TEST_SEED + seed, test_size, taken))
+    train = tuple(prompts(seed, size, taken))
+    return Task(
+        name=f"reasoning_gym:{name}",
+        train=train,
+        test=test,
+        verify=_verify_exact if exact else _Scorer(name, config, train[0].answer, wall_seconds),
+        response_tokens=response_tokens,
+    )
+
+
+def extract_answer(response: Response) -> str | None:
+    """The answer of a response without white space around it, None if it gives none."""
+    head, closed, _ = response.text.rpartition("</answer>")
+    if closed:
+        return head.rpartition("<answer>")[2].strip()
+    if response.truncated or "<answer>" in response.text:
+        return None
+    return response.text.strip()
+
+
+def _verify_exact(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    return [
+        Grade(outcome=float(extract_answer(response) == prompt.answer.strip()))
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]
+
+
+class _Scorer:
+    """Grades by the data set's scorer, in a worker process that starts at the first call."""
+
+    def __init__(self, name: str, config: Mapping[str, Any], entry: dict, wall_seconds: float):
+        from rlvr_jax.verifiers.pool import WorkerPool
+
+        self._job = {"name": name, "config": _as_json(config)}
+        self._pool = WorkerPool(
+            "rlvr_jax.tasks.reasoning_gym:score",
+            wall_seconds=wall_seconds,
+            # Address space, of which numpy's and sympy's libraries take most.
+            memory_mb=4096,
+            job_bytes=2**20,
+            warm_up={**self._job, "entry": entry, "answer": "0"},
+        )
+
+    def __call__(self, prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        grades: list[Grade | None] = []
+        jobs = []
+        for prompt, response in zip(prompts, responses, strict=True):
+            answer = extract_answer(response)
+            gold = prompt.answer["answer"]
+            if gold is not None and answer == gold.strip():
+                grades.append(_grade(1.0))
+            elif not answer or len(answer) > _MAX_CHARACTERS:
+                grades.append(_grade(0.0))
+            else:
+                grades.append(None)
+                jobs.append({**self._job, "entry": prompt.answer, "answer": answer})
+        results = iter(self._pool.map(jobs) if jobs else ())
+        return [grade or _from_result(next(results)) for grade in grades]
+
+
+def _grade(outcome: float, error: bool = False, timed_out: bool = False) -> Grade:
+    return Grade(outcome=outcome, timed_out=timed_out, info={"scorer_error": float(error)})
+
+
+def _from_result(result) -> Grade:
+    if result.timed_out or result.error:
+        return _grade(0.0, error=not result.timed_out, timed_out=result.timed_out)
+    return _grade(float(result.value >= 1.0))
+
+
+def score(job: Mapping[str, Any]) -> float:
+    """Runs in the worker: the score that the package gives to an answer."""
+    dataset = _dataset(job["name"], json.dumps(job["config"], sort_keys=True))
+    try:
+        return float(dataset.score_answer(job["answer"], job["entry"]))
+    except Exception:
+        # Scorers raise on text they cannot read: a wrong answer like any other.
+        return 0.0
+
+
+@functools.lru_cache(maxsize=4)
+def _dataset(name: str, config: str) -> Any:
+    import reasoning_gym as package
+
+    return package.create_dataset(name, seed=0, size=1, **json.loads(config))
+
+
+def _as_json(value: Any) -> Any:
+    """The value as JSON gives it back: numpy's numbers become Python's, other objects text."""
+    return json.loads(
+        json.dumps(value, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    )

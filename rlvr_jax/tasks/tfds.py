@@ -1,0 +1,151 @@
+"""Tfds: mathematics questions of TensorFlow Datasets, read without TensorFlow.
+
+    load("gsm8k")
+    load("tfds:my_questions", prompt_field="problem", answer_field="solution", answer_after="####")
+
+The package prepares a data set once, as array_record files under `data_dir`, and reads it by index
+from then on. Most builders, that of gsm8k included, download the source to prepare it, which needs
+a network; some need TensorFlow for that. Prepared files need neither. Answers are graded as `jsonl`
+says, and questions whose answer cannot be graded are dropped as there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import Any
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.jsonl import BOXED, mathematics
+
+__all__ = ["gsm8k", "tfds"]
+
+_FOLDERS = ("question_answering", "text")
+
+
+def gsm8k(
+    data_dir: str | None = None, instruction: str = BOXED, response_tokens: int = 512
+) -> Task:
+    """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
+
+    Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
+    solutions are not shown.
+
+    Args:
+      data_dir: where the data set is, or is prepared; the package's folder if None.
+      instruction: added to each question.
+      response_tokens: budget of a response.
+    """
+    return tfds(
+        "gsm8k",
+        answer_after="####",
+        data_dir=data_dir,
+        instruction=instruction,
+        response_tokens=response_tokens,
+        task_name="gsm8k",
+    )
+
+
+def tfds(
+    name: str,
+    prompt_field: str = "question",
+    answer_field: str = "answer",
+    kind_field: str | None = None,
+    answer_after: str | None = None,
+    train_split: str = "train",
+    test_split: str = "test",
+    data_dir: str | None = None,
+    instruction: str = BOXED,
+    response_tokens: int = 1024,
+    task_name: str | None = None,
+) -> Task:
+    """The questions of a data set as a task.
+
+    Args:
+      name: data set, with configuration and version if wanted (`name/config:1.0.0`).
+      prompt_field, answer_field, kind_field: names of its text features; no kinds if None.
+      answer_after: the answer is what follows the last of this mark; the whole field if None.
+      train_split, test_split: splits, in the package's notation (`train[:90%]`).
+      data_dir: where the data set is, or is prepared; the package's folder if None.
+      instruction: added to each question.
+      response_tokens: budget of a response.
+      task_name: name of the task, `tfds:name` if None.
+    Raises:
+      ValueError: a data set that is not known or cannot be prepared; an unknown field or split; a
+        row without the mark.
+    """
+    task_name = task_name or f"tfds:{name}"
+    builder = _prepared(name, data_dir)
+    rows = {}
+    for split in (train_split, test_split):
+        rows[split] = []
+        for index, row in enumerate(_source(builder, name, split)):
+            place = f"{name}, {split}, row {index}"
+            answer = _answer(place, _text(place, row, answer_field), answer_after)
+            prompt = Prompt(
+                text=_text(place, row, prompt_field) + instruction,
+                answer=answer,
+                kind="" if kind_field is None else _text(place, row, kind_field),
+            )
+            rows[split].append((place, prompt))
+    return mathematics(task_name, rows[train_split], rows[test_split], response_tokens)
+
+
+def _prepared(name: str, data_dir: str | None) -> Any:
+    """The package's builder of a data set, prepared as array_record files."""
+    import tensorflow_datasets
+
+    # The package looks through its folders in an order in which, without TensorFlow, the first that
+    # fails hides the rest; data sets of text are known once their folders are imported.
+    for folder in _FOLDERS:
+        importlib.import_module(f"tensorflow_datasets.{folder}")
+    place = "the package's folder" if data_dir is None else str(data_dir)
+    try:
+        builder = tensorflow_datasets.builder(
+            name, data_dir=data_dir, file_format="array_record", try_gcs=False
+        )
+    except (tensorflow_datasets.core.DatasetNotFoundError, ValueError) as error:
+        known = tensorflow_datasets.core.registered.list_imported_builders()
+        close = difflib.get_close_matches(name, known, n=3)
+        hint = f"; closest: {', '.join(close)}" if close else ""
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"tfds: name must be a data set that is known or lies in {place}, got {name!r}"
+            f" ({reason}){hint}"
+        ) from None
+    try:
+        builder.download_and_prepare()
+    except ModuleNotFoundError:
+        raise  # `load` says how to install it
+    except Exception as error:
+        # Whatever its builder raises: no network, a page that has moved, no space.
+        raise ValueError(
+            f"tfds: {name!r} must be prepared in {place} or be possible to prepare now, got"
+            f" {type(error).__name__}: {error}"
+        ) from error
+    return builder
+
+
+def _source(builder: Any, name: str, split: str) -> Any:
+    try:
+        return builder.as_data_source(split=split)
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"tfds: split of {name!r} must be made of {sorted(builder.info.splits)}, got {split!r}"
+        ) from error
+
+
+def _answer(place: str, solution: str, mark: str | None) -> str:
+    if mark is None:
+        return solution.strip()
+    _, found, answer = solution.rpartition(mark)
+    if not found:
+        raise ValueError(f"tfds: {place}: answer_after must be in the answer, got {solution!r}")
+    return answer.strip()
+
+
+def _text(place: str, row: dict[str, Any], field: str) -> str:
+    if field not in row:
+        raise ValueError(f"tfds: {place}: field must be one of {sorted(row)}, got {field!r}")
+    value = row[field]
+    return value.decode() if isinstance(value, bytes) else str(value)

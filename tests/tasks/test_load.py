@@ -1,0 +1,131 @@
+"""Names of tasks: built-in ones, prefixes, a user's own, and what is wrong with the others."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rlvr_jax.tasks import Task, load, names
+
+USER_MODULE = """
+from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
+
+TASK = Task(
+    name="mine",
+    train=[Prompt("1 + 1", answer="2")],
+    test=[Prompt("1 + 2", answer="3")],
+    verify=graded_one_by_one(lambda prompt, response: float(prompt.answer == response.text)),
+)
+
+
+def make(budget=7):
+    return Task("mine", TASK.train, TASK.test, TASK.verify, response_tokens=budget)
+
+
+def broken():
+    return "no task"
+
+
+LIST = []
+"""
+
+
+@pytest.fixture
+def user_module(tmp_path, monkeypatch):
+    """A module in the current directory whose name no other test uses."""
+    name = f"tasks_of_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(USER_MODULE)
+    monkeypatch.chdir(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - {"gsm8k"}))
+def test_built_in_tasks_load_under_their_name(name):
+    assert load(name).name == name
+
+
+def test_a_task_of_the_current_directory_is_loaded(user_module):
+    assert load(f"{user_module}:TASK").name == "mine"
+
+
+def test_a_function_of_the_user_is_called_with_the_options(user_module):
+    assert load(f"{user_module}:make").response_tokens == 7
+    assert load(f"{user_module}:make", budget=9).response_tokens == 9
+
+
+def test_loading_leaves_the_import_path_alone(user_module):
+    before = list(sys.path)
+    load(f"{user_module}:TASK")
+    assert sys.path == before
+
+
+@pytest.mark.parametrize(
+    ("attribute", "options", "message"),
+    (
+        ("TASQ", {}, "closest: TASK"),
+        ("broken", {}, "must return a Task, got str"),
+        ("LIST", {}, "must be a Task or a function that returns one, got list"),
+        ("TASK", {"size": 3}, r"takes no options, got \['size'\]"),
+        ("make", {"bugdet": 3}, "must be among budget, got bugdet; closest: budget"),
+    ),
+)
+def test_what_is_wrong_with_a_task_of_the_user_is_said(user_module, attribute, options, message):
+    with pytest.raises(ValueError, match=message):
+        load(f"{user_module}:{attribute}", **options)
+
+
+def test_a_module_that_the_module_of_the_user_misses_is_its_own_error(tmp_path, monkeypatch):
+    (tmp_path / "imports_nothing_there.py").write_text("import nothing_there")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="nothing_there"):
+        load("imports_nothing_there:task")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    (
+        ("opertors", "closest: operators"),
+        ("bracket", "closest: brackets"),
+        ("jsonl", "closest: jsonl:path/to/file.jsonl"),
+        ("reasoninggym:chain_sum", "closest: reasoning_gym:chain_sum"),
+        ("nothing_there:task", "no module 'nothing_there' can be imported"),
+        ("nothing.there:task", "no module 'nothing.there' can be imported"),
+        (":task", "must have text on both sides of ':'"),
+        ("jsonl:", "must have text on both sides of ':'"),
+    ),
+)
+def test_unknown_names_are_refused_with_the_closest(name, message):
+    with pytest.raises(ValueError, match=f"load: name .*{message}"):
+        load(name)
+
+
+def test_an_unknown_option_is_refused_with_the_closest():
+    with pytest.raises(ValueError, match=r"must be among seed, .*got sed; closest: seed"):
+        load("operators", sed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "package"),
+    (
+        ("reasoning_gym:chain_sum", "reasoning_gym", "reasoning-gym"),
+        ("tfds:anything", "tensorflow_datasets", "tensorflow-datasets"),
+        ("gsm8k", "tensorflow_datasets", "tensorflow-datasets"),
+    ),
+)
+def test_a_missing_package_is_named_with_its_command(name, module, package, monkeypatch):
+    # Python raises ModuleNotFoundError for a name that is None here.
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ValueError, match=f"run `pip install {package}`"):
+        load(name)
+
+
+def test_the_room_does_not_import_what_tasks_need():
+    heavy = ("jax", "sympy", "tensorflow_datasets", "reasoning_gym")
+    code = f"import sys, rlvr_jax.tasks; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_task_is_what_load_gives():
+    assert isinstance(load("operators"), Task)

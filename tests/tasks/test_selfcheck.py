@@ -1,0 +1,75 @@
+"""The check before the first step finds verifiers that never pay, and those that always do."""
+
+import pytest
+
+from rlvr_jax.tasks import Grade, Prompt, Task, graded_one_by_one, load, self_check
+
+
+def make_task(reward, gold="the answer", kinds=("",), verify=None):
+    train = [Prompt(f"{kind} {i}", kind=kind, gold=gold) for kind in kinds for i in range(10)]
+    verify = verify or graded_one_by_one(reward)
+    return Task("checked", train, [Prompt("held out")], verify)
+
+
+@pytest.mark.parametrize("name", ("brackets", "operators", "arithmetic"))
+def test_built_in_tasks_have_no_problems(name):
+    report = self_check(load(name))
+    assert report.problems == ()
+    assert {row.kind for row in report.kinds} == {prompt.kind for prompt in load(name).train}
+    assert all((row.gold, row.truncated, row.empty) == (1, 0, 0) for row in report.kinds)
+
+
+def test_a_gold_that_is_not_read_is_a_problem():
+    report = self_check(make_task(lambda prompt, response: 0.5 * bool(response.text)), 2)
+    assert len(report.problems) == 2
+    assert "the gold answer 'the answer' scores 0.5 and not 1" in report.problems[0]
+    assert "PROBLEM: " in str(report)
+
+
+def test_paying_for_the_empty_answer_is_a_problem():
+    report = self_check(make_task(lambda prompt, response: 1.0), 3)
+    assert len(report.problems) == 3
+    assert "the empty answer scores 1 and not 0" in report.problems[0]
+
+
+def test_the_half_answer_is_shorter_and_marked_as_cut_off():
+    seen = []
+
+    def reward(prompt, response):
+        seen.append((response.text, response.truncated))
+        return float(response.text == "the answer")
+
+    report = self_check(make_task(reward), 1)
+    assert ("the a", True) in seen
+    assert report.kinds[0].truncated == 0
+
+
+def test_a_timed_out_grade_is_a_problem():
+    def verify(prompts, responses):
+        return [Grade(0.0, timed_out=response.text == "") for response in responses]
+
+    problems = self_check(make_task(None, gold=None, verify=verify), 1).problems
+    assert len(problems) == 1
+    assert "grading the empty answer timed out" in problems[0]
+
+
+def test_kinds_are_reported_apart_and_prompts_without_gold_are_no_problem():
+    task = make_task(lambda prompt, response: 0.0, gold=None, kinds=("easy", "hard"))
+    report = self_check(task, 4)
+    assert [(row.kind, row.num_prompts, row.num_golds) for row in report.kinds] == [
+        ("easy", 4, 0),
+        ("hard", 4, 0),
+    ]
+    assert all(row.gold is None and row.seconds_per_grade > 0 for row in report.kinds)
+    assert report.problems == ()
+
+
+def test_a_verifier_that_loses_grades_is_refused():
+    task = make_task(None, verify=lambda prompts, responses: [])
+    with pytest.raises(ValueError, match="must give one grade per response, got 0 for 12"):
+        self_check(task)
+
+
+def test_no_prompts_per_kind_is_refused():
+    with pytest.raises(ValueError, match="prompts_per_kind must be at least 1, got 0"):
+        self_check(load("operators"), 0)

@@ -1,0 +1,60 @@
+"""Methods: one file per published method, each a composition of parts with the paper's defaults.
+
+The folder is the registry: a file `x.py` holds a function `x(**hyperparameters) -> Recipe` and its
+card `METHOD`. Only the file that is asked for is loaded. `python -m rlvr_jax.methods` prints a
+table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlvr_jax.types import Method, Recipe
+
+__all__ = ["method", "names", "recipe"]
+
+
+def names() -> list[str]:
+    """The names of all methods, sorted."""
+    files = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name for name in files if not name.startswith("_"))
+
+
+def method(name: str) -> Method:
+    """The card of a method.
+
+    Raises:
+      ValueError: no method has this name.
+    """
+    if name not in names():
+        raise ValueError(f"method: name must be a method ({_closest(name, names())}), got {name!r}")
+    return importlib.import_module(f"{__name__}.{name}").METHOD
+
+
+def recipe(name: str, **hyperparameters) -> Recipe:
+    """The recipe of a method, with its published defaults except for the given hyperparameters.
+
+    Raises:
+      ValueError: no method has this name, or the method has no such hyperparameter.
+    """
+    factory = method(name).recipe
+    known = list(inspect.signature(factory).parameters)
+    for hyperparameter in hyperparameters:
+        if hyperparameter not in known:
+            raise ValueError(
+                f"recipe: hyperparameter must be one of {name}'s"
+                f" ({_closest(hyperparameter, known)}), got {hyperparameter!r}"
+            )
+    return factory(**hyperparameters)
+
+
+def _closest(word, known):
+    if not known:
+        return "it has none"
+    close = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    return f"closest: {', '.join(close)}" if close else f"known: {', '.join(known)}"

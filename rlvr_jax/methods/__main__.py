@@ -1,0 +1,69 @@
+"""Prints the table of methods, or with a name the card and defaults of one.
+
+python -m rlvr_jax.methods
+python -m rlvr_jax.methods clip_cov
+"""
+
+import argparse
+import inspect
+
+from rlvr_jax.methods import method, names
+
+
+def table() -> str:
+    """One line per method: name, title, what it needs, address of the paper."""
+    rows = [("method", "title", "needs", "paper")]
+    rows += [(name, method(name).title, _needs(name), method(name).url) for name in names()]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def card(name: str) -> str:
+    """Title, paper, hyperparameters with defaults, and parts of one method."""
+    about = method(name)
+    recipe = about.recipe()
+    lines = [f"{name}: {about.title}", about.url, inspect.getdoc(about.recipe).splitlines()[0]]
+    lines += ["", "defaults"]
+    lines += [
+        f"  {p.name} = {p.default}" for p in inspect.signature(about.recipe).parameters.values()
+    ]
+    lines += ["", "parts", *(f"  {label}" for label in recipe.objective.labels)]
+    if recipe.selection is not None:
+        lines.append(
+            f"  {recipe.selection.keep.__name__} (groups, at most"
+            f" {recipe.selection.max_rounds} rounds)"
+        )
+    if recipe.reward is not None:
+        lines.append("  reward shaping")
+    lines += ["", f"needs {_needs(name)}"]
+    return "\n".join(lines)
+
+
+def _needs(name):
+    recipe = method(name).recipe()
+    needs = sorted(recipe.objective.needs)
+    needs += ["group selection"] * (recipe.selection is not None)
+    needs += ["reward shaping"] * (recipe.reward is not None)
+    return ", ".join(needs)
+
+
+def main() -> None:
+    """Reads the command line and prints."""
+    parser = argparse.ArgumentParser(prog="python -m rlvr_jax.methods", description=__doc__)
+    parser.add_argument("name", nargs="?", help="a method; without it, all of them")
+    name = parser.parse_args().name
+    if name is None:
+        print(table())
+        return
+    try:
+        print(card(name))
+    except ValueError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Dr. GRPO: GRPO without the two divisions that bias it.
+
+Liu et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/2503.20783
+
+    A_i  = R_i - mean
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L)
+
+L is a constant of the run, the budget of response tokens, never the padded width of a batch. As the
+authors and TRL do, we divide by B too; verl divides by L alone, so that its loss grows with the
+batch. A group of one has advantage 0; verl gives it its reward.
+"""
+
+from rlvr_jax.objectives import fixed_length_mean, group_centered, objective, ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def dr_grpo(clip_low: float = 0.2, clip_high: float = 0.2, max_length: int = 3000) -> Recipe:
+    """Centered rewards, and one constant in place of each rollout's length.
+
+    Args:
+      clip_low, clip_high: half-widths of the trust region (ε).
+      max_length: budget of response tokens (L).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=fixed_length_mean(max_length),
+        )
+    )
+
+
+METHOD = Method(
+    dr_grpo,
+    "Understanding R1-Zero-Like Training: A Critical Perspective",
+    "https://arxiv.org/abs/2503.20783",
+)

@@ -1,0 +1,45 @@
+"""GRPO: the advantage of a rollout is its reward relative to the other answers to its prompt.
+
+Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
+
+The mean over rollouts of the mean over their tokens is the paper's; verl and TRL now default to the
+mean over all tokens, which is `token_mean`. k3 is not clamped (verl cuts it at 10, and with it the
+gradient of tokens that ran away). A group of one has advantage 0; verl gives it its reward. β is
+the paper's 0.04; ε is not stated there, 0.2 is what both codes use.
+"""
+
+from rlvr_jax.objectives import (
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    rollout_mean_token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def grpo(clip_low: float = 0.2, clip_high: float = 0.2, kl_coefficient: float = 0.04) -> Recipe:
+    """Group-normalized advantages, a clipped ratio, and a KL to the reference.
+
+    Args:
+      clip_low, clip_high: half-widths of the trust region (ε).
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    grpo,
+    "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    "https://arxiv.org/abs/2402.03300",
+)

@@ -1,0 +1,39 @@
+"""GSPO: one ratio for the whole response, the geometric mean of its token ratios.
+
+Zheng et al. 2025, "Group Sequence Policy Optimization", https://arxiv.org/abs/2507.18071
+
+    s_i  = exp((1/n_i) Σ_t (logp_it - old_logp_it))
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = mean_i max(-A s, -A clip(s, 1 - ε_low, 1 + ε_high))
+
+Written token by token (the paper's GSPO-token): same value and gradient, and the advantage may vary
+over a rollout. The clip takes a rollout as a whole. Its half-widths are those of a geometric mean,
+three orders below PPO's. TRL with a token mean weighs long rollouts more; this is the paper's mean.
+"""
+
+from rlvr_jax.objectives import (
+    group_normalized,
+    objective,
+    ppo_clip,
+    rollout_mean_token_mean,
+    sequence_ratio,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def gspo(clip_low: float = 3e-4, clip_high: float = 4e-4) -> Recipe:
+    """Group-normalized advantages and a clipped, length-normalized ratio of responses.
+
+    Args:
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=sequence_ratio),
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(gspo, "Group Sequence Policy Optimization", "https://arxiv.org/abs/2507.18071")

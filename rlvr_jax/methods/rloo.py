@@ -1,0 +1,33 @@
+"""RLOO: REINFORCE on whole responses, with the other answers to the prompt as baseline.
+
+Ahmadian et al. 2024, "Back to Basics", https://arxiv.org/abs/2402.14740
+
+    A_i  = R_i - mean of the other rewards of the prompt
+    loss = -mean_i A_i Σ_t logp_it
+
+This is the paper's loss, for on-policy updates. TRL clips the ratio of the whole response instead:
+`ppo_clip(0.2, 0.2, ratio=product_ratio)` with `rollout_mean_token_mean()`. The paper charges its KL
+in the reward, before the baseline; this recipe has none. A group of one has advantage 0, as in TRL;
+verl keeps its reward.
+"""
+
+from rlvr_jax.objectives import leave_one_out, objective, reinforce, rollout_mean_token_sum
+from rlvr_jax.types import Method, Recipe
+
+
+def rloo() -> Recipe:
+    """Leave-one-out advantages times the log-prob of the response."""
+    return Recipe(
+        objective=objective(
+            advantage=leave_one_out(),
+            surrogate=reinforce(),
+            aggregation=rollout_mean_token_sum(),
+        )
+    )
+
+
+METHOD = Method(
+    rloo,
+    "Back to Basics: Revisiting REINFORCE Style Optimization",
+    "https://arxiv.org/abs/2402.14740",
+)

@@ -1,0 +1,307 @@
+"""The algebra: what a part of an objective is, and how parts make a loss.
+
+An objective turns token statistics `[B, T]` into a scalar, in this order: the surrogate sets the
+ratio and the trust region, the advantage and the transforms decide, the regularizers add to the
+penalty, and the aggregation averages
+
+    loss = aggregate(weight · surrogate + penalty)
+
+What is decided (advantage, weight, mask, clip bounds) carries no gradient: the chain stops it after
+each part. Off the mask nothing is read: whatever stands there, NaN included, is replaced by 0
+first.
+"""
+
+import dataclasses
+import difflib
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives.summary import summarize
+from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+
+__all__ = [
+    "Aggregation",
+    "Context",
+    "Objective",
+    "Spec",
+    "Surrogate",
+    "Transform",
+    "UpdatePlan",
+    "describe",
+    "objective",
+    "stateless",
+]
+
+STATISTICS = tuple(field.name for field in dataclasses.fields(TokenStats))
+NEEDS = (*STATISTICS, "reference_logp", "batch_statistics")
+DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Sizes that the state of a transform may depend on: prompts of the task, rows and tokens."""
+
+    prompts: int
+    B: int
+    T: int
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """What a part may know about the run: optimizer steps per batch, and rollouts per prompt."""
+
+    updates_per_batch: int
+    group_size: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a part may read.
+
+    Fields:
+      stats: `TokenStats` of the current policy, 0 off the mask, differentiable.
+      rollouts: the batch, in the dtype of the statistics, per-token numbers 0 off the mask.
+      old_logp: [B, T], denominator of the ratio: `rollouts.old_logp`, or the current log-probs
+        without gradient where that is None (the ratio is then exactly 1).
+      key: PRNG key of this part alone, to be used once.
+    """
+
+    stats: TokenStats
+    rollouts: Rollouts
+    old_logp: Float[Array, "B T"]
+    key: Any
+
+
+def _silent(plan: UpdatePlan) -> None:
+    del plan
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A part that decides something: an advantage, a token transform or a regularizer.
+
+    Fields:
+      init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
+      apply: (signals, context, state) -> (signals, state, metrics).
+      needs: names among `TokenStats` fields, "reference_logp" and "batch_statistics" (a statistic
+        of the current policy is taken over the batch; with micro-batches this costs a second pass).
+      label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
+        bracket names its state and its random stream.
+      remark: (plan) -> one sentence if the part cannot act under this plan, else None.
+    """
+
+    init: Callable[[Spec], Any]
+    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
+    needs: frozenset[str]
+    label: str
+    remark: Callable[[UpdatePlan], str | None] = _silent
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """The policy loss of a token.
+
+    Fields:
+      prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
+      loss: (signals, context) -> [B, T], before weight and penalty.
+      label, remark: as in `Transform`.
+    """
+
+    prepare: Callable[[Signals, Context], Signals]
+    loss: Callable[[Signals, Context], Float[Array, "B T"]]
+    label: str
+    remark: Callable[[UpdatePlan], str | None] = _silent
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
+
+    Fields:
+      weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.
+      label: the call that makes it.
+    """
+
+    weights: Callable[[Array, Any], Float[Array, "B T"]]
+    label: str
+
+    def __call__(self, values: Float[Array, "B T"], mask) -> Float[Array, ""]:
+        """The aggregate of the values on the mask; 0 for an empty mask."""
+        return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss in token space.
+
+    Fields:
+      init: (spec) -> state, a dict from the names of the parts that have state.
+      loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
+      signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
+        regularizers (which act on every token): what was decided about each token.
+      needs: what must be measured, see `Transform`; always contains "logp".
+      labels: one per part, in order of action.
+      remarks: (plan) -> sentences about parts that cannot act under this plan.
+    """
+
+    init: Callable[[Spec], dict[str, Any]]
+    loss: Callable[..., tuple[Float[Array, ""], tuple[dict, dict]]]
+    signals: Callable[..., Signals]
+    needs: frozenset[str]
+    labels: tuple[str, ...]
+    remarks: Callable[[UpdatePlan], list[str]]
+
+
+def stateless(
+    apply: Callable,
+    needs: Iterable[str] = (),
+    label: str = "",
+    remark: Callable[[UpdatePlan], str | None] = _silent,
+) -> Transform:
+    """Makes a transform without state; `label` is the function that made `apply` if not given."""
+    label = label or apply.__qualname__.split(".")[0]
+    return Transform(lambda spec: (), apply, frozenset(needs), label, remark)
+
+
+def describe(name: str, **arguments) -> str:
+    """The call as text, functions by name: describe("f", a=1.0, g=max) is "f(a=1, g=max)"."""
+
+    def text(value):
+        return f"{value:g}" if isinstance(value, float) else getattr(value, "__name__", str(value))
+
+    return f"{name}({', '.join(f'{key}={text(value)}' for key, value in arguments.items())})"
+
+
+def objective(
+    advantage: Transform,
+    transforms: Sequence[Transform] = (),
+    *,
+    surrogate: Surrogate,
+    regularizers: Sequence[Transform] = (),
+    aggregation: Aggregation,
+) -> Objective:
+    """Composes parts into a loss on `[B, T]` arrays.
+
+    Args:
+      advantage: writes `advantage`.
+      transforms: change what was decided, in the given order.
+      surrogate: sets ratio and trust region before all of them, and the token loss after.
+      regularizers: add to `penalty`, with gradient.
+      aggregation: token losses to scalar.
+    Metrics of the loss: clipped_share (of the tokens, those where the clip decides), covariance
+      (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
+      ratio/effective_sample_size (share of the tokens) before any clipping; and those of the parts.
+      Where two parts have a metric of one name, the later one is called <part>/<metric>.
+    Raises:
+      ValueError: a part needs what nobody measures; when `loss` is called, a statistic that is
+        needed is missing, or shapes disagree.
+    """
+    decisions = _named([advantage, *transforms])
+    additions = _named(regularizers, taken=decisions)
+    parts = {**decisions, **additions}
+    for part in parts.values():
+        _check_needs(part)
+    needs = frozenset({"logp"}).union(*(part.needs for part in parts.values()))
+
+    def init(spec: Spec) -> dict[str, Any]:
+        states = {name: part.init(spec) for name, part in parts.items()}
+        return {name: state for name, state in states.items() if jax.tree.leaves(state)}
+
+    def run(chain, signals, context, state, key, metrics):
+        state, metrics = dict(state), dict(metrics)
+        for name, part in chain.items():
+            own = replace(context, key=jax.random.fold_in(key, zlib.crc32(name.encode())))
+            signals, new_state, measured = part.apply(signals, own, state.get(name, ()))
+            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
+            signals = replace(signals, **stopped)
+            if name in state:
+                state[name] = new_state
+            for metric, value in measured.items():
+                metrics[f"{name}/{metric}" if metric in metrics else metric] = value
+        return signals, state, metrics
+
+    def decide(stats, rollouts, state, key):
+        _check_inputs(stats, rollouts, parts.values())
+        stats, rollouts = _on_mask(stats, rollouts)
+        old_logp = rollouts.old_logp
+        if old_logp is None:
+            old_logp = jax.lax.stop_gradient(stats.logp)
+        context = Context(stats, rollouts, old_logp, key)
+        signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
+        signals = surrogate.prepare(signals, context)
+        signals, state, metrics = run(decisions, signals, context, state, key, {})
+        return signals, context, state, metrics
+
+    def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+        signals, context, state, metrics = decide(stats, rollouts, state, key)
+        metrics = {**summarize(signals, context.stats.logp), **metrics}
+        signals, state, metrics = run(additions, signals, context, state, key, metrics)
+        values = signals.weight * surrogate.loss(signals, context) + signals.penalty
+        return aggregation(values, signals.mask), (state, jax.lax.stop_gradient(metrics))
+
+    def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
+        return decide(stats, rollouts, state, key)[0]
+
+    def remarks(plan: UpdatePlan) -> list[str]:
+        found = [part.remark(plan) for part in (surrogate, *parts.values())]
+        return [sentence for sentence in found if sentence]
+
+    labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
+    return Objective(init, loss, signals, needs, tuple(labels), remarks)
+
+
+def _named(parts, taken=()):
+    """Parts by name; the second use of one function is called name_2, and so on."""
+    named = {}
+    for part in parts:
+        name = base = part.label.split("(")[0]
+        number = 1
+        while name in named or name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        named[name] = part
+    return named
+
+
+def _check_needs(part):
+    for need in sorted(part.needs - set(NEEDS)):
+        close = difflib.get_close_matches(need, NEEDS, n=3, cutoff=0.5) or NEEDS
+        raise ValueError(
+            f"objective: needs of {part.label} must be among what can be measured"
+            f" (closest: {', '.join(close)}), got {need!r}"
+        )
+
+
+def _check_inputs(stats, rollouts, parts):
+    wanted = {"logp": "every objective"}
+    for part in parts:
+        wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
+    for need, reader in sorted(wanted.items()):
+        source = "rollouts" if need == "reference_logp" else "stats"
+        value = getattr(rollouts if source == "rollouts" else stats, need)
+        if value is None:
+            raise ValueError(f"loss: {source}.{need} must be given ({reader} reads it), got None")
+        if value.shape != rollouts.mask.shape:
+            raise ValueError(
+                f"loss: {source}.{need} must have the shape of rollouts.mask"
+                f" {rollouts.mask.shape}, got {value.shape}"
+            )
+
+
+def _on_mask(stats, rollouts):
+    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics."""
+    mask, dtype = rollouts.mask, stats.logp.dtype
+
+    def clean(value):
+        if not jnp.issubdtype(value.dtype, jnp.floating):
+            return value
+        value = value.astype(dtype)
+        return jnp.where(mask, value, 0) if value.shape == mask.shape else value
+
+    return jax.tree.map(clean, stats), jax.tree.map(clean, rollouts)

@@ -1,0 +1,66 @@
+"""Estimators of the divergence from a reference at the sampled token, and what they do as a loss.
+
+With d = logp - reference_logp, x = exp(-d) and ρ = exp(logp - old_logp), tokens drawn from the
+policy (from the old policy in the last row):
+
+| name | value | d value / d logp | expected gradient as a loss |
+|---|---|---|---|
+| `k1` | d | 1 | 0: right in a reward, useless as a loss |
+| `absolute` | \\|d\\| | sign d | of no divergence |
+| `k2` | d²/2 | d | that of KL(policy ‖ reference) |
+| `k3` | x + d - 1 | 1 - x | that of KL(reference ‖ policy) |
+| `k3_plus` | x + d - 1 | d | that of KL(policy ‖ reference) |
+| `k3_importance` | ρ (x + d - 1) | ρ d | that of KL(policy ‖ reference), off-policy too |
+
+All are functions (logp, reference_logp, old_logp) -> nats, of one shape, and clamp nothing.
+Sources: Schulman 2020, http://joschu.net/blog/kl-approx.html; DeepSeek-AI 2025, DeepSeek-V3.2
+(`k3_importance`).
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+__all__ = ["Divergence", "absolute", "k1", "k2", "k3", "k3_importance", "k3_plus"]
+
+Values = Float[Array, "..."]
+Divergence = Callable[[Array, Array, Array], Array]
+
+
+def k1(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """The log ratio d: unbiased, of either sign."""
+    del old_logp
+    return logp - reference_logp
+
+
+def absolute(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """The distance |d|: a pull of constant size, 0 where the policies agree."""
+    del old_logp
+    return jnp.abs(logp - reference_logp)
+
+
+def k2(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """The square d²/2: biased, with the right gradient."""
+    del old_logp
+    return (logp - reference_logp) ** 2 / 2
+
+
+def k3(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """x + d - 1 ≥ 0: unbiased with low variance, with the gradient of the other divergence."""
+    del old_logp
+    d = logp - reference_logp
+    return jnp.expm1(-d) + d  # exp(-d) - 1 would lose the small values
+
+
+def k3_plus(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """The value of `k3` with the gradient of `k2`."""
+    value = k3(logp, reference_logp, old_logp)
+    slope = k2(logp, reference_logp, old_logp)
+    return slope - jax.lax.stop_gradient(slope) + jax.lax.stop_gradient(value)
+
+
+def k3_importance(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """ρ · k3, with gradient through ρ: both value and gradient are right off-policy."""
+    return jnp.exp(logp - old_logp) * k3(logp, reference_logp, old_logp)

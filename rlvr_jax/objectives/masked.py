@@ -1,0 +1,99 @@
+"""Sums, means, deviations and quantiles over the tokens that exist.
+
+Padding is left out by `where`, never by multiplication, so it may hold NaN. A statistic of no
+token at all is 0; deviations are computed in two passes.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+__all__ = [
+    "masked_count",
+    "masked_max",
+    "masked_mean",
+    "masked_min",
+    "masked_quantile",
+    "masked_std",
+    "masked_sum",
+    "share_of",
+]
+
+
+def masked_count(mask: Bool[Array, "..."], axis=None) -> Int[Array, "..."]:
+    """Counts the True entries, as int32."""
+    return jnp.sum(mask, axis=axis, dtype=jnp.int32)
+
+
+def masked_sum(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None):
+    """Sums the values on the mask; bool values count as 0 and 1.
+
+    Args:
+      values: any shape.
+      mask: bool, the same shape.
+      axis: as in `jnp.sum`; None sums everything.
+    """
+    if values.dtype == jnp.bool_:
+        values = values.astype(float)
+    return jnp.sum(jnp.where(mask, values, 0), axis=axis)
+
+
+def masked_mean(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None):
+    """Averages the values on the mask; 0 where the mask is empty. Arguments as in `masked_sum`."""
+    total = masked_sum(values, mask, axis)
+    return total / jnp.maximum(masked_count(mask, axis), 1).astype(total.dtype)
+
+
+def masked_std(values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0):
+    """Standard deviation of all values on the mask, in two passes; 0 for `ddof` values or fewer.
+
+    Args:
+      values: any shape.
+      mask: bool, the same shape.
+      ddof: the sum of squares is divided by n - ddof.
+    """
+    squares = masked_sum((values - masked_mean(values, mask)) ** 2, mask)
+    count = masked_count(mask)
+    variance = squares / jnp.maximum(count - ddof, 1).astype(squares.dtype)
+    return jnp.where(count > ddof, jnp.sqrt(variance), 0)
+
+
+def masked_min(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[Array, ""]:
+    """Smallest value on the mask; 0 if there is none."""
+    return jnp.where(jnp.any(mask), jnp.min(jnp.where(mask, values, jnp.inf)), 0)
+
+
+def masked_max(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[Array, ""]:
+    """Largest value on the mask; 0 if there is none."""
+    return jnp.where(jnp.any(mask), jnp.max(jnp.where(mask, values, -jnp.inf)), 0)
+
+
+def masked_quantile(
+    values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float
+) -> Float[Array, ""]:
+    """The quantile of all values on the mask, with linear interpolation.
+
+    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. 0 if there is no value.
+
+    Args:
+      values: any shape, finite on the mask.
+      mask: bool, the same shape.
+      fraction: in [0, 1].
+    """
+    ordered = jnp.sort(jnp.where(mask, values, jnp.inf), axis=None)
+    last = jnp.maximum(masked_count(mask) - 1, 0)
+    position = fraction * last.astype(values.dtype)
+    below = jnp.clip(jnp.floor(position).astype(jnp.int32), 0, last)
+    above = jnp.minimum(below + 1, last)
+    low, high = ordered[below], ordered[above]
+    quantile = low + (position - below.astype(values.dtype)) * (high - low)
+    return jnp.where(jnp.any(mask), quantile, 0)
+
+
+def share_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:
+    """⌊fraction · count⌋, with the product rounded up by 2⁻²² so that 0.0075 of 400 is 3.
+
+    Without it the rounding of `fraction` itself decides in float32 about whole products.
+    """
+    product = count.astype(float) * (fraction * (1 + 2.0**-22))
+    return jnp.floor(product).astype(jnp.int32)

@@ -1,0 +1,81 @@
+"""Importance ratios, and the trust region around 1.
+
+A ratio is a function (logp, old_logp, mask) -> [B, T] with gradient in `logp`; 1 off the mask.
+Nothing is clamped unless the name says so.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
+from rlvr_jax.types import Signals
+
+__all__ = [
+    "Ratio",
+    "clamped_token_ratio",
+    "clip_to_trusted",
+    "is_clipped",
+    "product_ratio",
+    "sequence_ratio",
+    "token_ratio",
+]
+
+Ratio = Callable[[Array, Array, Array], Array]
+
+
+def token_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """ρ_it = exp(logp_it - old_logp_it)."""
+    return jnp.exp(jnp.where(mask, logp - old_logp, 0))
+
+
+def clamped_token_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
+    return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
+
+
+def sequence_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Geometric mean of the token ratios of a rollout, at each of its tokens.
+
+    s_i = exp((1/n_i) Σ_t (logp_it - old_logp_it)). The value is s_i; the gradient at token t is
+    s_i ∇logp_it, so that a mean over the tokens of a rollout has the gradient of s_i.
+    """
+    value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
+    own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
+    return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
+
+
+def product_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Product of the token ratios of a rollout, at each of its tokens, with its whole gradient.
+
+    ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
+    """
+    product = jnp.exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
+    return jnp.where(mask, product, 1)
+
+
+def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:
+    """The ratio clipped to [1 - clip_low, 1 + clip_high]; the gradient is 1 inside and on a bound.
+
+    `jnp.clip` splits the gradient on a bound into halves; the published codes do not.
+    """
+    low, high = 1 - signals.clip_low, 1 + signals.clip_high
+    inside = (signals.ratio >= low) & (signals.ratio <= high)
+    bound = jax.lax.stop_gradient(jnp.clip(signals.ratio, low, high))
+    return jnp.where(inside, signals.ratio, bound)
+
+
+def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
+    """Where the clip decides the loss, -A clip(ρ) > -A ρ, so that no gradient passes."""
+    clipped = -signals.advantage * clip_to_trusted(signals)
+    return signals.mask & (clipped > -signals.advantage * signals.ratio)

@@ -1,0 +1,116 @@
+"""Terms added to the loss of every token: entropy bonuses and divergences from a reference.
+
+They follow the aggregation of the loss: under `token_mean` a bonus is the mean entropy of the
+tokens, under other aggregations it is weighted as they weigh tokens.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.divergences import Divergence, k3
+from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.types import replace
+
+__all__ = ["AdaptiveEntropyState", "adaptive_entropy_bonus", "entropy_bonus", "kl_penalty"]
+
+
+def entropy_bonus(coefficient: float) -> Transform:
+    """Rewards entropy with a constant coefficient: penalty' = penalty - c · H.
+
+    Args:
+      coefficient: c; negative values sharpen the policy.
+    Reads: entropy. Writes: penalty. Metrics: none.
+    Source: Williams and Peng 1991, https://doi.org/10.1080/09540099108946587.
+    """
+
+    def apply(signals, context, state):
+        penalty = signals.penalty - coefficient * context.stats.entropy
+        return replace(signals, penalty=penalty), state, {}
+
+    label = describe("entropy_bonus", coefficient=float(coefficient))
+    return stateless(apply, needs={"entropy"}, label=label)
+
+
+class AdaptiveEntropyState(NamedTuple):
+    """The coefficient of `adaptive_entropy_bonus`, and the mean entropy it saw last (nats)."""
+
+    coefficient: Float[Array, ""]
+    last_entropy: Float[Array, ""]
+
+
+def adaptive_entropy_bonus(
+    target: float, step: float, low: float = 0.0, high: float = 1.0, initial: float = 0.0
+) -> Transform:
+    """An entropy bonus that acts while the entropy is at or below a target.
+
+    With H̄ the mean entropy of the tokens: the coefficient applied is c if the H̄ of the last update
+    was at most `target`, else 0 (also at the first update); then c' = min(c + step, high) if H̄ ≤
+    target, else max(c - step, low). A batch without tokens changes nothing.
+
+    Args:
+      target: wanted mean entropy, nats.
+      step: change of the coefficient per update, positive.
+      low, high: bounds of the coefficient.
+      initial: coefficient at the start, within the bounds.
+    Reads: entropy, mask. Writes: penalty. Metrics: entropy_coefficient (the applied one).
+    Raises:
+      ValueError: step not positive, or initial outside [low, high].
+    Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
+    """
+    if not step > 0:
+        raise ValueError(f"adaptive_entropy_bonus: step must be positive, got {step}")
+    if not low <= initial <= high:
+        raise ValueError(
+            f"adaptive_entropy_bonus: initial must be in [{low}, {high}], got {initial}"
+        )
+
+    def init(spec):
+        del spec
+        return AdaptiveEntropyState(jnp.full((), initial, float), jnp.full((), jnp.inf, float))
+
+    def apply(signals, context, state):
+        entropy = context.stats.entropy
+        applied = jnp.where(state.last_entropy <= target, state.coefficient, 0)
+        penalty = signals.penalty - applied.astype(entropy.dtype) * entropy
+        mean = masked_mean(jax.lax.stop_gradient(entropy), signals.mask).astype(applied.dtype)
+        raised = jnp.minimum(state.coefficient + step, high)
+        lowered = jnp.maximum(state.coefficient - step, low)
+        moved = AdaptiveEntropyState(jnp.where(mean <= target, raised, lowered), mean)
+        any_token = jnp.any(signals.mask)
+        state = jax.tree.map(lambda new, old: jnp.where(any_token, new, old), moved, state)
+        return replace(signals, penalty=penalty), state, {"entropy_coefficient": applied}
+
+    arguments = {"target": target, "step": step, "low": low, "high": high, "initial": initial}
+    label = describe("adaptive_entropy_bonus", **arguments)
+    return Transform(init, apply, frozenset({"entropy", "batch_statistics"}), label)
+
+
+def kl_penalty(coefficient: float, estimator: Divergence = k3) -> Transform:
+    """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
+
+    Args:
+      coefficient: β, at least 0.
+      estimator: one of `rlvr_jax.objectives.divergences`; they differ in bias and gradient.
+    Reads: logp, old_logp, reference_logp. Writes: penalty. Metrics: kl_penalty/<estimator>, its
+      mean over the tokens.
+    Raises:
+      ValueError: a negative coefficient.
+    Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
+    """
+    if not coefficient >= 0:
+        raise ValueError(f"kl_penalty: coefficient must be at least 0, got {coefficient}")
+
+    def apply(signals, context, state):
+        divergence = estimator(
+            context.stats.logp, context.rollouts.reference_logp, context.old_logp
+        )
+        mean = masked_mean(divergence, signals.mask)
+        signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
+        return signals, state, {f"kl_penalty/{estimator.__name__}": mean}
+
+    label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator)
+    return stateless(apply, needs={"logp", "reference_logp"}, label=label)

@@ -1,0 +1,75 @@
+"""Rewards made from outcomes: functions (rollouts) -> reward [B].
+
+They read `rollouts.outcome` and leave it alone: filters and pass rates keep seeing what the
+verifier said.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.types import Rollouts
+
+__all__ = ["Reward", "overlong_penalty", "overlong_shaping", "plain_outcome", "signed_outcome"]
+
+Reward = Callable[[Rollouts], Array]
+
+
+def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
+    """The outcome itself, in [0, 1]."""
+    return rollouts.outcome
+
+
+def signed_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
+    """2 · outcome - 1: right is +1, wrong is -1."""
+    return 2 * rollouts.outcome - 1
+
+
+def overlong_penalty(
+    length: Int[Array, "B"], max_length: int, cache_length: int, factor: float = 1.0
+) -> Float[Array, "B"]:
+    """What a long response loses: 0 up to L_max - L_cache, then linearly down to -f at L_max.
+
+    P(n) = -f · clip((n - (L_max - L_cache)) / L_cache, 0, 1)
+
+    Args:
+      length: n, response tokens with the stop token.
+      max_length: L_max, the budget of response tokens.
+      cache_length: L_cache, in which the penalty grows; in (0, max_length].
+      factor: f, the full penalty.
+    Raises:
+      ValueError: cache_length outside (0, max_length].
+    Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476.
+    """
+    _check_cache("overlong_penalty", max_length, cache_length)
+    excess = (length - (max_length - cache_length)).astype(float) / cache_length
+    return -factor * jnp.clip(excess, 0, 1)
+
+
+def overlong_shaping(
+    max_length: int, cache_length: int, factor: float = 1.0, base: Reward = plain_outcome
+) -> Reward:
+    """Adds the soft overlong penalty to a reward.
+
+    Args:
+      max_length, cache_length, factor: as in `overlong_penalty`.
+      base: the reward before the penalty.
+    Raises:
+      ValueError: cache_length outside (0, max_length].
+    """
+    _check_cache("overlong_shaping", max_length, cache_length)
+
+    def reward(rollouts):
+        value = base(rollouts)
+        penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
+        return value + penalty.astype(value.dtype)
+
+    return reward
+
+
+def _check_cache(function, max_length, cache_length):
+    if not 0 < cache_length <= max_length:
+        raise ValueError(
+            f"{function}: cache_length must be in (0, max_length {max_length}], got {cache_length}"
+        )

@@ -1,0 +1,90 @@
+"""Policy losses of a token, before weights and penalties."""
+
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.core import Surrogate, describe
+from rlvr_jax.objectives.ratios import Ratio, clip_to_trusted, token_ratio
+from rlvr_jax.types import replace
+
+__all__ = ["importance_weighted", "ppo_clip", "reinforce"]
+
+
+def ppo_clip(low: float, high: float, ratio: Ratio = token_ratio) -> Surrogate:
+    """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
+
+    On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
+    Transforms may replace the bounds token by token.
+
+    Args:
+      low: half-width below 1 (ε_low), at least 0; with 1 or more nothing is clipped from below.
+      high: half-width above 1 (ε_high), at least 0.
+      ratio: ρ, one of `rlvr_jax.objectives.ratios`.
+    Raises:
+      ValueError: a negative half-width.
+    Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
+    """
+    for name, value in (("low", low), ("high", high)):
+        if not value >= 0:
+            raise ValueError(f"ppo_clip: {name} must be at least 0, got {value}")
+    label = describe("ppo_clip", low=float(low), high=float(high), ratio=ratio)
+
+    def prepare(signals, context):
+        return replace(
+            signals,
+            ratio=ratio(context.stats.logp, context.old_logp, signals.mask),
+            clip_low=jnp.full_like(signals.clip_low, low),
+            clip_high=jnp.full_like(signals.clip_high, high),
+        )
+
+    def loss(signals, context):
+        del context
+        unclipped = -signals.advantage * signals.ratio
+        return jnp.maximum(unclipped, -signals.advantage * clip_to_trusted(signals))
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} never clips: with one update per batch the ratio is exactly 1."
+        return None
+
+    return Surrogate(prepare, loss, label, remark)
+
+
+def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
+    """The unclipped loss -A ρ: unbiased off-policy, of unbounded variance.
+
+    Args:
+      ratio: ρ, one of `rlvr_jax.objectives.ratios`.
+    """
+
+    def prepare(signals, context):
+        return replace(signals, ratio=ratio(context.stats.logp, context.old_logp, signals.mask))
+
+    def loss(signals, context):
+        del context
+        return -signals.advantage * signals.ratio
+
+    return Surrogate(prepare, loss, describe("importance_weighted", ratio=ratio))
+
+
+def reinforce() -> Surrogate:
+    """The plain policy gradient, -A logp: no ratio enters the loss, it is only reported.
+
+    Source: Williams 1992, https://doi.org/10.1007/BF00992696.
+    """
+
+    def prepare(signals, context):
+        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+        return replace(signals, ratio=own)
+
+    def loss(signals, context):
+        return -signals.advantage * context.stats.logp
+
+    def remark(plan):
+        if plan.updates_per_batch > 1:
+            return (
+                "reinforce() does not correct for the age of the rollouts: of"
+                f" {plan.updates_per_batch} updates per batch only the first is on-policy."
+            )
+        return None
+
+    return Surrogate(prepare, loss, "reinforce()", remark)

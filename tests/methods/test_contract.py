@@ -1,0 +1,199 @@
+"""What every method must hold, for whatever stands in the folder."""
+
+import functools
+
+import golden_vectors as golden
+import jax
+import numpy as np
+import pytest
+from golden_vectors import array, assert_agrees
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from rlvr_jax.methods import method, names, recipe
+from rlvr_jax.types import Method, replace
+
+every_method = pytest.mark.parametrize("name", names())
+CASE = "b"
+FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
+
+
+@functools.cache
+def made(name):
+    """The published defaults; chosen shares are raised so that 60 tokens show a choice."""
+    changed = {"clip_cov": {"fraction": 0.05, "covariance_low": 0.1}, "kl_cov": {"fraction": 0.05}}
+    return recipe(name, **changed.get(name, {}))
+
+
+def batch_of(name, soft=False):
+    return golden.prepared(made(name), golden.rollouts(CASE, soft))
+
+
+def run(name, stats=None, batch=None, seed=0):
+    stats = golden.stats(CASE) if stats is None else stats
+    batch = batch_of(name) if batch is None else batch
+    return golden.step(made(name).objective, stats, batch, seed=seed)
+
+
+def changed(tree, function):
+    """Applies a function to the arrays of a pytree as numpy."""
+    return jax.tree.map(lambda values: array(function(np.asarray(values)), values.dtype), tree)
+
+
+def assert_same_step(found, wanted, gradient):
+    assert_agrees(found.loss, wanted.loss)
+    for name, values in wanted.metrics.items():
+        assert_agrees(found.metrics[name], values)
+    jax.tree.map(assert_agrees, gradient, wanted.dstats)
+
+
+@every_method
+def test_card_is_complete(name):
+    card = method(name)
+    assert isinstance(card, Method)
+    assert card.recipe.__name__ == name
+    assert card.recipe.__module__ == f"rlvr_jax.methods.{name}"
+    assert card.title and card.url.startswith("https://")
+    assert golden.reference(name, CASE)["loss"].shape == ()
+
+
+@every_method
+def test_order_of_rows_does_not_matter(name):
+    order = np.random.default_rng(2).permutation(golden.inputs(CASE)["mask"].shape[0])
+    stats, batch = golden.stats(CASE), batch_of(name)
+    found = run(name, *(changed(tree, lambda v: v[order]) for tree in (stats, batch)))
+    back = np.argsort(order)
+    assert_same_step(found, run(name), changed(found.dstats, lambda v: v[back]))
+
+
+@every_method
+def test_wider_padding_does_not_matter(name):
+    width = golden.inputs(CASE)["mask"].shape[1]
+
+    def widen(values):
+        if values.ndim < 2 or values.shape[1] != width:
+            return values
+        return np.pad(
+            values, ((0, 0), (0, 3)), constant_values=False if values.dtype == bool else 1
+        )
+
+    found = run(name, changed(golden.stats(CASE), widen), changed(batch_of(name), widen))
+    assert_same_step(found, run(name), changed(found.dstats, lambda v: v[:, :width]))
+
+
+@every_method
+def test_what_stands_off_the_mask_is_never_read(name):
+    batch = batch_of(name)
+    mask = np.asarray(batch.mask)
+
+    def poison(values):
+        if values.shape != mask.shape or not np.issubdtype(values.dtype, np.floating):
+            return values
+        return np.where(mask, values, np.nan)
+
+    found = run(name, changed(golden.stats(CASE), poison), changed(batch, poison))
+    assert_same_step(found, run(name), found.dstats)
+
+
+@every_method
+def test_rollouts_without_tokens_are_harmless(name):
+    batch = batch_of(name, soft=True)
+    mask = np.asarray(batch.mask).copy()
+    mask[[0, 5, 11]] = False
+    found = run(name, batch=replace(batch, mask=array(mask, bool)))
+    assert_all_finite(found)
+    assert not np.asarray(found.dstats.logp)[[0, 5, 11]].any()
+    assert np.asarray(found.dstats.logp).any()
+
+
+@every_method
+def test_groups_of_one_have_advantage_zero(name):
+    batch = batch_of(name)
+    rows = np.arange(batch.mask.shape[0])
+    found = run(name, batch=replace(batch, group=array(rows[::-1] * 3, np.int32)))
+    assert_all_finite(found)
+    assert not np.asarray(found.signals.advantage).any()
+
+
+@every_method
+def test_groups_of_equal_rewards_have_advantage_zero(name):
+    batch = batch_of(name)
+    reward = array(np.full(batch.reward.shape, 0.1), np.float64)
+    found = run(name, batch=replace(batch, reward=reward))
+    assert not np.asarray(found.signals.advantage).any()
+
+
+@every_method
+def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
+    batch = batch_of(name)
+    found = run(name, batch=replace(batch, mask=array(batch.mask & False, bool)))
+    assert found.loss == 0
+    assert_all_finite(found)
+    assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
+
+
+@every_method
+def test_state_and_metrics_keep_their_structure_and_no_second_call_compiles(name):
+    own, batch, stats = made(name).objective, batch_of(name), golden.stats(CASE)
+    first = golden.step(own, stats, batch)
+    compiled = golden.num_compiled()
+    second = golden.step(own, stats, batch, state=first.state, seed=1)
+    assert golden.num_compiled() == compiled
+    spec = golden.spec(batch)
+    for state in (first.state, second.state):
+        assert signature(state) == signature(own.init(spec))
+    assert signature(first.metrics) == signature(second.metrics)
+    assert all(np.shape(value) == () for value in first.metrics.values())
+
+
+@every_method
+def test_float32_is_finite_and_agrees_with_float64(name):
+    batch = golden.prepared(made(name), golden.rollouts(CASE, False, np.float32))
+    found = golden.step(made(name).objective, golden.stats(CASE, np.float32), batch)
+    assert found.loss.dtype == found.dstats.logp.dtype == np.float32
+    assert_all_finite(found)
+    wanted = run(name)
+    assert_agrees(found.loss, wanted.loss, FLOAT32)
+    assert_agrees(found.dstats.logp, wanted.dstats.logp, FLOAT32)
+
+
+@pytest.mark.parametrize("name", ["clip_cov", "forking_tokens", "kl_cov", "gspo"])
+def test_rows_on_eight_devices_give_the_step_of_one(name):
+    batch, stats = golden.prepared(made(name), golden.rollouts("a")), golden.stats("a")
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+
+    def shard(values):
+        return jax.device_put(values, NamedSharding(mesh, PartitionSpec("data")))
+
+    found = run(name, *jax.tree.map(shard, (stats, batch)))
+    assert_same_step(found, run(name, stats, batch), found.dstats)
+
+
+@every_method
+def test_metrics_include_those_that_every_objective_reports(name):
+    assert run(name).metrics.keys() >= {
+        "clipped_share",
+        "covariance",
+        "ratio/min",
+        "ratio/mean",
+        "ratio/max",
+        "ratio/effective_sample_size",
+    }
+
+
+def test_only_the_random_choice_depends_on_the_key():
+    moved = {name for name in names() if run(name).loss != run(name, seed=1).loss}
+    assert moved <= {"clip_cov"}
+    assert np.any(
+        np.asarray(run("clip_cov").signals.weight)
+        != np.asarray(run("clip_cov", seed=1).signals.weight)
+    )
+
+
+def signature(tree):
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+
+def assert_all_finite(step):
+    for leaf in jax.tree.leaves((step.loss, step.dstats, step.metrics, step.state)):
+        assert np.isfinite(leaf).all()

@@ -1,0 +1,77 @@
+"""The folder is the registry."""
+
+import subprocess
+import sys
+
+import golden_vectors as golden
+import numpy as np
+import pytest
+
+from rlvr_jax.methods import __main__ as printed
+from rlvr_jax.methods import method, names, recipe
+from rlvr_jax.objectives import UpdatePlan
+
+
+def test_names_are_the_nine_files():
+    assert names() == [
+        "clip_cov",
+        "dapo",
+        "dr_grpo",
+        "entropy_bonus",
+        "forking_tokens",
+        "grpo",
+        "gspo",
+        "kl_cov",
+        "rloo",
+    ]
+
+
+def test_listing_names_loads_no_jax():
+    code = "import sys, rlvr_jax.methods as m; m.names(); print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_an_unknown_method_is_refused_with_the_closest_names():
+    with pytest.raises(ValueError, match=r"closest: clip_cov.*got 'clipcov'"):
+        method("clipcov")
+
+
+def test_an_unknown_hyperparameter_is_refused_with_the_closest_names():
+    with pytest.raises(ValueError, match=r"grpo's \(closest: kl_coefficient\), got 'kl_coeff'"):
+        recipe("grpo", kl_coeff=0.1)
+    with pytest.raises(ValueError, match=r"rloo's \(it has none\), got 'fraction'"):
+        recipe("rloo", fraction=0.1)
+
+
+def test_hyperparameters_reach_the_parts():
+    assert "drop_high_covariance(fraction=0.0075, low=1, high=5)" in (
+        recipe("clip_cov", fraction=0.0075).objective.labels
+    )
+
+
+def test_without_a_coefficient_no_reference_is_needed():
+    assert "reference_logp" in recipe("grpo").objective.needs
+    assert "reference_logp" not in recipe("grpo", kl_coefficient=0.0).objective.needs
+
+
+def test_keeping_every_token_is_clip_higher():
+    everything = golden.evaluate(recipe("forking_tokens", fraction=1.0), "b")
+    plain = recipe("entropy_bonus", entropy_coefficient=0.0, kl_coefficient=0.0, clip_high=0.28)
+    golden.assert_agrees(everything[0], golden.evaluate(plain, "b")[0])
+
+
+def test_methods_that_cannot_act_on_policy_say_so():
+    once = UpdatePlan(updates_per_batch=1, group_size=8)
+    silent = {name for name in names() if not recipe(name).objective.remarks(once)}
+    assert silent == {"rloo"}
+
+
+def test_table_and_card_show_what_is_needed(capsys, monkeypatch):
+    table = printed.table()
+    assert all(name in table and method(name).url in table for name in names())
+    monkeypatch.setattr(sys, "argv", ["methods", "dapo"])
+    printed.main()
+    card = capsys.readouterr().out
+    assert "clip_high = 0.28" in card and "mixed_outcomes" in card
+    assert np.all([label in card for label in recipe("dapo").objective.labels])

@@ -1,0 +1,222 @@
+"""Composition: names, state, needs, gradients that are stopped, errors."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlvr_jax.objectives import (
+    Selection,
+    Transform,
+    UpdatePlan,
+    adaptive_entropy_bonus,
+    describe,
+    drop_high_covariance,
+    drop_rollouts,
+    entropy_bonus,
+    fixed_length_mean,
+    group_normalized,
+    importance_weighted,
+    is_chosen,
+    keep_top_entropy,
+    kl_penalty,
+    leave_one_out,
+    mixed_outcomes,
+    objective,
+    overlong_shaping,
+    penalize_high_covariance,
+    ppo_clip,
+    reinforce,
+    stateless,
+    token_mean,
+)
+from rlvr_jax.types import replace
+
+
+def made(*transforms, regularizers=(), surrogate=None):
+    return objective(
+        advantage=group_normalized(),
+        transforms=transforms,
+        surrogate=surrogate or ppo_clip(0.2, 0.2),
+        regularizers=regularizers,
+        aggregation=token_mean(),
+    )
+
+
+def counter(name="count_updates"):
+    """A transform with state."""
+
+    def apply(signals, context, state):
+        return signals, state + 1, {}
+
+    return Transform(lambda spec: jnp.zeros((), jnp.int32), apply, frozenset(), f"{name}()")
+
+
+def random_weight(name="draw_weight"):
+    """A transform whose metric shows its key."""
+
+    def apply(signals, context, state):
+        return signals, state, {name: jax.random.uniform(context.key)}
+
+    return stateless(apply, label=f"{name}()")
+
+
+def test_state_is_keyed_by_name_and_survives_an_inserted_transform():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    old = golden.step(made(counter()), stats, batch).state
+    assert list(old) == ["count_updates"]
+    longer = made(keep_top_entropy(0.5), counter(), counter("other"))
+    state = {**longer.init(golden.spec(batch)), **old}
+    new = golden.step(longer, stats, batch, state).state
+    assert {name: int(value) for name, value in new.items()} == {"count_updates": 2, "other": 1}
+
+
+def test_parts_of_one_name_have_states_and_streams_of_their_own():
+    batch = golden.rollouts("b")
+    twice = made(counter(), counter(), random_weight(), random_weight())
+    done = golden.step(twice, golden.stats("b"), batch)
+    assert set(done.state) == {"count_updates", "count_updates_2"}
+    assert done.metrics["draw_weight"] != done.metrics["draw_weight_2/draw_weight"]
+
+
+def test_random_stream_of_a_part_does_not_move_when_another_is_inserted():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    alone = golden.step(made(random_weight()), stats, batch).metrics["draw_weight"]
+    longer = made(random_weight("other"), random_weight())
+    assert golden.step(longer, stats, batch).metrics["draw_weight"] == alone
+
+
+def test_what_is_decided_carries_no_gradient():
+    def apply(signals, context, state):
+        leaky = dict.fromkeys(("advantage", "weight", "clip_low", "clip_high"), context.stats.logp)
+        return replace(signals, **leaky), state, {}
+
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    leaking = made(stateless(apply, label="leak()"), surrogate=importance_weighted())
+
+    logp, mask = np.asarray(stats.logp), np.asarray(batch.mask)
+    # the loss is -logp · logp · ratio; only the ratio has a slope
+    wanted = np.where(mask, -(logp**2) * np.exp(logp - batch.old_logp), 0) / mask.sum()
+    golden.assert_agrees(golden.step(leaking, stats, batch).dstats.logp, wanted)
+
+
+def test_without_old_logp_the_ratio_is_exactly_one_and_the_gradient_that_of_reinforce():
+    batch, stats = replace(golden.rollouts("b"), old_logp=None), golden.stats("b")
+    clipped = golden.step(made(), stats, batch)
+    plain = golden.step(made(surrogate=reinforce()), stats, batch)
+    assert clipped.metrics["ratio/min"] == clipped.metrics["ratio/max"] == 1
+    assert clipped.metrics["ratio/effective_sample_size"] == 1
+    golden.assert_agrees(clipped.dstats.logp, plain.dstats.logp)
+
+
+def test_adaptive_bonus_waits_one_update_and_keeps_its_state_without_tokens():
+    controlled = made(regularizers=[adaptive_entropy_bonus(target=9.0, step=0.1, initial=0.3)])
+    stats, batch = golden.stats("b", np.float32), golden.rollouts("b", False, np.float32)
+    first = golden.step(controlled, stats, batch)
+    second = golden.step(controlled, stats, batch, first.state)
+    assert first.metrics["entropy_coefficient"] == 0
+    np.testing.assert_allclose(second.metrics["entropy_coefficient"], 0.4, rtol=1e-12)
+    assert not np.asarray(first.dstats.entropy).any()
+    assert np.asarray(second.dstats.entropy).any()
+    empty = replace(batch, mask=golden.array(batch.mask & False, bool))
+    third = golden.step(controlled, stats, empty, second.state)
+    assert third.state == second.state
+    assert jax.tree.map(jnp.result_type, third.state) == jax.tree.map(jnp.result_type, first.state)
+
+
+def test_needs_are_the_union_over_the_parts():
+    assert made().needs == {"logp"}
+    everything = made(keep_top_entropy(0.5), regularizers=[kl_penalty(0.1)])
+    assert everything.needs == {"logp", "entropy", "reference_logp", "batch_statistics"}
+
+
+def test_an_unknown_need_is_refused_when_the_objective_is_built():
+    transform = stateless(lambda *a: a, needs={"entropie"}, label="read_entropie()")
+    with pytest.raises(ValueError, match=r"read_entropie\(\).*closest: entropy.*'entropie'"):
+        made(transform)
+
+
+def test_missing_statistics_and_wrong_shapes_are_named():
+    batch, stats, key = golden.rollouts("b"), golden.stats("b"), jax.random.key(0)
+    with pytest.raises(ValueError, match=r"stats\.entropy must be given \(keep_top_entropy"):
+        made(keep_top_entropy(0.5)).loss(replace(stats, entropy=None), batch, {}, key)
+    with pytest.raises(ValueError, match=r"rollouts\.reference_logp must be given \(kl_penalty"):
+        penalized = made(regularizers=[kl_penalty(0.1)])
+        penalized.loss(stats, replace(batch, reference_logp=None), {}, key)
+    with pytest.raises(ValueError, match=r"stats\.logp must have .*\(12, 9\), got \(12, 8\)"):
+        made().loss(replace(stats, logp=stats.logp[:, :8]), batch, {}, key)
+
+
+def test_labels_show_every_part_in_order():
+    built = made(drop_high_covariance(0.0075, 1.0, 5.0), regularizers=[kl_penalty(0.04)])
+    assert built.labels == (
+        "ppo_clip(low=0.2, high=0.2, ratio=token_ratio)",
+        "group_normalized(epsilon=1e-06)",
+        "drop_high_covariance(fraction=0.0075, low=1, high=5)",
+        "kl_penalty(coefficient=0.04, estimator=k3)",
+        "token_mean()",
+    )
+    assert describe("f", a=1.0, g=len) == "f(a=1, g=len)"
+
+
+def test_parts_that_cannot_act_under_a_plan_say_so():
+    held = made(penalize_high_covariance(0.01, 1.0))
+    once = held.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
+    assert len(once) == 2
+    assert "ppo_clip" in once[0] and "penalize_high_covariance" in once[1]
+    assert held.remarks(UpdatePlan(updates_per_batch=4, group_size=8)) == []
+    lonely = objective(leave_one_out(), surrogate=reinforce(), aggregation=token_mean())
+    assert "group of one" in lonely.remarks(UpdatePlan(1, 1))[0]
+    assert "4 updates" in lonely.remarks(UpdatePlan(4, 8))[0]
+
+
+def test_chosen_tokens_are_those_whose_weight_or_penalty_changed():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    kept = golden.step(
+        made(keep_top_entropy(0.25), regularizers=[entropy_bonus(0.1)]), stats, batch
+    )
+    chosen = is_chosen(kept.signals)
+    np.testing.assert_array_equal(chosen, batch.mask & (kept.signals.weight == 0))
+    golden.assert_agrees(kept.metrics["chosen_share"], np.asarray(chosen)[batch.mask].mean())
+
+
+def test_dropped_groups_leave_the_denominators():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    kept = drop_rollouts(batch, mixed_outcomes(batch.outcome, batch.group))
+    num_all, num_kept = np.asarray(batch.mask).sum(), np.asarray(kept.mask).sum()
+    assert 0 < num_kept < num_all
+    whole, part = (golden.step(made(), stats, rows) for rows in (batch, kept))
+    # groups of equal rewards have advantage 0, so only the number of tokens differs
+    golden.assert_agrees(float(whole.loss) * num_all, float(part.loss) * num_kept)
+
+
+def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():
+    outcome = golden.array([0.1 + 0.2, 0.3, 1.0, 0.0, 1.0, 1.0], float)
+    group = golden.array([5, 5, 2, 2, 9, 0], np.int32)
+    found = golden.jit(mixed_outcomes)(outcome, group)
+    np.testing.assert_array_equal(found, [False, False, True, True, True, True])
+
+
+@pytest.mark.parametrize(
+    "build, message",
+    [
+        (lambda: keep_top_entropy(0.0), r"keep_top_entropy: fraction must be in \(0, 1\], got 0"),
+        (lambda: drop_high_covariance(2.0, 1.0, 5.0), "drop_high_covariance: fraction .* got 2"),
+        (lambda: drop_high_covariance(0.1, 5.0, 1.0), "low must be below high 1.0, got 5.0"),
+        (
+            lambda: penalize_high_covariance(-1.0, 1.0),
+            "penalize_high_covariance: fraction .* got -1",
+        ),
+        (lambda: kl_penalty(-0.1), "kl_penalty: coefficient must be at least 0, got -0.1"),
+        (lambda: group_normalized(0.0), "group_normalized: epsilon must be positive, got 0"),
+        (lambda: fixed_length_mean(0), "fixed_length_mean: length must be positive, got 0"),
+        (lambda: overlong_shaping(8, 9), r"cache_length must be in \(0, max_length 8\], got 9"),
+        (lambda: Selection(mixed_outcomes, 0), "Selection: max_rounds must be at least 1, got 0"),
+        (lambda: adaptive_entropy_bonus(1.0, 0.0), "adaptive_entropy_bonus: step .* got 0"),
+        (lambda: adaptive_entropy_bonus(1.0, 0.1, initial=2.0), r"initial must be in \[0.0, 1.0\]"),
+    ],
+)
+def test_bad_arguments_are_refused_when_built(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

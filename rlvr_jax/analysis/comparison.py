@@ -1,0 +1,236 @@
+"""Compares methods over seeds: means with t-intervals, paired differences, every seed shown.
+
+    python -m rlvr_jax.analysis.comparison RUN [RUN …] --out comparison --baseline grpo
+
+Two views, because a slower method is not a worse one: values after equally many sampled rollouts,
+and values at an equal held-out pass@1, interpolated to where each run first reached it. Intervals
+cover the seeds, not the choice of held-out prompts, and are not corrected for their number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvr_jax.analysis.comparison_page import write_comparison
+from rlvr_jax.analysis.curves import held_out_ks, held_out_note
+from rlvr_jax.analysis.run_directory import Run, load_run
+from rlvr_jax.analysis.seed_statistics import Interval, crossing, mean_interval, value_at
+
+__all__ = ["Comparison", "View", "compare_runs", "main"]
+
+_STRATEGY = re.compile(r"held_out/(.+/)?info/.+")
+
+
+@dataclass(frozen=True)
+class View:
+    """Every run's numbers at one point of training.
+
+    Fields:
+      where: the point, in words.
+      values: metric -> method -> seed -> number; NaN where the run never came to that point.
+    """
+
+    where: str
+    values: Mapping[str, Mapping[str, Mapping[int, float]]]
+
+    def mean(self, metric: str, method: str) -> Interval:
+        """The mean over seeds."""
+        return mean_interval(list(self.values[metric][method].values()))
+
+    def difference(self, metric: str, method: str, baseline: str) -> Interval:
+        """The mean of `method` - `baseline` over the seeds that both have."""
+        ours, base = self.values[metric][method], self.values[metric][baseline]
+        return mean_interval([value - base[seed] for seed, value in ours.items() if seed in base])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare_runs` found.
+
+    Fields:
+      runs: method -> seed -> run.
+      baseline: the method that differences are taken to.
+      x_name: "sampled rollouts", or "steps" where a config does not say how many are sampled.
+      x_scale: rollouts per step of each run, by path; 1 where x is steps.
+      note: how many samples per prompt the held-out numbers rest on.
+      equal_rollouts: the numbers after as many rollouts (or steps) as every run sampled.
+      equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
+        is below where some run starts or above where some run gets.
+      sentences: what the intervals allow to say.
+    """
+
+    runs: Mapping[str, Mapping[int, Run]]
+    baseline: str
+    x_name: str
+    x_scale: Mapping[Path, int]
+    note: str
+    equal_rollouts: View
+    equal_pass: View | None
+    sentences: Sequence[str]
+
+
+def compare_runs(
+    out: str | Path,
+    runs: Sequence[str | Path] | Mapping[str, Sequence[str | Path]],
+    baseline: str | None = None,
+    level: float | None = None,
+) -> Comparison:
+    """Compares runs and writes comparison.md, comparison.html and one PNG per curve into `out`.
+
+    Args:
+      out: folder to write to; made if needed.
+      runs: run directories, grouped by the method their config names; or method -> directories,
+        to compare settings of one method. One run per method and seed.
+      baseline: method that the others are compared with; by default the first.
+      level: held-out pass@1 at which the second view is taken; by default the highest, in steps
+        of .01, that every run reaches.
+    Returns:
+      The numbers that were written.
+    Raises:
+      ValueError: no run, a seed twice, tasks that differ, a run without held-out pass@1, or an
+        unknown baseline.
+    """
+    grouped = _grouped(runs)
+    everything = [run for seeds in grouped.values() for run in seeds.values()]
+    baseline = next(iter(grouped)) if baseline is None else baseline
+    if baseline not in grouped:
+        raise ValueError(f"compare_runs: baseline must be one of {list(grouped)}, got {baseline!r}")
+    tasks = sorted({str(run.setting("task")) for run in everything})
+    if len(tasks) > 1:
+        raise ValueError(f"compare_runs: runs must share one task, got {tasks}")
+    for run in everything:
+        if not len(run.series("held_out/pass@1")[0]):
+            raise ValueError(
+                f"compare_runs: runs must have held_out/pass@1, got none in {run.path}"
+            )
+
+    per_step = {run.path: _rollouts_per_step(run) for run in everything}
+    counted = all(per_step.values())
+    scale = {path: count if counted else 1 for path, count in per_step.items()}
+    unit = "sampled rollouts" if counted else "steps"
+    present = dict.fromkeys(name for run in everything for name in run.names())
+    metrics = [f"held_out/pass@{k}" for k in held_out_ks(everything)]
+    metrics += [m for m in ("held_out/entropy", "entropy") if m in present][:1]
+    metrics += [m for m in present if _STRATEGY.fullmatch(m)]
+
+    def series(run, metric):
+        steps, values = run.series(metric)
+        return steps * scale[run.path], values
+
+    def view(where, point_of):
+        values = {
+            metric: {
+                name: {
+                    seed: value_at(*series(run, metric), point_of(run))
+                    for seed, run in seeds.items()
+                }
+                for name, seeds in grouped.items()
+            }
+            for metric in metrics
+        }
+        return View(where, values)
+
+    end = min(series(run, "held_out/pass@1")[0][-1] for run in everything)
+    level = _common_level(everything) if level is None else level
+    equal_rollouts = view(f"after {end:,} {unit}", lambda run: end)
+    equal_pass = None
+    if level is not None:
+        equal_pass = view(
+            f"at held-out pass@1 = {level:.2f}",
+            lambda run: crossing(*series(run, "held_out/pass@1"), level),
+        )
+    comparison = Comparison(
+        runs=grouped,
+        baseline=baseline,
+        x_name=unit,
+        x_scale=scale,
+        note=held_out_note(everything),
+        equal_rollouts=equal_rollouts,
+        equal_pass=equal_pass,
+        sentences=[
+            *_sentences(equal_rollouts, grouped, baseline),
+            *(_sentences(equal_pass, grouped, baseline) if equal_pass else ()),
+        ],
+    )
+    write_comparison(Path(out), comparison)
+    return comparison
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Compares methods over seeds.")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
+    parser.add_argument("--out", default="comparison", help="the folder to write")
+    parser.add_argument("--baseline", default=None, help="method that differences are taken to")
+    parser.add_argument("--level", type=float, default=None, help="held-out pass@1 to compare at")
+    options = parser.parse_args(arguments)
+    try:
+        found = compare_runs(options.out, options.runs, options.baseline, options.level)
+    except ValueError as error:
+        sys.exit(str(error))
+    print("\n".join(found.sentences))
+    print(Path(options.out) / "comparison.html")
+
+
+def _grouped(runs) -> dict[str, dict[int, Run]]:
+    if isinstance(runs, Mapping):
+        named = [(name, load_run(path)) for name, paths in runs.items() for path in paths]
+    else:
+        named = [(run.method, run) for run in map(load_run, runs)]
+    if not named:
+        raise ValueError("compare_runs: runs must name a run directory, got none")
+    grouped: dict[str, dict[int, Run]] = {}
+    for name, run in named:
+        seeds = grouped.setdefault(name, {})
+        if run.seed in seeds:
+            raise ValueError(
+                f"compare_runs: runs must have one run per method and seed, got {name!r} with seed"
+                f" {run.seed} in {seeds[run.seed].path} and {run.path}"
+            )
+        seeds[run.seed] = run
+    return grouped
+
+
+def _rollouts_per_step(run: Run) -> int | None:
+    prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
+    return prompts * size if isinstance(prompts, int) and isinstance(size, int) else None
+
+
+def _common_level(runs: Sequence[Run]) -> float | None:
+    """The highest pass@1, rounded down to .01, that every run reaches and none starts at."""
+    curves = [run.series("held_out/pass@1")[1] for run in runs]
+    level = math.floor(100 * min(curve.max() for curve in curves) + 1e-9) / 100
+    return level if level > max(curve[0] for curve in curves) else None
+
+
+def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
+    """One sentence per method and pass@k: better, worse, or not to be told apart."""
+    found = []
+    metrics = [m for m in view.values if m.startswith("held_out/pass@")]
+    for method in methods:
+        for metric in metrics:
+            name = metric.removeprefix("held_out/")
+            if method == baseline or view.where.startswith(f"at held-out {name} ="):
+                continue
+            gap = view.difference(metric, method, baseline)
+            pairs = len(gap.values)
+            if pairs < 2:
+                reason = "one paired seed gives no interval" if pairs else "no seed is paired"
+            else:
+                reason = f"{gap.signed} (paired, {pairs} seeds, 95 % interval)"
+            if gap.excludes_zero:
+                verdict = f"{method} is {'above' if gap.mean > 0 else 'below'} {baseline}"
+            else:
+                verdict = f"{method} and {baseline} cannot be told apart"
+            found.append(f"{verdict} on {name} {view.where}: {reason}.")
+    return found
+
+
+if __name__ == "__main__":
+    main()

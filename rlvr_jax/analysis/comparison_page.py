@@ -1,0 +1,240 @@
+"""Writes what a comparison found: Markdown, one PNG per curve, and a self-contained HTML page."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rlvr_jax.analysis.curves import held_out_ks, thinned
+from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
+from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
+
+if TYPE_CHECKING:
+    from rlvr_jax.analysis.comparison import Comparison, View
+
+__all__ = ["write_comparison"]
+
+_COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#4d6a80", "#c2436b", "#3b9aa3")
+_MOST_POINTS = 150
+_BLOCK = 10  # training steps per point
+_CAVEAT = (
+    "± is the half-width of a 95 % t-interval over seeds. It covers the seeds, not the choice of"
+    " held-out prompts, and is not corrected for the number of comparisons."
+)
+
+
+def write_comparison(out: Path, comparison: Comparison) -> None:
+    """Writes comparison.md, comparison.html and the PNGs into the folder `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    charts = _charts(comparison)
+    for chart in charts:
+        _draw(chart, list(comparison.runs), out / f"{chart['file']}.png")
+    (out / "comparison.md").write_text(_markdown(comparison, charts), "utf-8")
+    (out / "comparison.html").write_text(_html(comparison, charts), "utf-8")
+
+
+def _charts(comparison: Comparison) -> list[dict[str, Any]]:
+    """Chart specifications: every seed thin, the mean thick, its interval shaded."""
+    runs = [run for seeds in comparison.runs.values() for run in seeds.values()]
+    present = dict.fromkeys(name for run in runs for name in run.names())
+    wanted = [("reward", "Reward", "mean per response, training")]
+    wanted += [(f"held_out/pass@{k}", f"Held-out pass@{k}", "share") for k in held_out_ks(runs)]
+    wanted += [
+        ("entropy", "Token entropy", "nats, training"),
+        ("chosen_share", "Chosen by the method", "share of tokens"),
+    ]
+    for name in present:
+        if match := re.fullmatch(r"held_out/(?:(.+)/)?info/(.+)", name):
+            kind = f", {match[1]} prompts" if match[1] else ""
+            title = match[2].replace("_", " ").capitalize() + kind
+            wanted.append((name, title, "mean per held-out response"))
+    return [_chart(comparison, *entry) for entry in wanted if entry[0] in present]
+
+
+def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[str, Any]:
+    held_out = metric.startswith("held_out/")
+    series, counts = [], []
+    for number, (method, seeds) in enumerate(comparison.runs.items()):
+        curves = {}
+        for seed, run in seeds.items():
+            steps, values = run.series(metric)
+            points = np.stack([steps * comparison.x_scale[run.path], values], axis=1)
+            curves[seed] = points if held_out else _blocks(points)
+        counts.append(len(curves))
+        base = {"run": number, "window": 1}
+        for seed, points in curves.items():
+            points = _rounded_points(thinned(points, _MOST_POINTS))
+            series.append(
+                base | {"label": f"{method}, seed {seed}", "kind": "seed", "points": points}
+            )
+        mean = thinned(_mean_curve(list(curves.values())), _MOST_POINTS)
+        entry = {"label": method, "kind": "mean", "points": _rounded_points(mean[:, :2])}
+        if len(curves) > 1:
+            entry["band"] = _rounded_points(mean[:, [0, 2, 3]])
+        series.append(base | entry)
+    number_of_seeds = " and ".join(map(str, sorted(set(counts))))
+    note = f"n = {number_of_seeds} seeds"
+    note += f", {comparison.note}" if held_out else f", means of {_BLOCK} steps"
+    return {
+        "file": re.sub(r"[^a-z0-9]+", "_", metric.replace("@", "_at_").lower()).strip("_"),
+        "title": title,
+        "unit": unit,
+        "note": note,
+        "x": {"label": comparison.x_name},
+        "y": [0, 1] if "pass@" in metric else None,
+        "zero": not held_out and metric != "reward",
+        "variants": [],
+        "series": series,
+    }
+
+
+def _rounded_points(points: np.ndarray) -> list:
+    """Rows for the page: x whole, the rest to 4 digits."""
+    return [[round(float(row[0])), *rounded(row[1:])] for row in points]
+
+
+def _blocks(points: np.ndarray) -> np.ndarray:
+    """Means of consecutive training steps, as many as fit; short runs stay as they are."""
+    whole = len(points) // _BLOCK
+    if whole < 3:
+        return points
+    return points[: whole * _BLOCK].reshape(whole, _BLOCK, 2).mean(1)
+
+
+def _mean_curve(curves: Sequence[np.ndarray]) -> np.ndarray:
+    """[x, mean, low, high] at the x that all seeds have."""
+    tables = [{round(float(x), 6): y for x, y in curve} for curve in curves]
+    shared = sorted(set.intersection(*(set(t) for t in tables))) if tables else []
+    rows = []
+    for x in shared:
+        found = mean_interval([t[x] for t in tables])
+        width = found.half_width if np.isfinite(found.half_width) else 0.0
+        rows.append([x, found.mean, found.mean - width, found.mean + width])
+    return np.array(rows).reshape(-1, 4)
+
+
+def _draw(chart: dict[str, Any], methods: Sequence[str], path: Path) -> None:
+    figure = Figure(figsize=(6.0, 3.8), layout="constrained")
+    axes = figure.add_subplot()
+    for line in chart["series"]:
+        if not line["points"]:
+            continue
+        x, y = np.array([p[:2] for p in line["points"]], float).T
+        colour = _COLOURS[line["run"] % len(_COLOURS)]
+        if line["kind"] == "seed":
+            axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.35)
+            continue
+        axes.plot(x, y, color=colour, linewidth=2.2, label=methods[line["run"]])
+        if band := line.get("band"):
+            at, low, high = np.array(band, float).T
+            axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.set_title(f"{chart['title']} ({chart['note']})", loc="left", fontsize=9)
+    axes.set_xlabel(chart["x"]["label"])
+    axes.set_ylabel(chart["unit"])
+    if chart["y"]:
+        axes.set_ylim(*chart["y"])
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.25)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=130)
+
+
+def _views(comparison: Comparison) -> list[View]:
+    return [v for v in (comparison.equal_rollouts, comparison.equal_pass) if v is not None]
+
+
+def _mean_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
+    """One row per method, then one per difference to the baseline; one column per metric."""
+    methods = list(comparison.runs)
+    head = ["", *(_short(metric) for metric in view.values)]
+    rows = []
+    for method in methods:
+        rows.append(
+            [method, *(_counted(view.mean(m, method), method, comparison) for m in view.values)]
+        )
+    for method in methods:
+        if method != comparison.baseline:
+            gaps = [view.difference(m, method, comparison.baseline) for m in view.values]
+            rows.append([f"{method} − {comparison.baseline}", *(_pairs(gap) for gap in gaps)])
+    return head, rows
+
+
+def _counted(interval: Interval, method: str, comparison: Comparison) -> str:
+    found, all_seeds = len(interval.values), len(comparison.runs[method])
+    return f"{interval} ({found}{'' if found == all_seeds else f' of {all_seeds}'})"
+
+
+def _pairs(interval: Interval) -> str:
+    return f"{interval.signed} ({len(interval.values)} paired)"
+
+
+def _seed_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
+    head = ["method", "seed", *(_short(metric) for metric in view.values)]
+    rows = []
+    for method, seeds in comparison.runs.items():
+        for seed in seeds:
+            numbers = [view.values[m][method][seed] for m in view.values]
+            cells = ["–" if np.isnan(v) else f"{v:.3f}" for v in numbers]
+            rows.append([method, str(seed), *cells])
+    return head, rows
+
+
+def _short(metric: str) -> str:
+    return metric.removeprefix("held_out/").replace("info/", "").replace("/", " ").replace("_", " ")
+
+
+def _markdown(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
+    lines = ["# Comparison", "", *(f"- {s}" for s in comparison.sentences), "", _CAVEAT, ""]
+    for view in _views(comparison):
+        lines += [
+            f"## {_heading(view)}",
+            "",
+            f"Held-out: {comparison.note}. In brackets: seeds.",
+            "",
+        ]
+        for head, rows in (_mean_table(comparison, view), _seed_table(comparison, view)):
+            lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
+            lines += [*map(_markdown_row, rows), ""]
+    lines += ["## Curves", ""]
+    lines += [f"![{chart['title']}]({chart['file']}.png)" for chart in charts]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in cells)} |"
+
+
+def _heading(view: View) -> str:
+    return view.where[0].upper() + view.where[1:]
+
+
+def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
+    blocks = []
+    for view in _views(comparison):
+        blocks.append(f"<section><h2>{html.escape(_heading(view))}</h2>")
+        blocks.append(f'<p class="intro">Held-out: {comparison.note}. In brackets: seeds.</p>')
+        blocks.append(table(*_mean_table(comparison, view)))
+        blocks.append("<h3>Every seed</h3>")
+        blocks.append(table(*_seed_table(comparison, view)) + "</section>")
+    intro = "Every seed thin, the mean thick, its 95 % t-interval shaded."
+    data = {
+        "runs": [{"label": method} for method in comparison.runs],
+        "sections": [{"title": "Curves", "intro": intro, "wide": True, "charts": charts}],
+    }
+    title = f"Comparison: {', '.join(comparison.runs)}"
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in comparison.sentences)
+    return fill(
+        "comparison_page.html",
+        ["charts.js", "comparison.js"],
+        title=html.escape(title),
+        lead=html.escape(_CAVEAT),
+        sentences=items,
+        tables="\n".join(blocks),
+        data=embedded_json(data),
+    )

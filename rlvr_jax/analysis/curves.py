@@ -1,0 +1,263 @@
+"""Turns the metrics of runs into chart specifications for the report page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvr_jax.analysis.law_section import LAW_STEPS, law_section
+from rlvr_jax.analysis.page import rounded
+from rlvr_jax.analysis.run_directory import Run
+
+__all__ = ["held_out_ks", "held_out_note", "sections", "thinned"]
+
+_MOST_POINTS = 400
+
+
+class _Curve(NamedTuple):
+    """One chart: metric -> name of its line, a band of two metrics, fixed bounds or from zero."""
+
+    title: str
+    unit: str
+    note: str
+    metrics: Mapping[str, str]
+    band: tuple[str, str] | None = None
+    bounds: tuple[float, float] | None = None
+    zero: bool = False
+
+
+def _one(title: str, unit: str, note: str, metric: str, **options) -> _Curve:
+    return _Curve(title, unit, note, {metric: ""}, **options)
+
+
+_QUANTILES = ("entropy/p10", "entropy/p90")
+_TRAINING = (
+    _one("Reward", "mean per response", "what is trained on", "reward"),
+    _one("Outcome", "share right", "what the verifier said", "outcome"),
+    _one("Response length", "tokens", "mean", "length"),
+    _one("Truncated", "share of responses", "", "truncated_share", zero=True),
+)
+_ENTROPY = (
+    _one("Token entropy", "nats", "mean, band p10 to p90", "entropy", band=_QUANTILES, zero=True),
+    _Curve(
+        "Entropy by outcome",
+        "nats",
+        "mean over responses that are",
+        {"entropy/right": "right", "entropy/wrong": "wrong"},
+        zero=True,
+    ),
+    _one("Median entropy", "nats", "p50 over tokens", "entropy/p50", zero=True),
+    _one("Covariance", "nats", "of advantage and log-prob", "covariance"),
+    _one("Tokens near zero entropy", "share of tokens", "", "low_entropy_share"),
+    _one("Held-out entropy", "nats", "mean over tokens", "held_out/entropy", zero=True),
+    _one("KL to the first policy", "nats per token", "", "held_out/kl_to_start", zero=True),
+)
+_METHOD = (
+    _one("Chosen by the method", "share of tokens", "global batch", "chosen_share", zero=True),
+    _one("Clipped", "share of tokens", "no gradient", "clipped_share", zero=True),
+    _one(
+        "Ratio",
+        "new / old probability",
+        "mean, band min to max",
+        "ratio/mean",
+        band=("ratio/min", "ratio/max"),
+    ),
+    _one(
+        "Effective sample size", "share of tokens", "of the ratios", "ratio/effective_sample_size"
+    ),
+    _one("Gradient norm", "ℓ₂", "before clipping", "gradient_norm", zero=True),
+    _one("Loss", "no unit", "as minimised", "loss"),
+)
+_PASS = re.compile(r"held_out/(?:(?P<kind>.+)/)?pass@(?P<k>\d+)")
+_INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)")
+
+
+def sections(runs: Sequence[Run], labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Gives the report's sections: title, intro, charts, and a table where one belongs."""
+    names = dict.fromkeys(name for run in runs for name in run.names())
+    used = {"held_out/n"}
+
+    reading = _reading(runs)
+
+    def charts(curves: Iterable[_Curve]) -> list[dict[str, Any]]:
+        found = []
+        for curve in curves:
+            used.update(curve.metrics, curve.band or ())
+            if curve.metrics.keys() & names.keys():
+                found.append(_chart(runs, labels, curve))
+        return found
+
+    result = [
+        {
+            "title": "Held-out answers",
+            "intro": "pass@k: the chance that one of k samples is right, unbiased, from n samples"
+            " per prompt; mean over held-out prompts.",
+            "charts": charts(_pass_charts(runs, names)) + _pass_against_k(runs, labels),
+        },
+        {
+            "title": "Training answers",
+            "intro": reading,
+            "charts": charts([*_TRAINING, *_kind_charts(names), *_info_charts(names)]),
+        },
+        {
+            "title": "Entropy",
+            "intro": "Of the policy over the whole vocabulary at the sampling temperature. "
+            + reading,
+            "charts": charts(_ENTROPY),
+        },
+        law_section(runs, labels),
+        {
+            "title": "The update",
+            "intro": "What the method chose, what the trust region cut, how large the step was. "
+            + reading,
+            "charts": charts(_METHOD),
+        },
+        {
+            "title": "Further numbers",
+            "intro": "Everything else that the run wrote.",
+            "charts": charts([_one(n, "as written", "", n) for n in names if n not in used]),
+        },
+    ]
+    return [section for section in result if section and section["charts"]]
+
+
+def held_out_ks(runs: Sequence[Run]) -> list[int]:
+    """Every k of which a held-out pass@k was written, rising."""
+    matches = (_PASS.fullmatch(name) for run in runs for name in run.names())
+    return sorted({int(m["k"]) for m in matches if m and not m["kind"]})
+
+
+def held_out_note(runs: Sequence[Run]) -> str:
+    """Says how many samples per prompt the held-out numbers rest on."""
+    counts = sorted({int(v) for run in runs for v in run.series("held_out/n")[1]})
+    return f"n = {' or '.join(map(str, counts))} samples per prompt" if counts else "n not written"
+
+
+def thinned(points: np.ndarray, most: int) -> np.ndarray:
+    """Shortens [N, columns] to at most `most` rows: means of consecutive rows, the ends kept."""
+    if len(points) <= most:
+        return points
+    inner = np.array_split(points[1:-1], most - 2)
+    return np.stack([points[0], *(part.mean(0) for part in inner), points[-1]])
+
+
+def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[str, Any]:
+    series, counts = [], []
+    for number, (run, label) in enumerate(zip(runs, labels, strict=True)):
+        for variant, metric in enumerate(curve.metrics):
+            steps, values = run.series(metric)
+            counts.append(len(steps))
+            points = thinned(np.stack([steps, values], axis=1), _most_points(runs))
+            smooth = len(steps) >= 5 * LAW_STEPS and not metric.startswith("held_out/")
+            entry = {
+                "run": number,
+                "label": label,
+                "variant": variant,
+                "kind": "line",
+                "points": _point_list(points),
+                "window": round(_window(runs) * len(points) / len(steps)) if smooth else 1,
+            }
+            if curve.band:
+                entry["band"] = _band(run, curve.band, steps, _most_points(runs))
+            series.append(entry)
+    held_out = any(metric.startswith("held_out/") for metric in curve.metrics)
+    longest = max(counts)
+    size = f"{longest} evaluations, {held_out_note(runs)}" if held_out else f"n = {longest} steps"
+    variants = list(curve.metrics.values())
+    return {
+        "title": curve.title,
+        "unit": curve.unit,
+        "note": " · ".join(filter(None, [curve.note, size])),
+        "x": {"label": "step"},
+        "y": curve.bounds,
+        "zero": curve.zero,
+        "variants": variants if len(variants) > 1 else [],
+        "series": series,
+    }
+
+
+def _most_points(runs: Sequence[Run]) -> int:
+    """Points per curve: fewer where many runs share the page."""
+    return max(40, min(_MOST_POINTS, 3 * _MOST_POINTS // len(runs)))
+
+
+def _window(runs: Sequence[Run]) -> int:
+    """Steps in the moving mean: ten, or a fortieth of a long run."""
+    return max(LAW_STEPS, max(len(run.metrics) for run in runs) // 40)
+
+
+def _reading(runs: Sequence[Run]) -> str:
+    longest, most = max(len(run.metrics) for run in runs), _most_points(runs)
+    thin = "every step" if longest <= most else f"the steps, averaged to {most} points"
+    return f"Thin: {thin}; thick: mean of {_window(runs)} steps."
+
+
+def _band(run: Run, names: tuple[str, str], steps: np.ndarray, most: int) -> list:
+    (low_steps, low), (high_steps, high) = (run.series(name) for name in names)
+    if not (np.array_equal(low_steps, steps) and np.array_equal(high_steps, steps)):
+        return []
+    return _point_list(thinned(np.stack([steps, low, high], axis=1), most))
+
+
+def _point_list(points: np.ndarray) -> list:
+    """Rows for the page; a step is never rounded to 4 digits, or long runs would fold up."""
+    return [[round(float(row[0]), 1), *rounded(row[1:])] for row in points]
+
+
+def _pass_charts(runs: Sequence[Run], names: Iterable[str]) -> Iterable[_Curve]:
+    kinds = dict.fromkeys(m["kind"] for n in names if (m := _PASS.fullmatch(n)) and m["kind"])
+    ks = held_out_ks(runs)
+    for k in ks:
+        metric = f"held_out/pass@{k}"
+        yield _one(f"Held-out pass@{k}", "share of prompts", "", metric, bounds=(0, 1))
+    for kind in kinds:
+        matches = (_PASS.fullmatch(n) for n in names)
+        of_kind = sorted(int(m["k"]) for m in matches if m and m["kind"] == kind)
+        ends = dict.fromkeys([of_kind[0], of_kind[-1]])
+        metrics = {f"held_out/{kind}/pass@{k}": f"pass@{k}" for k in ends}
+        yield _Curve(f"Held-out {kind} prompts", "pass@k", "", metrics, bounds=(0, 1))
+
+
+def _kind_charts(names: Iterable[str]) -> Iterable[_Curve]:
+    for name in names:
+        if name.startswith("outcome/"):
+            kind = name.removeprefix("outcome/")
+            yield _one(f"Outcome, {kind} prompts", "share right", "", name)
+
+
+def _info_charts(names: Iterable[str]) -> Iterable[_Curve]:
+    for name in names:
+        if match := _INFO.fullmatch(name):
+            where = "held-out" if match["held_out"] else "training"
+            kind = f", {match['kind']} prompts" if match["kind"] else ""
+            title = match["name"].replace("_", " ").capitalize() + kind
+            yield _one(title, "mean", where, name, zero=True)
+
+
+def _pass_against_k(runs, labels) -> list[dict[str, Any]]:
+    ks = held_out_ks(runs)
+    if len(ks) < 2:
+        return []
+    series = []
+    for number, (run, label) in enumerate(zip(runs, labels, strict=True)):
+        curves = {k: run.series(f"held_out/pass@{k}")[1] for k in ks}
+        for variant, end in enumerate((-1, 0)):
+            points = [[k, rounded(values[end])] for k, values in curves.items() if len(values)]
+            series.append(
+                {"run": number, "label": label, "variant": variant, "kind": "line"}
+                | {"points": points, "window": 1}
+            )
+    return [
+        {
+            "title": "pass@k against k",
+            "unit": "share of prompts",
+            "note": held_out_note(runs),
+            "x": {"label": "k, samples allowed", "log2": True},
+            "y": [0, 1],
+            "variants": ["last", "first"],
+            "series": series,
+        }
+    ]

@@ -1,0 +1,125 @@
+"""The exchange of entropy for reward: R = -a e^H + b, and the covariance that drives it.
+
+Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
+https://arxiv.org/abs/2505.22617: along a run without entropy control, the score R follows the mean
+token entropy H (nats, over the whole vocabulary, at the sampling temperature). Its ceiling, at
+H = 0, is b - a. A run with Clip-Cov, an entropy bonus or a high clip leaves the curve, and so do
+the first points if the format is still being learned: the fit of one run says nothing of another.
+
+The reason, for independent logits z and one state (one step of natural policy gradient, rate η):
+
+    H' - H ≈ -η Cov_{v ~ π}(log π(v), A(v))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["EntropyLaw", "entropy_change", "fit_entropy_law", "token_covariance"]
+
+
+@dataclass(frozen=True)
+class EntropyLaw:
+    """A fitted R = -a e^H + b.
+
+    Fields:
+      a, b: in units of the score; both grow with the model and depend on the data.
+      r_squared: share of the variance of R that the fit explains; NaN if R is constant.
+      rmse: root of the mean squared residual, in units of the score.
+      num_points: how many points were fitted.
+    """
+
+    a: float
+    b: float
+    r_squared: float
+    rmse: float
+    num_points: int
+
+    @property
+    def ceiling(self) -> float:
+        """The score at H = 0: what is left to gain when all entropy has been spent."""
+        return self.b - self.a
+
+    def predict(self, entropy: ArrayLike) -> np.ndarray:
+        """The score at these entropies (nats)."""
+        return self.b - self.a * np.exp(np.asarray(entropy, float))
+
+
+def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
+    """Fits R = -a e^H + b by least squares of R on e^H.
+
+    a = -Cov(e^H, R) / Var(e^H), b = mean R + a mean e^H. To test a prediction, fit the first points
+    and compare `predict` with the rest.
+
+    Args:
+      entropy: H, [N] nats, one point per step (or per mean of some steps).
+      reward: R, [N] score of the same steps.
+    Raises:
+      ValueError: fewer than two points, shapes that differ, values that are not finite, or an
+        entropy that does not vary.
+    """
+    entropy, reward = np.asarray(entropy, float), np.asarray(reward, float)
+    if entropy.ndim != 1 or entropy.shape != reward.shape or len(entropy) < 2:
+        raise ValueError(
+            "fit_entropy_law: entropy and reward must have one shape [N] with N ≥ 2, got"
+            f" {entropy.shape} and {reward.shape}"
+        )
+    for name, values in (("entropy", entropy), ("reward", reward)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"fit_entropy_law: {name} must be finite, got {values}")
+    x = np.exp(entropy)
+    spread, rise = x - x.mean(), reward - reward.mean()
+    variance = np.mean(spread**2)
+    # the mean of equal numbers is off by rounding: below it there is nothing to fit
+    if variance <= (len(x) * np.finfo(float).eps * np.abs(x).max()) ** 2:
+        raise ValueError(f"fit_entropy_law: entropy must vary, got {entropy[0]} at every point")
+    a = -np.mean(spread * rise) / variance
+    squared = np.mean((rise + a * spread) ** 2)
+    total = np.mean(rise**2)
+    return EntropyLaw(
+        a=float(a),
+        b=float(reward.mean() + a * x.mean()),
+        r_squared=float(1 - squared / total) if total > 0 else float("nan"),
+        rmse=float(np.sqrt(squared)),
+        num_points=len(x),
+    )
+
+
+def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    """Gives each token's share of the covariance of advantage and log-prob.
+
+    (A - mean A)(log π - mean log π), means over all tokens of the mask. Its mean over the mask
+    estimates the covariance above: where it is positive, an update lowers the entropy.
+
+    Args:
+      logp: [B, T] nats.
+      advantage: [B, T] (or what broadcasts to it).
+      mask: bool [B, T].
+    Returns:
+      float64 [B, T], 0 off the mask.
+    """
+    mask = np.asarray(mask, bool)
+    logp = np.asarray(logp, float)
+    advantage = np.broadcast_to(np.asarray(advantage, float), logp.shape)
+    if not mask.any():
+        return np.zeros(logp.shape)
+    product = (advantage - advantage[mask].mean()) * (logp - logp[mask].mean())
+    return np.where(mask, product, 0.0)
+
+
+def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
+    """Gives dH/dη of a natural policy-gradient step on independent logits: -Cov_π(log π, A).
+
+    Args:
+      log_probs: [..., V] log π, nats, over the whole vocabulary.
+      advantage: [..., V], of every token that could have been chosen.
+    Returns:
+      [...] nats per unit of step size.
+    """
+    log_probs, advantage = np.asarray(log_probs, float), np.asarray(advantage, float)
+    probs = np.exp(log_probs)
+    centred = advantage - np.sum(probs * advantage, axis=-1, keepdims=True)
+    return -np.sum(probs * log_probs * centred, axis=-1)

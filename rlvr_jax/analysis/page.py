@@ -1,0 +1,58 @@
+"""Fills page templates: one HTML file that loads nothing."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["embedded_json", "fill", "rounded", "table"]
+
+_HERE = Path(__file__).parent
+
+
+def fill(template: str, scripts: Sequence[str], **values: str) -> str:
+    """Puts styles, scripts and values into a template of this folder.
+
+    Args:
+      template: file name; `{{name}}` stands for the value of that name.
+      scripts: file names, joined in this order as `{{script}}`; the style is `{{css}}`.
+      **values: HTML, already escaped. They are not searched for further `{{name}}`.
+    """
+    values["css"] = (_HERE / "page.css").read_text("utf-8")
+    values["script"] = "\n".join((_HERE / name).read_text("utf-8") for name in scripts)
+    text = (_HERE / template).read_text("utf-8")
+    filled = re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], text)
+    # a lone surrogate of a torn byte-level token cannot be written as UTF-8
+    return filled.encode("utf-8", "replace").decode("utf-8")
+
+
+def embedded_json(data: Any) -> str:
+    """JSON that may stand inside a script element: no text in it can end the element."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], marked: Sequence[int] = ()) -> str:
+    """An HTML table of escaped text; rows whose number is in `marked` are set off."""
+    cells = "".join(f"<th>{html.escape(str(name))}</th>" for name in head)
+    lines = [f"<tr>{cells}</tr>"]
+    for number, row in enumerate(rows):
+        cells = "".join(f"<td>{html.escape(str(value))}</td>" for value in row)
+        mark = ' class="differs"' if number in marked else ""
+        lines.append(f"<tr{mark}>{cells}</tr>")
+    return f'<div class="table"><table>{"".join(lines)}</table></div>'
+
+
+def rounded(value: Any) -> Any:
+    """Rounds to 4 digits for the page; what is not finite becomes None (JSON has no NaN)."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [rounded(v) for v in value]
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.4g}") if np.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value

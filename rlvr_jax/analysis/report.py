@@ -1,0 +1,191 @@
+"""Writes one self-contained HTML page about a run, or about several laid over each other.
+
+    python -m rlvr_jax.analysis.report RUN [RUN …] --out report.html
+
+The page needs no server and no network, opens from a file, and stays below 3 MB: long curves are
+shortened to means of consecutive steps, and of the samples only as many are taken as fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.analysis.curves import held_out_ks, held_out_note, sections
+from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
+from rlvr_jax.analysis.run_directory import Run, flatten, load_run
+from rlvr_jax.analysis.samples import kept_samples, number_or, shown_samples
+
+__all__ = ["labels_of", "main", "write_report"]
+
+LARGEST_PAGE = 3_000_000  # bytes
+_SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
+_FIRST_SETTINGS = ("loss_terms", "method", "task", "seed")
+
+
+def write_report(path: str | Path, runs: Sequence[str | Path], title: str | None = None) -> Path:
+    """Writes the report of one or more run directories; they may still be growing.
+
+    Args:
+      path: the HTML file to write; its folder is made.
+      runs: run directories, at least one; laid over each other in this order.
+      title: heading; by default the task and the methods.
+    Returns:
+      The path written.
+    Raises:
+      ValueError: no run, a directory that is none, or more runs than fit below 3 MB.
+    """
+    if not runs:
+        raise ValueError("write_report: runs must name a run directory, got none")
+    loaded = [load_run(run) for run in runs]
+    kept = kept_samples(loaded)
+    for tokens in (_SAMPLE_TOKENS, _SAMPLE_TOKENS // 3, 0):
+        page = _page(loaded, title, kept, tokens).encode("utf-8")
+        if len(page) < LARGEST_PAGE:
+            path = Path(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(page)
+            return path
+    raise ValueError(
+        f"write_report: runs must fit on a page of {LARGEST_PAGE} bytes, got {len(runs)} runs that"
+        f" need {len(page)}"
+    )
+
+
+def labels_of(runs: Sequence[Run]) -> list[str]:
+    """Names the runs: by method, with the seed or the folder where the method is not enough."""
+    names = [run.method for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{run.method}, seed {run.seed}" for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({run.path.name})" for name, run in zip(names, runs, strict=True)]
+    if len(set(names)) < len(names):
+        names = [f"{name} #{number}" for number, name in enumerate(names, start=1)]
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Writes one HTML page about one or several runs.")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
+    parser.add_argument("--out", default="report.html", help="the file to write")
+    parser.add_argument("--title", default=None)
+    options = parser.parse_args(arguments)
+    try:
+        print(write_report(options.out, options.runs, options.title))
+    except ValueError as error:
+        sys.exit(str(error))
+
+
+def _page(runs: Sequence[Run], title: str | None, kept: Sequence, sample_tokens: int) -> str:
+    labels = labels_of(runs)
+    tasks = dict.fromkeys(str(run.setting("task", "")) for run in runs)
+    heading = title or ": ".join(
+        filter(None, [", ".join(filter(None, tasks)), " and ".join(labels)])
+    )
+    samples, bounds, start = shown_samples(kept, sample_tokens)
+    data = {
+        "runs": [{"label": label} for label in labels],
+        "cards": _cards(runs),
+        "sections": sections(runs, labels),
+        "samples": samples,
+        "bounds": bounds,
+        "start": start,
+    }
+    settings, intro = _settings(runs, labels)
+    return fill(
+        "report_page.html",
+        ["charts.js", "report.js"],
+        title=html.escape(heading),
+        lead=html.escape(_lead(runs, labels)),
+        settings=settings,
+        settings_intro=intro,
+        timings=_timings(runs, labels),
+        data=embedded_json(data),
+    )
+
+
+def _lead(runs: Sequence[Run], labels: Sequence[str]) -> str:
+    parts = []
+    for run, label in zip(runs, labels, strict=True):
+        last = run.metrics[-1]["step"] if run.metrics else 0
+        seed = "" if run.seed is None or "seed" in label else f", seed {run.seed}"
+        parts.append(f"{label}{seed}: {last} steps{'' if run.summary else ', not finished'}")
+    return " · ".join(parts)
+
+
+def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    metrics = [
+        (f"pass@{k}", f"held_out/pass@{k}", f"held-out, {held_out_note(runs)}")
+        for k in held_out_ks(runs)
+    ]
+    metrics.append(("Entropy", "entropy", "nats per token, in training"))
+    cards = []
+    for title, metric, note in metrics:
+        rows = []
+        for number, run in enumerate(runs):
+            values = rounded(run.series(metric)[1])
+            first, last = (values[0], values[-1]) if values else (None, None)
+            change = None if first is None else rounded(last - first)
+            rows.append({"run": number, "first": first, "last": last, "change": change})
+        cards.append({"title": title, "note": note, "rows": rows})
+    return cards
+
+
+def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
+    flat = [flatten(run.config) for run in runs]
+    names = list(dict.fromkeys(name for settings in flat for name in settings))
+    rows = {name: [_setting_text(settings.get(name, "–")) for settings in flat] for name in names}
+
+    def order(name):
+        leaf = name.rsplit(".", 1)[-1]
+        first = _FIRST_SETTINGS.index(leaf) if leaf in _FIRST_SETTINGS else len(_FIRST_SETTINGS)
+        return first, len(set(rows[name])) == 1
+
+    names.sort(key=order)
+    marked = [i for i, name in enumerate(names) if len(set(rows[name])) > 1]
+    intro = "As written by the run; the terms of the loss that are not zero stand first."
+    if len(runs) > 1:
+        intro += " Coloured rows differ between the runs."
+    lines = [[name.removeprefix("settings."), *rows[name]] for name in names]
+    return table(["setting", *labels], lines, marked), intro
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " + ".join(str(v) for v in value) or "none"
+    return str(value)
+
+
+def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
+    names = ("sample_s", "verify_s", "update_s", "evaluate_s", "tokens_per_s")
+    rows = []
+    for run, label in zip(runs, labels, strict=True):
+        medians = []
+        for name in names:
+            values = [number_or(row.get(name), 0.0) for row in run.timings]
+            values = [v for v in values if v > 0]
+            middle = np.median(values) if values else np.nan
+            medians.append(f"{middle:,.0f}" if middle >= 1000 else f"{middle:.3g}")
+        wall = [number_or(row.get("wall_s"), np.nan) for row in run.timings]
+        rows.append([label, *medians, f"{wall[-1]:.0f}" if wall else "–"])
+    head = [
+        "run",
+        "sample s",
+        "verify s",
+        "update s",
+        "evaluate s",
+        "tokens / s",
+        "wall s, whole run",
+    ]
+    return table(head, rows)
+
+
+if __name__ == "__main__":
+    main()

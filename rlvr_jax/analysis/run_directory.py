@@ -1,0 +1,175 @@
+"""Reads run directories, finished or still being written.
+
+A run directory holds `config.json`, `metrics.jsonl` and `timings.jsonl` (one object per step),
+`samples/step_000001.jsonl` (one object per response) and, at the end, `summary.json`. All but the
+config may be missing, and the last line of a growing file may be torn: it is then left out. A line
+that was finished and cannot be read is an error. After a resume a step may stand in a file twice;
+the later values count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Run", "flatten", "load_run", "read_json_lines"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory, read once.
+
+    Fields:
+      path: the directory.
+      config: `config.json` as it is, flat or nested.
+      metrics: the objects of `metrics.jsonl`, one per step, by rising step.
+      timings: the same of `timings.jsonl`.
+      summary: `summary.json`, empty while the run goes on.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    metrics: Sequence[Mapping[str, Any]] = ()
+    timings: Sequence[Mapping[str, Any]] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """The first setting of this name, looked for outside in: `method` finds `run.method`."""
+        level = [self.config]
+        while level:
+            for mapping in level:
+                if name in mapping:
+                    return mapping[name]
+            level = [v for m in level for v in m.values() if isinstance(v, Mapping)]
+        return default
+
+    @property
+    def method(self) -> str:
+        """Name of the method; the directory's name if the config has none."""
+        return str(self.setting("method", self.path.name))
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, None if the config has none."""
+        return self.setting("seed")
+
+    def names(self) -> list[str]:
+        """Every metric that occurs, in the order of its first appearance."""
+        return list(dict.fromkeys(n for row in self.metrics for n in row if n != "step"))
+
+    def series(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values of one metric, as int and float arrays; empty if it was never written.
+
+        A value that is missing, null or not finite is left out with its step.
+        """
+        pairs = [(r["step"], r[name]) for r in self.metrics if _is_number(r.get(name))]
+        steps, values = zip(*pairs, strict=True) if pairs else ((), ())
+        return np.asarray(steps, int), np.asarray(values, float)
+
+    def sample_steps(self) -> list[int]:
+        """Steps of which responses were kept, rising."""
+        files = (self.path / "samples").glob("step_*.jsonl")
+        matches = (re.fullmatch(r"step_(\d+)", file.stem) for file in files)
+        return sorted(int(match[1]) for match in matches if match)
+
+    def samples(self, step: int) -> list[dict[str, Any]]:
+        """The responses kept at one step; see `sample_steps`."""
+        found = {int(f.stem[5:]): f for f in (self.path / "samples").glob("step_*.jsonl")}
+        if step not in found:
+            raise ValueError(f"Run.samples: step must be one of {sorted(found)}, got {step}")
+        return read_json_lines(found[step])
+
+
+def load_run(path: str | Path) -> Run:
+    """Reads a run directory, also one that is still being written.
+
+    Raises:
+      ValueError: no such directory, no config.json in it, or a finished line that is not JSON.
+    """
+    path = Path(path)
+    if not (path / "config.json").is_file():
+        raise ValueError(f"load_run: path must be a directory with a config.json, got {path}")
+    return Run(
+        path=path,
+        config=_read_json(path / "config.json"),
+        metrics=_by_step(path / "metrics.jsonl"),
+        timings=_by_step(path / "timings.jsonl"),
+        summary=_read_summary(path / "summary.json"),
+    )
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Reads one JSON object per line; a last line without its line break may be torn.
+
+    Raises:
+      ValueError: a finished line is not a JSON object; the message names file and line.
+    """
+    *finished, last = path.read_bytes().split(b"\n")
+    rows = []
+    for number, line in enumerate([*finished, last], start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            if number > len(finished):
+                break
+            raise ValueError(
+                f"read_json_lines: {path}, line {number} must be JSON, got {line[:80]!r}"
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"read_json_lines: {path}, line {number} must be an object, got {line[:80]!r}"
+            )
+        rows.append(row)
+    return rows
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flattens nested settings: {"a": {"b": 1}} -> {"a.b": 1}."""
+    flat = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"load_run: {path} must be JSON, got {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"load_run: {path} must hold an object, got {type(content).__name__}")
+    return content
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    """The summary; a torn one is being written, and the run is not finished yet."""
+    try:
+        return json.loads(path.read_bytes()) if path.is_file() else {}
+    except ValueError:
+        return {}
+
+
+def _by_step(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    rows = {}
+    for row in read_json_lines(path):
+        if not isinstance(row.get("step"), int):
+            raise ValueError(f"load_run: {path}: step must be an int, got {row.get('step')!r}")
+        rows[row["step"]] = rows.get(row["step"], {}) | row
+    return [rows[step] for step in sorted(rows)]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and bool(np.isfinite(value))

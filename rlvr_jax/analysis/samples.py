@@ -1,0 +1,130 @@
+"""Picks the sampled responses that the report shows, and the bounds of their colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.analysis.page import rounded
+from rlvr_jax.analysis.run_directory import Run
+
+__all__ = ["kept_samples", "number_or", "shown_samples"]
+
+_RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
+_COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
+
+
+def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:
+    """(run, step, rows) of each run's first and last steps that kept responses."""
+    kept = []
+    for number, run in enumerate(runs):
+        steps = run.sample_steps()
+        kept += [
+            (number, step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])
+        ]
+    return kept
+
+
+def shown_samples(kept: Sequence, tokens: int) -> tuple[list[dict], dict[str, float], list[int]]:
+    """What the page shows of the samples, the colour bounds, and which two to open first."""
+    samples = []
+    for number, step, rows in kept:
+        groups, shown, total = _groups(rows, tokens // len(kept))
+        if groups:
+            note = f"n = {shown} of {total} kept responses"
+            samples.append({"run": number, "step": step, "groups": groups, "note": note})
+    responses = [r for s in samples for group in s["groups"] for r in group["responses"]]
+    # one run: its first step beside its last; several: their last steps
+    last = {sample["run"]: index for index, sample in enumerate(samples)}
+    start = list(last.values())[:2] if len(last) > 1 else list(dict.fromkeys([0, *last.values()]))
+    return samples, _bounds(responses), start
+
+
+def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], int, int]:
+    """Responses by prompt, best first, whole groups as long as the budget lasts."""
+    by_prompt: dict[Any, list[dict]] = {}
+    for row in rows:
+        by_prompt.setdefault((row.get("group"), row.get("prompt")), []).append(row)
+    groups, kept = [], 0
+    for (_, prompt), members in by_prompt.items():
+        members = sorted(members, key=lambda row: -number_or(row.get("outcome"), -math.inf))
+        responses = []
+        for member in members:
+            response = _response(member)
+            budget -= len(response["tokens"]) + 5
+            if budget < 0:
+                break
+            responses.append(response)
+        if not responses:
+            break
+        right = sum(number_or(row.get("outcome"), 0.0) >= 1 for row in members)
+        parts = [str(members[0].get("kind") or ""), f"{right} of {len(members)} right"]
+        if len(responses) < len(members):
+            parts.append(f"{len(responses)} shown")
+        note = " · ".join(filter(None, parts))
+        groups.append({"prompt": str(prompt), "note": note, "responses": responses})
+        kept += len(responses)
+    return groups, kept, len(rows)
+
+
+def _response(row: dict[str, Any]) -> dict[str, Any]:
+    tokens = [str(token) for token in row.get("tokens") or []]
+    response: dict[str, Any] = {
+        "tokens": tokens[:_RESPONSE_TOKENS],
+        "length": len(tokens),
+        "spaced": _are_words(tokens, str(row.get("response") or "")),
+        "outcome": rounded(number_or(row.get("outcome"), math.nan)),
+        "reward": rounded(number_or(row.get("reward"), math.nan)),
+        "truncated": bool(row.get("truncated")),
+    }
+    for name in _COLUMNS:
+        values = row.get(name)
+        if isinstance(values, list):
+            values = rounded([number_or(v, math.nan) for v in values[:_RESPONSE_TOKENS]])
+            response[name] = values[0] if len(set(values)) == 1 else values
+    return response
+
+
+def _are_words(tokens: Sequence[str], text: str) -> bool:
+    """Whether the tokens carry no spaces (a word-level vocabulary): the page puts them between."""
+    start = text[:40]
+    return not "".join(tokens).startswith(start) and " ".join(tokens).startswith(start)
+
+
+def _bounds(responses: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Ends of the colour scales, the same for every response, so that they can be compared."""
+
+    def values(name):
+        for r in responses:
+            column = r.get(name)
+            yield column if isinstance(column, list) else [column] * len(r["tokens"])
+
+    def bound(columns):
+        sizes = [abs(v) for column in columns for v in column if v is not None]
+        top = float(np.quantile(sizes, 0.98)) if sizes else 0.0
+        return _round_up(top) if top > 0 else 1.0
+
+    pushes = [
+        [a * r for a, r in zip(*pair, strict=False) if a is not None and r is not None]
+        for pair in zip(values("advantage"), values("ratio"), strict=True)
+    ]
+    return {
+        "entropy": bound(values("entropy")),
+        "surprise": bound(values("logp")),
+        "advantage": bound(values("advantage")),
+        "push": bound(pushes),
+    }
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 1.5, 2, 3, 5, 7, 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(m * power for m in (1, 1.5, 2, 3, 5, 7, 10) if m * power >= value * (1 - 1e-9))
+
+
+def number_or(value: Any, otherwise: float) -> float:
+    """The value as a float, or `otherwise` if it is missing, null or no number."""
+    return float(value) if isinstance(value, (int, float)) else otherwise

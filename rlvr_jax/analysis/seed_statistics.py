@@ -1,0 +1,88 @@
+"""Means over seeds with t-intervals, paired differences, and values at an equal level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+__all__ = ["Interval", "crossing", "mean_interval", "value_at"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over seeds with the half-width of its t-interval.
+
+    Fields:
+      mean: of the values; NaN if there are none.
+      half_width: of the interval of the mean; NaN with fewer than two values.
+      values: one per seed, in the order given.
+    """
+
+    mean: float
+    half_width: float
+    values: tuple[float, ...]
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether zero lies outside the interval; False where there is no interval."""
+        return abs(self.mean) > self.half_width
+
+    @property
+    def signed(self) -> str:
+        """For a difference: "+0.024 ± 0.019"."""
+        return str(self) if self.mean < 0 or not self.values else f"+{self}"
+
+    def __str__(self) -> str:
+        if not self.values:
+            return "–"
+        if np.isnan(self.half_width):
+            return f"{self.mean:.3f}"
+        return f"{self.mean:.3f} ± {self.half_width:.3f}"
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Gives mean ± t(confidence, n - 1) · s / √n, with s the standard deviation (n - 1).
+
+    Args:
+      values: one per seed (or one difference per pair); NaN where a seed has none, left out.
+      confidence: of the interval, in (0, 1).
+    Raises:
+      ValueError: confidence outside (0, 1).
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"mean_interval: confidence must be in (0, 1), got {confidence}")
+    kept = np.array([v for v in values if np.isfinite(v)], float)
+    mean = float(kept.mean()) if kept.size else float("nan")
+    half_width = float("nan")
+    if kept.size > 1:
+        quantile = special.stdtrit(kept.size - 1, (1 + confidence) / 2)
+        half_width = float(quantile * kept.std(ddof=1) / np.sqrt(kept.size))
+    return Interval(mean, half_width, tuple(kept.tolist()))
+
+
+def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
+    """Interpolates y linearly at `where`; NaN outside the range of x, which must rise."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if not len(x) or not x[0] <= where <= x[-1]:
+        return float("nan")
+    return float(np.interp(where, x, y))
+
+
+def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
+    """Gives the first x at which y reaches `level` from below, linear between points.
+
+    NaN if it never does; the first x if y starts at or above the level.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    above = np.flatnonzero(y >= level)
+    if not len(above):
+        return float("nan")
+    i = above[0]
+    if i == 0:
+        return float(x[0])
+    share = (level - y[i - 1]) / (y[i] - y[i - 1])
+    return float(x[i - 1] + share * (x[i] - x[i - 1]))

@@ -1,0 +1,186 @@
+"""Comparisons: intervals against scipy, pairing by seed, and what may be said."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from analysis_runs import write_run
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from rlvr_jax.analysis.comparison import compare_runs, main
+from rlvr_jax.analysis.seed_statistics import crossing, mean_interval, value_at
+
+RTOL = 1e-12  # float64, sums of a few numbers
+
+
+def write_curve(path, method, seed, pass_1, pass_8, group_size=8):
+    """A run of three evaluations whose numbers the test chooses."""
+    path.mkdir(parents=True)
+    settings = {"method": method, "seed": seed, "task": "t", "prompts_per_step": 4}
+    (path / "config.json").write_text(json.dumps(settings | {"samples_per_prompt": group_size}))
+    rows = [
+        {"step": 10 * i, "held_out/pass@1": a, "held_out/pass@8": b, "held_out/n": 16}
+        for i, (a, b) in enumerate(zip(pass_1, pass_8, strict=True))
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def four(tmp_path):
+    """Two methods, two seeds; pass@8 differs by .2 and .3, pass@1 by +.1 and -.1."""
+    return [
+        write_curve(tmp_path / "a0", "a", 0, [0.2, 0.4, 0.5], [0.5, 0.5, 0.5]),
+        write_curve(tmp_path / "a1", "a", 1, [0.2, 0.4, 0.6], [0.5, 0.6, 0.6]),
+        write_curve(tmp_path / "b1", "b", 1, [0.2, 0.3, 0.5], [0.5, 0.7, 0.9]),
+        write_curve(tmp_path / "b0", "b", 0, [0.2, 0.4, 0.6], [0.5, 0.6, 0.7]),
+    ]
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.4], [1.0, 2.0, 4.0, 8.0, 16.0], [0.3] * 5])
+def test_the_interval_is_the_t_interval(values):
+    found = mean_interval(values)
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert_allclose(found.mean, np.mean(values), rtol=RTOL)
+    wanted = stats.t.ppf(0.975, len(values) - 1) * error
+    assert_allclose(found.half_width, wanted, rtol=1e-9, atol=1e-15)  # two t quantile codes
+
+
+def test_one_value_has_no_interval_and_shows_nothing():
+    found = mean_interval([0.5, float("nan")])
+    assert np.isnan(found.half_width) and found.values == (0.5,) and not found.excludes_zero
+    assert str(found) == "0.500" and str(mean_interval([])) == "–"
+
+
+def test_interpolation_finds_levels_and_values():
+    x, y = [0, 10, 20], [0.2, 0.4, 0.3]
+    assert_allclose(crossing(x, y, 0.3), 5.0)
+    assert crossing(x, y, 0.1) == 0.0 and np.isnan(crossing(x, y, 0.5))
+    assert_allclose(value_at(x, y, 15.0), 0.35)
+    assert np.isnan(value_at(x, y, 21.0)) and np.isnan(value_at(x, y, np.nan))
+
+
+def test_differences_are_paired_by_seed(four, tmp_path):
+    found = compare_runs(tmp_path / "out", four, baseline="a")
+    gap = found.equal_rollouts.difference("held_out/pass@8", "b", "a")
+    assert_allclose(sorted(gap.values), [0.2, 0.3])
+    assert_allclose(gap.mean, 0.25)
+    assert found.equal_rollouts.values["held_out/pass@8"]["b"] == {1: 0.9, 0: 0.7}
+
+
+def test_values_are_taken_at_equal_rollouts_not_steps(tmp_path):
+    runs = [
+        write_curve(tmp_path / "a", "a", 0, [0.2, 0.4, 0.6], [0.2, 0.4, 0.6], group_size=4),
+        write_curve(tmp_path / "b", "b", 0, [0.2, 0.4, 0.6], [0.2, 0.4, 0.6], group_size=8),
+    ]
+    found = compare_runs(tmp_path / "out", runs)
+    assert found.x_name == "sampled rollouts" and "320" in found.equal_rollouts.where
+    assert_allclose(found.equal_rollouts.values["held_out/pass@8"]["a"][0], 0.6)
+    assert_allclose(found.equal_rollouts.values["held_out/pass@8"]["b"][0], 0.4)
+
+
+def test_values_at_equal_pass_are_interpolated_at_the_level_all_reach(four, tmp_path):
+    found = compare_runs(tmp_path / "out", four, baseline="a")
+    assert found.equal_pass.where == "at held-out pass@1 = 0.50"
+    at_level = found.equal_pass.values["held_out/pass@8"]
+    assert_allclose([at_level["a"][0], at_level["a"][1]], [0.5, 0.6])
+    assert_allclose([at_level["b"][0], at_level["b"][1]], [0.65, 0.9])
+
+
+def test_a_chosen_level_counts_the_seeds_that_reach_it(four, tmp_path):
+    found = compare_runs(tmp_path / "out", four, baseline="a", level=0.55)
+    assert found.equal_pass.mean("held_out/pass@8", "a").values == pytest.approx([0.6])
+    assert "(1 of 2)" in (tmp_path / "out" / "comparison.md").read_text("utf-8")
+
+
+def test_without_a_common_level_there_is_one_view(tmp_path):
+    runs = [
+        write_curve(tmp_path / "a", "a", 0, [0.5, 0.5, 0.5], [0.6, 0.6, 0.6]),
+        write_curve(tmp_path / "b", "b", 0, [0.2, 0.3, 0.4], [0.6, 0.6, 0.6]),
+    ]
+    assert compare_runs(tmp_path / "out", runs).equal_pass is None
+
+
+def test_methods_within_the_interval_cannot_be_told_apart(four, tmp_path):
+    sentences = compare_runs(tmp_path / "out", four, baseline="a").sentences
+    assert sentences[0].startswith("b and a cannot be told apart on pass@1 after 640 sampled")
+    assert "(paired, 2 seeds, 95 % interval)" in sentences[0]
+
+
+def test_a_clear_difference_is_said_with_its_direction(tmp_path):
+    runs = [
+        write_run(tmp_path / f"{method}{seed}", method=method, seed=seed, steps=60, every=20)
+        for method in ("grpo", "clip_cov")
+        for seed in range(3)
+    ]
+    found = compare_runs(tmp_path / "out", runs, baseline="grpo")
+    assert any(s.startswith("clip_cov is above grpo on pass@32 after") for s in found.sentences)
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    pngs = ["reward", "held_out_pass_at_1", "held_out_pass_at_8", "held_out_pass_at_32", "entropy"]
+    pngs += ["chosen_share", "held_out_hard_info_right_form"]
+    assert files == {f"{name}.png" for name in pngs} | {"comparison.md", "comparison.html"}
+
+
+def test_one_shared_seed_gives_no_verdict(tmp_path):
+    runs = [
+        write_curve(tmp_path / "a", "a", 0, [0.2, 0.4, 0.5], [0.2, 0.3, 0.4]),
+        write_curve(tmp_path / "b", "b", 0, [0.2, 0.6, 0.8], [0.2, 0.8, 0.9]),
+    ]
+    sentences = compare_runs(tmp_path / "out", runs).sentences
+    assert all("one paired seed gives no interval" in s for s in sentences)
+    assert all("cannot be told apart" in s for s in sentences)
+
+
+def test_the_pages_show_every_seed_n_and_load_nothing(four, tmp_path):
+    compare_runs(tmp_path / "out", four, baseline="a")
+    markdown = (tmp_path / "out" / "comparison.md").read_text("utf-8")
+    assert "n = 16 samples per prompt" in markdown
+    assert re.search(r"\| b \| 1 \| 0.500 \| 0.900 \|", markdown)
+    for name in re.findall(r"\((\w+\.png)\)", markdown):
+        assert (tmp_path / "out" / name).stat().st_size > 1000
+    page = (tmp_path / "out" / "comparison.html").read_text("utf-8")
+    assert not re.search(r"https?://|@import|url\(|<img|<link|src=", page)
+    assert len(page) < 3_000_000
+
+
+def test_one_method_with_two_settings_is_compared_by_name(four, tmp_path):
+    named = {"small": four[:2], "large <b>": four[2:]}
+    found = compare_runs(tmp_path / "out", named)
+    assert list(found.runs) == ["small", "large <b>"] and found.baseline == "small"
+    assert (
+        "large <b>"
+        not in (tmp_path / "out" / "comparison.html").read_text("utf-8").split("<script")[0]
+    )
+
+
+def test_what_cannot_be_compared_is_refused(four, tmp_path):
+    with pytest.raises(ValueError, match="runs must name a run directory, got none"):
+        compare_runs(tmp_path, [])
+    with pytest.raises(ValueError, match=r"baseline must be one of \['a', 'b'\], got 'c'"):
+        compare_runs(tmp_path, four, baseline="c")
+    with pytest.raises(ValueError, match="one run per method and seed, got 'a' with seed 0"):
+        compare_runs(tmp_path, [four[0], four[0]])
+    other = write_run(tmp_path / "other", steps=4)
+    with pytest.raises(ValueError, match="runs must share one task"):
+        compare_runs(tmp_path, [four[0], other])
+    (four[0] / "metrics.jsonl").unlink()
+    with pytest.raises(ValueError, match="runs must have held_out/pass@1, got none in"):
+        compare_runs(tmp_path, four)
+
+
+def test_the_command_line_prints_what_may_be_said(four, tmp_path, capsys):
+    main([*map(str, four), "--out", str(tmp_path / "out"), "--baseline", "a", "--level", "0.4"])
+    assert "at held-out pass@1 = 0.40" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="baseline must be one of"):
+        main([str(four[0]), "--baseline", "zzz", "--out", str(tmp_path / "out")])
+
+
+@pytest.mark.parametrize("module", ["comparison", "report"])
+def test_the_modules_run_as_programs(module):
+    command = [sys.executable, "-W", "error", "-m", f"rlvr_jax.analysis.{module}", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "RUN" in shown and "--out" in shown

@@ -1,0 +1,108 @@
+"""The entropy law against golden vectors, known curves and finite differences."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rlvr_jax.analysis.entropy_law import entropy_change, fit_entropy_law, token_covariance
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RTOL = 1e-9  # float64; the fake series is nearly uncorrelated, so a is a small difference
+FIRST = 10
+
+
+def _log_softmax(logits):
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
+@pytest.fixture(params=["a", "b"])
+def case(request):
+    inputs = dict(np.load(GOLDEN / f"inputs_{request.param}.npz"))
+    return inputs, np.load(GOLDEN / f"entropy_law_{request.param}.npz")
+
+
+def test_the_fit_agrees_with_the_reference(case):
+    _, expected = case
+    law = fit_entropy_law(expected["H"], expected["R"])
+    for name in ("a", "b", "ceiling", "rmse"):
+        assert_allclose(getattr(law, name), expected[name], rtol=RTOL)
+    assert_allclose(law.predict(expected["H"]), expected["pred"], rtol=RTOL)
+
+
+def test_the_prediction_of_the_rest_agrees_with_the_reference(case):
+    _, expected = case
+    entropy, reward = expected["H"], expected["R"]
+    law = fit_entropy_law(entropy[:FIRST], reward[:FIRST])
+    assert_allclose([law.a, law.b], [expected["a_first"], expected["b_first"]], rtol=RTOL)
+    residual = law.predict(entropy[FIRST:]) - reward[FIRST:]
+    assert_allclose(np.sqrt(np.mean(residual**2)), expected["rmse_rest"], rtol=RTOL)
+
+
+def test_the_covariances_agree_with_the_reference(case):
+    inputs, expected = case
+    mask, tokens = inputs["mask"], inputs["tokens"]
+    log_probs = _log_softmax(inputs["old_logits"])
+    logp = np.take_along_axis(log_probs, tokens[..., None], -1)[..., 0]
+    rewards = inputs["soft_rewards"].reshape(-1, int(inputs["group_size"]))
+    advantage = (rewards - rewards.mean(1, keepdims=True)) / (
+        rewards.std(1, ddof=1, keepdims=True) + 1e-6
+    )
+    covariance = token_covariance(logp, advantage.reshape(-1, 1), mask)
+    assert_allclose(covariance, expected["cov"], rtol=RTOL, atol=1e-12)
+    assert_allclose(covariance[mask].mean(), expected["cov_mean"], rtol=RTOL)
+    change = np.where(mask, entropy_change(log_probs, inputs["teacher_logits"]), 0)
+    assert_allclose(change, expected["dH_natural"], rtol=RTOL, atol=1e-12)
+
+
+def test_a_curve_made_by_the_law_is_found_again():
+    entropy = np.linspace(0.3, 0.05, 40)
+    law = fit_entropy_law(entropy, 2.6 - 1.7 * np.exp(entropy))
+    assert_allclose([law.a, law.b, law.r_squared, law.ceiling], [1.7, 2.6, 1.0, 0.9], rtol=RTOL)
+    assert law.num_points == 40
+
+
+def test_the_entropy_change_is_the_derivative_along_a_natural_step():
+    rng = np.random.default_rng(0)
+    logits, advantage = rng.normal(size=(5, 11)), rng.normal(size=(5, 11))
+
+    def entropy(rate):
+        log_probs = _log_softmax(logits + rate * advantage)
+        return -np.sum(np.exp(log_probs) * log_probs, -1)
+
+    numeric = (entropy(1e-5) - entropy(-1e-5)) / 2e-5
+    # central difference: third derivative · rate² and rounding / rate, both near 1e-10
+    assert_allclose(entropy_change(_log_softmax(logits), advantage), numeric, rtol=1e-7, atol=1e-9)
+
+
+def test_tokens_off_the_mask_do_not_move_the_covariance():
+    logp = np.array([[-1.0, -2.0, 9e9]])
+    mask = np.array([[True, True, False]])
+    assert_allclose(token_covariance(logp, [[1.0, -1.0, 7e7]], mask), [[0.5, 0.5, 0.0]])
+    assert not token_covariance(logp, 1.0, np.zeros((1, 3), bool)).any()
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, 0.3])
+def test_a_constant_entropy_is_refused(level):
+    with pytest.raises(ValueError, match="fit_entropy_law: entropy must vary"):
+        fit_entropy_law(np.full(7, level), np.arange(7.0))
+
+
+def test_a_constant_reward_has_no_r_squared():
+    law = fit_entropy_law([0.1, 0.2, 0.3], [0.5, 0.5, 0.5])
+    assert np.isnan(law.r_squared) and law.a == 0
+
+
+@pytest.mark.parametrize(
+    "entropy, reward", [([1.0], [1.0]), ([1.0, 2.0], [1.0]), ([[1.0]], [[1.0]])]
+)
+def test_wrong_shapes_are_refused(entropy, reward):
+    with pytest.raises(ValueError, match=r"must have one shape \[N\] with N ≥ 2, got"):
+        fit_entropy_law(entropy, reward)
+
+
+def test_a_nan_is_refused_by_name():
+    with pytest.raises(ValueError, match="fit_entropy_law: reward must be finite"):
+        fit_entropy_law([1.0, 2.0], [1.0, np.nan])

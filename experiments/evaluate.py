@@ -1,0 +1,70 @@
+"""Held-out pass rates of a policy folder.
+
+python -m experiments.evaluate --model runs/dapo/policy --task brackets
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import tyro
+
+from rlvr_jax import tasks
+from rlvr_jax.training import check_config, guarded, preset
+from rlvr_jax.training.evaluation import evaluate, held_out_indices
+from rlvr_jax.training.run import load_policy
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is evaluated, and how often it is asked."""
+
+    model: Path
+    """Policy folder in Hugging Face's layout."""
+    task: str = "brackets"
+    """As in experiments.train."""
+    prompts: int = 256
+    """Held-out prompts; the same ones for every seed."""
+    samples: int = 64
+    """Rollouts per prompt; pass@k is estimated for k up to half of them."""
+    temperature: float = 1.0
+    """Of the sampler."""
+    response_tokens: int = 0
+    """Budget of a response; 0: the task's."""
+    seed: int = 0
+    """Of the rollouts."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints one number a line."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    settings = dataclasses.replace(
+        preset(config.task, "grpo"),
+        model=str(config.model),
+        seed=config.seed,
+        temperature=config.temperature,
+        response_tokens=config.response_tokens,
+        evaluation_prompts=config.prompts,
+        evaluation_samples=config.samples,
+    )
+    check_config(settings)
+    task = tasks.load(config.task)
+    loaded = load_policy(settings, task, settings.model)
+    result = evaluate(
+        loaded.sampler,
+        loaded.params,
+        loaded.test_table,
+        held_out_indices(task, config.prompts),
+        config.samples,
+        jax.random.key(config.seed),
+    )
+    for name, value in result.items():
+        print(f"{name:<40} {value:.4f}" if isinstance(value, float) else f"{name:<40} {value}")
+
+
+if __name__ == "__main__":
+    guarded(main)

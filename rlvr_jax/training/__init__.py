@@ -1,0 +1,30 @@
+"""Training: the update step, the loop, run directories, checkpoints. Only experiments import it.
+
+`train(config)` runs one `TrainConfig` to its end; `parse_config` reads it from a command line;
+`guarded` wraps a command. `objective_gradient` is the three-step gradient of any objective.
+"""
+
+from rlvr_jax.training.command import (
+    check_directory,
+    guarded,
+    parse_config,
+    resolve_hyperparameters,
+    train,
+)
+from rlvr_jax.training.config import TrainConfig, check_config
+from rlvr_jax.training.presets import preset
+from rlvr_jax.training.update import TrainState, objective_gradient, update
+
+__all__ = [
+    "TrainConfig",
+    "TrainState",
+    "check_config",
+    "check_directory",
+    "guarded",
+    "objective_gradient",
+    "parse_config",
+    "preset",
+    "resolve_hyperparameters",
+    "train",
+    "update",
+]

@@ -1,0 +1,220 @@
+"""From a command line to a finished run directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import inspect
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from rich.console import Console
+
+import rlvr_jax
+from rlvr_jax import methods, policy, tasks
+from rlvr_jax.analysis.report import write_report
+from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.training.checkpoints import Checkpoints
+from rlvr_jax.training.config import TrainConfig, check_config, parse_hyperparameters
+from rlvr_jax.training.loop import Stopped, train_steps
+from rlvr_jax.training.presets import preset
+from rlvr_jax.training.progress import RunProgress, print_settings
+from rlvr_jax.training.run import Run, make_run
+from rlvr_jax.training.run_writer import RunWriter, write_json
+
+__all__ = ["check_directory", "guarded", "parse_config", "resolve_hyperparameters", "train"]
+
+# What may differ between a run and its continuation.
+_FREE = {"run_dir", "resume", "steps", "checkpoint_every", "samples_kept"}
+
+
+def parse_config(arguments: Sequence[str]) -> TrainConfig:
+    """Reads a command line; it starts from the preset of its task and method.
+
+    Raises:
+      ValueError: an unknown method (closest names), or a setting that cannot work.
+    """
+    names = {"task": TrainConfig.task, "method": TrainConfig.method}
+    for index, argument in enumerate(arguments):
+        for name in names:
+            if argument == f"--{name}" and index + 1 < len(arguments):
+                names[name] = arguments[index + 1]
+            elif argument.startswith(f"--{name}="):
+                names[name] = argument.partition("=")[2]
+    methods.method(names["method"])
+    start = preset(names["task"], names["method"])
+    config = tyro.cli(TrainConfig, args=list(arguments), default=start)
+    if config.hyperparameters != start.hyperparameters:
+        merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
+        merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
+        config = dataclasses.replace(config, hyperparameters=tuple(merged.values()))
+    check_config(config)
+    return config
+
+
+def resolve_hyperparameters(config: TrainConfig, response_tokens: int) -> dict[str, Any]:
+    """All hyperparameters of the run's method: given ones, and the method's defaults.
+
+    A length that a method asks for is the run's own budget unless it is given: `max_length`, and a
+    fifth of it for `cache_length` (DAPO's 4096 of 20480).
+    """
+    given = parse_hyperparameters(config.method, config.hyperparameters)
+    parameters = inspect.signature(methods.method(config.method).recipe).parameters
+    values = {name: parameter.default for name, parameter in parameters.items()}
+    if "max_length" in values:
+        values["max_length"] = response_tokens
+        if "cache_length" in values:
+            values["cache_length"] = max(1, response_tokens // 5)
+    return values | given
+
+
+def train(config: TrainConfig, console: Console | None = None) -> dict[str, Any]:
+    """Runs one configuration to its end.
+
+    Returns:
+      The content of the run's `summary.json`.
+    Raises:
+      ValueError: settings, task, model or run directory that do not fit; before anything is made.
+      Stopped: SIGINT or SIGTERM; the state is saved.
+      FloatingPointError: the loss is not finite; the last good state is saved.
+    """
+    console = console or Console()
+    check_config(config)
+    directory = config.run_dir
+    check_directory(directory, config.resume)
+    if config.resume and not (directory / "config.json").is_file():
+        raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
+    task = tasks.load(config.task)
+    model_path = config.model or task.base_model
+    if not model_path:
+        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
+    budget = config.response_tokens or task.response_tokens
+    hyperparameters = resolve_hyperparameters(config, budget)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    card = {
+        "method": config.method,
+        "task": config.task,
+        "seed": config.seed,
+        "model": model_path,
+        "loss_terms": list(recipe.objective.labels),
+        "settings": config.to_json(),
+        "hyperparameters": {name: _plain(value) for name, value in hyperparameters.items()},
+        "task_fingerprint": task.fingerprint(),
+        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
+    }
+    if config.resume:
+        _check_same_run(json.loads((directory / "config.json").read_text()), card)
+    run = make_run(config, task, recipe, model_path)
+
+    shown = {**config.to_json(), **hyperparameters, "model": model_path}
+    shown.pop("hyperparameters")
+    print_settings(
+        console, f"{config.method} on {config.task}", shown, card["loss_terms"], run.remarks()
+    )
+    console.print(str(tasks.self_check(task)), highlight=False)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_json(directory / "config.json", card)
+    return _train(run, directory, console)
+
+
+def check_directory(directory: Path, resume: bool) -> None:
+    """Refuses to mix a new run with what a directory holds already.
+
+    Raises:
+      ValueError: the directory is not empty and `resume` is not given.
+    """
+    if directory.exists() and any(directory.iterdir()) and not resume:
+        raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
+
+
+def _train(run: Run, directory: Path, console: Console) -> dict[str, Any]:
+    started = time.perf_counter()
+    checkpoints = Checkpoints(directory / "checkpoints")
+    first_step = checkpoints.latest_step() or 0 if run.config.resume else 0
+    state = run.initial_state()
+    if first_step:
+        state = checkpoints.restore(first_step, state)
+    # Without a checkpoint nothing is kept, not even the evaluation before the first step.
+    writer = RunWriter(directory, first_step if first_step else -1)
+    label = f"{run.config.method} seed {run.config.seed}"
+    try:
+        with RunProgress(console, label, run.config.steps, first_step) as progress:
+            state = train_steps(run, state, first_step, writer, checkpoints, progress)
+    finally:
+        writer.close()
+        checkpoints.close()
+    policy.save(directory / "policy", run.start.model, state.params, run.start.tokenizer)
+    summary = _summarize(directory, time.perf_counter() - started)
+    write_json(directory / "summary.json", summary)
+    write_report(directory / "report.html", [directory])
+    return summary
+
+
+def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
+    """First and last held-out numbers of a run, read from its own files."""
+    run = load_run(directory)
+    evaluated = [row for row in run.metrics if "held_out/n" in row]
+    first, last = evaluated[0], evaluated[-1]
+    summary: dict[str, Any] = {"method": run.method, "task": run.setting("task"), "seed": run.seed}
+    for name in last:
+        if name.startswith("held_out/") and name != "held_out/n":
+            key = name.replace("@", "_at_").replace("/", "_")
+            summary |= {f"{key}_start": first.get(name), f"{key}_end": last[name]}
+    return summary | {
+        "entropy_start": first["held_out/entropy"],
+        "entropy_end": last["held_out/entropy"],
+        "n": last["held_out/n"],
+        "steps": last["step"],
+        "wall_seconds_of_steps": sum(row.get("wall_s", 0.0) for row in run.timings),
+        "wall_seconds_of_last_start": seconds,
+    }
+
+
+def guarded(main: Callable[[Sequence[str]], None]) -> None:
+    """Runs a command; what a user can mend ends in one sentence, not in a traceback."""
+    try:
+        main(sys.argv[1:])
+    except (ValueError, FloatingPointError) as error:
+        sys.exit(f"error: {error}")
+    except Stopped as stopped:
+        print(f"{stopped}; go on with --resume", file=sys.stderr)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        print("stopped; finished steps are saved up to the last checkpoint", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        free = shutil.disk_usage(".").free // 2**20
+        where = f" at {error.filename}" if error.filename else ""
+        sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
+
+
+def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """A run goes on only with the settings and the data it began with."""
+    if stored["task_fingerprint"] != now["task_fingerprint"]:
+        raise ValueError(
+            f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
+            f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
+        )
+    before, after = (
+        {**card["settings"], **card["hyperparameters"], "model": card["model"]}
+        for card in (stored, now)
+    )
+    for name in sorted((before.keys() | after.keys()) - _FREE - {"hyperparameters"}):
+        if before.get(name) != after.get(name):
+            raise ValueError(
+                f"resume: {name} must be {before.get(name)!r} as in the run,"
+                f" got {after.get(name)!r}"
+            )
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -1,0 +1,182 @@
+"""Everything that a run depends on, as one frozen dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax import methods
+from rlvr_jax.rollout import Sampling
+
+__all__ = ["TrainConfig", "check_config", "parse_hyperparameters"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run: a method, a task, a policy, and how much of everything.
+
+    What multiplies what: a step samples prompts_per_step × samples_per_prompt rollouts; they are
+    split by whole groups into `minibatches` optimizer updates, `epochs` times over. Micro-batches
+    only save memory: the gradient does not depend on them.
+    """
+
+    method: str = "grpo"
+    """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
+    hyperparameters: tuple[str, ...] = ()
+    """Of the method, as name=value."""
+    task: str = "brackets"
+    """Built-in name, reasoning_gym:<data set>, jsonl:<file>, tfds:<name>, or module:name."""
+    model: str = ""
+    """Policy folder in Hugging Face's layout; empty: the task's own base model."""
+    run_dir: Path = Path("runs/run")
+    """Directory of the run; refused if it exists, unless resuming."""
+    steps: int = 300
+    """Rollout batches."""
+    seed: int = 0
+    """Of everything random: prompts, rollouts, minibatches, the method's choices."""
+    resume: bool = False
+    """Continue the run in run_dir from its last checkpoint."""
+    checkpoint_every: int = 0
+    """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
+
+    prompts_per_step: int = 16
+    """Prompts of a rollout batch."""
+    samples_per_prompt: int = 8
+    """Rollouts per prompt: the group."""
+    minibatches: int = 1
+    """Optimizer updates per pass over a rollout batch."""
+    epochs: int = 1
+    """Passes over a rollout batch."""
+    micro_batches: int = 1
+    """Pieces in which the model sees one update, for memory."""
+    response_tokens: int = 0
+    """Budget of a response; 0: the task's."""
+    prompt_tokens: int = 0
+    """Budget of a prompt; 0: the longest of the task's."""
+    temperature: float = 1.0
+    """Of the sampler and the scorer."""
+    top_k: int = 0
+    """Sampler cut; 0: off."""
+    top_p: float = 1.0
+    """Sampler cut; 1: off."""
+    min_p: float = 0.0
+    """Sampler cut; 0: off."""
+
+    learning_rate: float = 1e-6
+    """Of Adam, after the warm-up, constant."""
+    warmup_updates: int = 10
+    """Updates in which the learning rate rises linearly from 0."""
+    adam_b1: float = 0.9
+    """Decay of Adam's first moment."""
+    adam_b2: float = 0.95
+    """Decay of Adam's second moment."""
+    weight_decay: float = 0.0
+    """Decoupled, times the learning rate."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are scaled down to it; the norm is logged before."""
+
+    evaluate_every: int = 0
+    """Steps between evaluations; 0: a tenth of the run."""
+    evaluation_prompts: int = 256
+    """Held-out prompts of an evaluation, the same through the run."""
+    evaluation_samples: int = 64
+    """Rollouts per held-out prompt; pass@k is estimated for k up to half of them."""
+    samples_kept: int = 8
+    """Rollouts of every step that are written to samples/."""
+
+    def sampling(self) -> Sampling:
+        """The sampler's settings."""
+        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+
+    def updates_per_step(self) -> int:
+        """Optimizer updates per rollout batch."""
+        return self.minibatches * self.epochs
+
+    def evaluation_interval(self) -> int:
+        """Steps between evaluations."""
+        return self.evaluate_every or max(1, self.steps // 10)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values of all fields."""
+        values = dataclasses.asdict(self)
+        return {
+            **values,
+            "run_dir": str(self.run_dir),
+            "hyperparameters": list(self.hyperparameters),
+        }
+
+
+_AT_LEAST_ONE = (
+    "steps",
+    "prompts_per_step",
+    "samples_per_prompt",
+    "minibatches",
+    "epochs",
+    "micro_batches",
+    "evaluation_prompts",
+    "evaluation_samples",
+)
+
+
+def check_config(config: TrainConfig) -> None:
+    """Refuses settings that cannot work, before anything is loaded.
+
+    Raises:
+      ValueError: names the setting, the value and what was wanted.
+    """
+    for name in _AT_LEAST_ONE:
+        if getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be at least 1, got {getattr(config, name)}")
+    for name in ("learning_rate", "max_gradient_norm"):
+        if not getattr(config, name) > 0:
+            raise ValueError(f"TrainConfig: {name} must be positive, got {getattr(config, name)}")
+    config.sampling()
+    if config.prompts_per_step % config.minibatches:
+        raise ValueError(
+            "TrainConfig: minibatches must divide prompts_per_step ="
+            f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
+        )
+    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    if rows % config.micro_batches:
+        raise ValueError(
+            f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
+            f" got {config.micro_batches}"
+        )
+    parse_hyperparameters(config.method, config.hyperparameters)
+
+
+def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Reads name=value pairs by the types of the method's own defaults.
+
+    Raises:
+      ValueError: unknown method or hyperparameter (closest names), or a value of another type.
+    """
+    parameters = inspect.signature(methods.method(method).recipe).parameters
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"hyperparameters must be name=value, got {pair!r}")
+        if name not in parameters:
+            # The registry's own error names the closest ones.
+            methods.recipe(method, **{name: text})
+        values[name] = _read(method, name, text, parameters[name].default)
+    return values
+
+
+def _read(method: str, name: str, text: str, default: Any) -> Any:
+    kind = type(default)
+    if kind is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in (int, float, str):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    raise ValueError(
+        f"hyperparameters: {name} of {method} must be {kind.__name__} like {default!r},"
+        f" got {text!r}"
+    )

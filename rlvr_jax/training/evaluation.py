@@ -1,0 +1,117 @@
+"""Held-out evaluation: the same prompts through the run, many samples each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import numpy as np
+
+from rlvr_jax.analysis import pass_at_k
+from rlvr_jax.policy import Params
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.prompts import PromptTable
+from rlvr_jax.training.sampling import Graded, Sampler
+from rlvr_jax.types import Rollouts
+
+__all__ = ["evaluate", "held_out_indices", "ks_for"]
+
+KS = (1, 8, 32)
+
+
+def held_out_indices(task: Task, count: int) -> np.ndarray:
+    """Positions of at most `count` test prompts, kinds in the shares of the task's mixture.
+
+    The choice is the same for every seed, so runs can be compared prompt by prompt.
+    """
+    members: dict[str, list[int]] = {}
+    for index, prompt in enumerate(task.test):
+        members.setdefault(prompt.kind, []).append(index)
+    shares = {kind: len(rows) / len(task.test) for kind, rows in members.items()}
+    if task.mixture:
+        total = sum(task.mixture.get(kind, 0.0) for kind in members) or 1.0
+        shares = {kind: task.mixture.get(kind, 0.0) / total for kind in members}
+    chosen = []
+    for number, (kind, rows) in enumerate(members.items()):
+        order = np.random.default_rng([0, number]).permutation(rows)
+        chosen.extend(order[: round(count * shares[kind])])
+    return np.sort(np.array(chosen))
+
+
+def ks_for(samples: int) -> list[int]:
+    """The k of pass@k that n samples are enough for: n ≥ 2k, and always 1."""
+    return [k for k in KS if k == 1 or samples >= 2 * k]
+
+
+def evaluate(
+    sampler: Sampler,
+    params: Params,
+    table: PromptTable,
+    indices: np.ndarray,
+    samples: int,
+    key: jax.Array,
+    kl: Callable[[Rollouts], float] | None = None,
+) -> dict[str, float]:
+    """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
+
+    Args:
+      samples: rollouts per prompt; rounded up to whole calls of the sampler.
+      kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
+    Returns:
+      held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k, held_out/entropy
+      (nats per token), held_out/truncated_share, held_out/info/<name>,
+      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token).
+    """
+    padded = np.resize(indices, -(-len(indices) // sampler.num_prompts) * sampler.num_prompts)
+    correct = np.zeros(len(padded))
+    info: dict[str, np.ndarray] = {}
+    calls = -(-samples // sampler.samples)
+    result: dict[str, float] = {}
+    entropy = tokens = truncated = 0.0
+    for start in range(0, len(padded), sampler.num_prompts):
+        part = slice(start, start + sampler.num_prompts)
+        for call in range(calls):
+            graded = sampler.draw(
+                params, table, padded[part], key, first_sample=call * sampler.samples
+            )
+            if kl is not None and start == call == 0:
+                result["held_out/kl_to_start"] = kl(graded.rollouts)
+            correct[part] += _per_prompt(sampler, [g.outcome >= 0.5 for g in graded.grades])
+            for name, values in _info(graded).items():
+                info.setdefault(name, np.zeros(len(padded)))[part] += _per_prompt(sampler, values)
+            entropy += float(graded.rollouts.entropy.sum(dtype=np.float64))
+            tokens += float(graded.rollouts.mask.sum())
+            truncated += float(graded.rollouts.truncated.sum())
+    n = calls * sampler.samples
+    correct = correct[: len(indices)].astype(int)
+    kinds = np.array([table.prompts[i].kind for i in indices])
+    result |= {
+        "held_out/n": n,
+        "held_out/entropy": entropy / max(tokens, 1.0),
+        "held_out/truncated_share": truncated / (len(padded) * n),
+    }
+    for prefix, rows in _splits(kinds):
+        for k in ks_for(n):
+            estimate = pass_at_k(np.full(rows.sum(), n), correct[rows], k)
+            result[f"{prefix}/pass@{k}"] = float(np.mean(estimate))
+        for name, values in info.items():
+            result[f"{prefix}/info/{name}"] = float(values[: len(indices)][rows].mean() / n)
+    return result
+
+
+def _splits(kinds: np.ndarray):
+    """The whole set, then each kind if there is more than one."""
+    yield "held_out", np.ones(len(kinds), bool)
+    names = sorted(set(kinds.tolist()))
+    if len(names) > 1:
+        for name in names:
+            yield f"held_out/{name}", kinds == name
+
+
+def _per_prompt(sampler: Sampler, values: Sequence[float]) -> np.ndarray:
+    return np.asarray(values, float).reshape(sampler.num_prompts, sampler.samples).sum(1)
+
+
+def _info(graded: Graded) -> Mapping[str, list[float]]:
+    names = sorted({name for grade in graded.grades for name in grade.info})
+    return {name: [grade.info.get(name, 0.0) for grade in graded.grades] for name in names}

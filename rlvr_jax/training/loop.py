@@ -1,0 +1,142 @@
+"""The training loop: sample, verify, update, and once in a while evaluate and save."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax import policy
+from rlvr_jax.training.checkpoints import Checkpoints
+from rlvr_jax.training.evaluation import evaluate
+from rlvr_jax.training.run import Run
+from rlvr_jax.training.run_writer import RunWriter
+from rlvr_jax.training.step import collect, learn, sample_rows
+from rlvr_jax.training.update import TrainState
+from rlvr_jax.types import replace
+
+__all__ = ["Stopped", "evaluate_run", "train_steps"]
+
+CHECKPOINT_SECONDS = 300.0
+
+
+class Stopped(Exception):
+    """The run was asked to stop (SIGINT, SIGTERM); its state is saved."""
+
+
+def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
+    """Held-out numbers of the current policy; the start weights are read from disk for the KL."""
+
+    def kl(rollouts):
+        _, start = policy.load(run.start.path)
+        rows = len(rollouts.group) // run.config.minibatches
+        part = jax.tree.map(lambda x: x[:rows], replace(rollouts, old_logp=rollouts.behaviour_logp))
+        now, then = (run.programs.score(params, part) for params in (state.params, start))
+        return float(jnp.sum(now - then) / jnp.maximum(jnp.sum(part.mask), 1))
+
+    return evaluate(
+        run.start.sampler,
+        state.params,
+        run.start.test_table,
+        run.held_out,
+        run.config.evaluation_samples,
+        run.key("evaluation", step),
+        kl,
+    )
+
+
+def train_steps(
+    run: Run,
+    state: TrainState,
+    first_step: int,
+    writer: RunWriter,
+    checkpoints: Checkpoints,
+    on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
+) -> TrainState:
+    """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
+
+    Raises:
+      Stopped: asked to by SIGINT or SIGTERM; the state is saved.
+      FloatingPointError: the loss or its gradient is not finite; the last good state is saved.
+    """
+    config = run.config
+    interval = config.evaluation_interval()
+    saved_at = time.perf_counter()
+    with _stop_requests() as asked:
+        if first_step == 0:
+            started = time.perf_counter()
+            metrics = evaluate_run(run, state, 0)
+            timings = {"evaluate_s": time.perf_counter() - started}
+            writer.log(0, metrics, timings)
+            on_step(0, metrics, timings)
+        for step in range(first_step, config.steps):
+            if asked:
+                break
+            started = time.perf_counter()
+            batch, metrics = collect(run, state, step)
+            learning = time.perf_counter()
+            state, learned, records = learn(run, state, batch, step)
+            now = time.perf_counter()
+            timings = {
+                "sample_s": batch.sample_seconds,
+                "verify_s": batch.verify_seconds,
+                "update_s": now - learning,
+                "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
+            }
+            metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics, **learned}
+            if not np.isfinite(metrics["loss"]) or not np.isfinite(metrics["gradient_norm"]):
+                checkpoints.save(step, state)
+                raise FloatingPointError(
+                    f"step {step + 1}: loss is {metrics['loss']} and the gradient norm"
+                    f" {metrics['gradient_norm']}; the state before this update is saved"
+                )
+            if (step + 1) % interval == 0 or step + 1 == config.steps:
+                evaluating = time.perf_counter()
+                metrics |= evaluate_run(run, state, step + 1)
+                timings["evaluate_s"] = time.perf_counter() - evaluating
+            timings["wall_s"] = time.perf_counter() - started
+            writer.log(step + 1, metrics, timings)
+            writer.write_samples(step + 1, sample_rows(run, batch, records, step + 1))
+            on_step(step + 1, metrics, timings)
+            due = (
+                (step + 1) % config.checkpoint_every == 0
+                if config.checkpoint_every
+                else time.perf_counter() - saved_at > CHECKPOINT_SECONDS
+            )
+            if due or step + 1 == config.steps:
+                checkpoints.save(step + 1, state)
+                saved_at = time.perf_counter()
+        else:
+            return state
+        checkpoints.save(step, state)
+        raise Stopped(f"stopped after step {step}")
+
+
+@contextmanager
+def _stop_requests() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM instead of dying within a step; the second one kills."""
+    asked: list[int] = []
+    # Signals can only be handled in the main thread.
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def handle(number, frame):
+        del frame
+        if asked:
+            signal.signal(number, signal.SIG_DFL)
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,113 @@
+"""What a person sees while a run goes on: settings first, then one line that moves."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+__all__ = ["RunProgress", "print_settings"]
+
+PLAIN_SECONDS = 10.0
+TRUNCATION_WARNING = 0.2
+
+
+def print_settings(
+    console: Console,
+    title: str,
+    settings: Mapping[str, Any],
+    loss_terms: Sequence[str],
+    remarks: Sequence[str],
+) -> None:
+    """Prints every setting as it was resolved, every term of the loss, and what cannot act."""
+    table = Table(title=title, show_header=False, box=None, pad_edge=False, title_justify="left")
+    items = [(name, str(value)) for name, value in settings.items()]
+    half = -(-len(items) // 2)
+    for left, right in zip(items[:half], [*items[half:], ("", "")], strict=False):
+        table.add_row(left[0], f"[bold]{left[1]}[/]", "  ", right[0], f"[bold]{right[1]}[/]")
+    console.print(table)
+    console.print("loss: " + " · ".join(loss_terms), highlight=False)
+    for sentence in remarks:
+        console.print(f"[yellow]note:[/] {sentence}", highlight=False)
+
+
+class RunProgress:
+    """A progress line per run: reward, entropy, held-out pass rate, tokens/s, time left.
+
+    On a terminal one line moves; elsewhere a line is printed at evaluations and every ten seconds.
+    """
+
+    def __init__(self, console: Console, label: str, steps: int, first_step: int):
+        self._console = console
+        self._label = label
+        self._steps = steps
+        self._held_out = math.nan
+        self._printed_at = -math.inf
+        self._started = time.perf_counter()
+        self._first_step = first_step
+        self._warned = False
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(label, total=steps, completed=first_step, numbers="")
+
+    def __enter__(self) -> RunProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def __call__(
+        self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]
+    ) -> None:
+        """Shows one finished step (0: the evaluation before the first)."""
+        evaluated = "held_out/pass@1" in metrics
+        self._held_out = metrics.get("held_out/pass@1", self._held_out)
+        numbers = f"held-out pass@1 {self._held_out:.3f}"
+        if step:
+            numbers = (
+                f"reward {metrics['reward']:.3f}  entropy {metrics['entropy']:.3f}  {numbers}"
+                f"  {timings['tokens_per_s']:,.0f} tokens/s"
+            )
+        self._bar.update(self._task, completed=step, numbers=numbers)
+        if not self._console.is_terminal:
+            now = time.perf_counter()
+            if evaluated or now - self._printed_at > PLAIN_SECONDS:
+                self._printed_at = now
+                self._console.print(
+                    f"{self._label}  step {step}/{self._steps}  {numbers}{self._left(step, now)}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+
+    def warn_truncation(self, share: float, lengths: Sequence[int], budget: int) -> None:
+        """Says once that many responses hit the budget, with the quantiles of length."""
+        if share > TRUNCATION_WARNING and not self._warned:
+            self._warned = True
+            ordered = sorted(lengths)
+            at = {q: ordered[min(len(ordered) - 1, len(ordered) * q // 100)] for q in (10, 50, 90)}
+            quantiles = ", ".join(f"{q} %: {n}" for q, n in at.items())
+            self._console.print(
+                f"[yellow]warning:[/] {share:.0%} of the responses were cut at response_tokens ="
+                f" {budget} (length quantiles {quantiles}); their reward is that of a wrong answer",
+                highlight=False,
+            )
+
+    def _left(self, step: int, now: float) -> str:
+        done = step - self._first_step
+        if not done:
+            return ""
+        left = (now - self._started) / done * (self._steps - step)
+        return f"  {left:.0f} s left"

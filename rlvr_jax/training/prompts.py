@@ -1,0 +1,79 @@
+"""Between text and tokens: a task's prompts as arrays, and responses as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.tasks import Prompt, Response
+from rlvr_jax.types import Rollouts
+
+__all__ = ["PromptTable", "encode_prompts", "responses", "token_texts"]
+
+
+@dataclass(frozen=True)
+class PromptTable:
+    """Prompts of one split with their tokens: int32 [n, P], right-padded, and lengths [n]."""
+
+    prompts: Sequence[Prompt]
+    tokens: np.ndarray
+    length: np.ndarray
+
+
+def encode_prompts(
+    tokenizer: Any, prompts: Sequence[Prompt], budget: int, where: str
+) -> PromptTable:
+    """Tokenizes prompts, by the chat template if the tokenizer has one.
+
+    Args:
+      budget: longest allowed prompt; 0: the longest there is.
+      where: name of the split, for errors.
+    Raises:
+      ValueError: a prompt is empty, or longer than the budget.
+    """
+    if tokenizer.chat_template:
+        rows = [
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": prompt.text}],
+                add_generation_prompt=True,
+                return_dict=False,
+            )
+            for prompt in prompts
+        ]
+    else:
+        rows = tokenizer([prompt.text for prompt in prompts])["input_ids"]
+    length = np.array([len(row) for row in rows], np.int32)
+    shortest, longest = int(length.argmin()), int(length.argmax())
+    if not length[shortest]:
+        raise ValueError(f"{where} prompts must have tokens, got {prompts[shortest].text!r}")
+    if budget and length[longest] > budget:
+        raise ValueError(
+            f"prompt_tokens must be at least {length[longest]} for the longest {where} prompt,"
+            f" got {budget}: {prompts[longest].text[:80]!r}"
+        )
+    tokens = np.zeros((len(rows), budget or int(length.max())), np.int32)
+    for row, ids in enumerate(rows):
+        tokens[row, : len(ids)] = ids
+    return PromptTable(prompts, tokens, length)
+
+
+def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
+    """The responses of rollouts (as numpy arrays) as text, without the stop token."""
+    ends = rollouts.length - ~rollouts.truncated
+    ids = [row[:end].tolist() for row, end in zip(rollouts.tokens, ends, strict=True)]
+    texts = tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
+    return [Response(t, bool(cut)) for t, cut in zip(texts, rollouts.truncated, strict=True)]
+
+
+def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """What each token adds to the text; a token that completes no character adds nothing."""
+    texts, before = [], ""
+    for end in range(1, len(ids) + 1):
+        now = tokenizer.decode(list(ids[:end]), clean_up_tokenization_spaces=False)
+        whole = now.rstrip("\ufffd")
+        texts.append(whole[len(before) :])
+        before = whole if len(whole) > len(before) else before
+    return texts

@@ -1,0 +1,88 @@
+"""Writes a run directory: settings, curves, samples, summary. Plain files, flushed line by line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["RunWriter", "write_json"]
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(json.dumps(value, indent=2) + "\n")
+    temporary.replace(path)
+
+
+class RunWriter:
+    """The files of one run that grow with its steps.
+
+    `metrics.jsonl` holds no clock and no memory values, so that equal runs write equal bytes; those
+    go to `timings.jsonl`. TensorBoard gets the same numbers.
+    """
+
+    def __init__(self, directory: Path, after_step: int):
+        """Opens the files; lines of later steps than `after_step` (of a run that was killed after
+        its last checkpoint) are removed."""
+        from tensorboardX import SummaryWriter
+
+        self.directory = directory
+        self.samples = directory / "samples"
+        self.samples.mkdir(parents=True, exist_ok=True)
+        self._files = {}
+        for name in ("metrics", "timings"):
+            path = directory / f"{name}.jsonl"
+            _keep_until(path, after_step)
+            self._files[name] = path.open("a")
+        for path in self.samples.glob("step_*.jsonl"):
+            if int(path.stem.removeprefix("step_")) > after_step:
+                path.unlink()
+        self._board = SummaryWriter(
+            str(directory / "tensorboard"), purge_step=after_step + 1, write_to_disk=True
+        )
+
+    def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
+        """Appends one line to each file."""
+        for name, values in (("metrics", metrics), ("timings", timings)):
+            line = {"step": step, **{key: _plain(value) for key, value in values.items()}}
+            self._files[name].write(json.dumps(line) + "\n")
+            self._files[name].flush()
+            for key, value in values.items():
+                if _plain(value) is not None:
+                    self._board.add_scalar(f"{name}/{key}", float(value), step)
+
+    def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Writes the kept responses of a step."""
+        path = self.samples / f"step_{step:06d}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def close(self) -> None:
+        """Flushes and closes all files."""
+        for file in self._files.values():
+            file.close()
+        self._board.close()
+
+
+def _plain(value: Any) -> float | int | None:
+    """A JSON number; None for NaN and infinities, which JSON has no word for."""
+    if isinstance(value, int):
+        return value
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def _keep_until(path: Path, step: int) -> None:
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text().splitlines(keepends=True):
+        # A line without its end was being written when the run was killed.
+        if line.endswith("\n") and json.loads(line)["step"] <= step:
+            kept.append(line)
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text("".join(kept))
+    temporary.replace(path)

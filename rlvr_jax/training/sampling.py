@@ -1,0 +1,150 @@
+"""Drawing and grading rollouts: prompts in, verified `Rollouts` on the host out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.tasks import Grade, Prompt, Response, Task
+from rlvr_jax.training.prompts import PromptTable, responses
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["Graded", "Sampler", "concatenate"]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Rollouts as numpy arrays with their texts and grades, row by row.
+
+    `sample_seconds` and `verify_seconds` are wall times.
+    """
+
+    rollouts: Rollouts
+    prompts: Sequence[Prompt]
+    responses: Sequence[Response]
+    grades: Sequence[Grade]
+    sample_seconds: float
+    verify_seconds: float
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws groups of responses with one compiled program of fixed shape, and has them graded.
+
+    Fields:
+      num_prompts, samples: the shape of the program: prompts × samples rows at a time.
+    """
+
+    model: Model
+    tokenizer: Any
+    task: Task
+    num_prompts: int
+    samples: int
+    response_tokens: int
+    sampling: Sampling
+
+    def draw(
+        self,
+        params: Params,
+        table: PromptTable,
+        indices: np.ndarray,
+        key: jax.Array,
+        *,
+        first_sample: int = 0,
+        weight_version: int = 0,
+    ) -> Graded:
+        """Samples and grades `samples` responses to each of `num_prompts` prompts.
+
+        Args:
+          indices: positions in the table, [num_prompts].
+          first_sample: number of the first sample of each prompt; keys the random numbers.
+        Raises:
+          ValueError: a reward or outcome that is not finite.
+        """
+        started = time.perf_counter()
+        rollouts = sample(
+            self.model,
+            params,
+            table.tokens[indices],
+            table.length[indices],
+            indices.astype(np.int32),
+            (first_sample + self.samples * _occurrence(indices)).astype(np.int32),
+            key,
+            samples=self.samples,
+            response_tokens=self.response_tokens,
+            sampling=self.sampling,
+            stop_tokens=(self.tokenizer.eos_token_id,),
+            weight_version=jnp.asarray(weight_version, jnp.int32),
+        )
+        rollouts = jax.device_get(rollouts)
+        sampled = time.perf_counter()
+        prompts = [table.prompts[i] for i in np.repeat(indices, self.samples)]
+        texts = responses(self.tokenizer, rollouts)
+        grades = list(self.task.verify(prompts, texts))
+        _check_grades(self.task, prompts, texts, grades)
+        rollouts = replace(
+            rollouts,
+            outcome=np.array([g.outcome for g in grades], rollouts.outcome.dtype),
+            reward=np.array([g.reward for g in grades], rollouts.reward.dtype),
+        )
+        verified = time.perf_counter()
+        return Graded(rollouts, prompts, texts, grades, sampled - started, verified - sampled)
+
+
+def concatenate(parts: Sequence[Graded]) -> Graded:
+    """One batch of several; rows and groups are numbered anew, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(p.rollouts for p in parts))
+    offsets, start = [], 0
+    for part in parts:
+        offsets.append(np.full(len(part.prompts), start, np.int32))
+        start += int(part.rollouts.group.max()) + 1
+    rollouts = replace(
+        rollouts,
+        group=rollouts.group + np.concatenate(offsets),
+        rollout_id=np.arange(len(rollouts.group), dtype=np.int32),
+    )
+    return Graded(
+        rollouts,
+        [p for part in parts for p in part.prompts],
+        [r for part in parts for r in part.responses],
+        [g for part in parts for g in part.grades],
+        sum(part.sample_seconds for part in parts),
+        sum(part.verify_seconds for part in parts),
+    )
+
+
+def _occurrence(indices: np.ndarray) -> np.ndarray:
+    """How often each entry has come before: a prompt asked twice must not be answered alike."""
+    seen: dict[int, int] = {}
+    counts = np.empty(len(indices), np.int64)
+    for position, index in enumerate(indices.tolist()):
+        counts[position] = seen.get(index, 0)
+        seen[index] = counts[position] + 1
+    return counts
+
+
+def _check_grades(task, prompts, texts, grades):
+    if len(grades) != len(texts):
+        raise ValueError(
+            f"task {task.name!r}: verify must return one grade per response ({len(texts)}),"
+            f" got {len(grades)}"
+        )
+    for prompt, text, grade in zip(prompts, texts, grades, strict=True):
+        for name in ("outcome", "reward"):
+            value = getattr(grade, name)
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"task {task.name!r}: {name} must be finite, got {value} for prompt"
+                    f" {prompt.text!r} and response {text.text!r}"
+                )

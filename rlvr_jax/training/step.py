@@ -1,0 +1,202 @@
+"""One step of a run: collect rollouts, learn from them, keep some to look at."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.objectives import drop_rollouts
+from rlvr_jax.training.prompts import token_texts
+from rlvr_jax.training.run import Run
+from rlvr_jax.training.sampling import Graded, concatenate
+from rlvr_jax.training.update import TrainState
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["collect", "learn", "sample_rows"]
+
+
+def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, float]]:
+    """The rollouts of one step, as many groups as the settings say, and numbers about all drawn.
+
+    With a selection, further prompts are drawn until enough groups are kept or the rounds are used
+    up; then dropped groups fill the batch with their mask cleared.
+    """
+    selection = run.recipe.selection
+    rounds = selection.max_rounds if selection else 1
+    wanted = run.config.prompts_per_step
+    kept, spare, drawn = [], [], []
+    for number in range(rounds):
+        graded = run.start.sampler.draw(
+            state.params,
+            run.start.train_table,
+            run.batches.indices(step * rounds + number),
+            run.key("sampler", step, number),
+            weight_version=step * run.config.updates_per_step(),
+        )
+        drawn.append(graded)
+        keep = np.ones(len(graded.grades), bool)
+        if selection:
+            keep = np.asarray(selection.keep(graded.rollouts.outcome, graded.rollouts.group))
+        groups = range(wanted)
+        size = run.config.samples_per_prompt
+        for group in groups:
+            rows = slice(group * size, (group + 1) * size)
+            (kept if keep[rows].all() else spare).append((number, rows))
+        if len(kept) >= wanted:
+            break
+    metrics = _outcome_metrics(concatenate(drawn))
+    if selection:
+        metrics |= {
+            "selection/rounds": len(drawn),
+            "selection/kept_share": len(kept) / (len(kept) + len(spare)),
+            "selection/filled_with_dropped": max(0, wanted - len(kept)),
+        }
+    chosen = [(*place, True) for place in kept[:wanted]]
+    chosen += [(*place, False) for place in spare[: wanted - len(chosen)]]
+    batch = concatenate([_rows(drawn[number], rows, used) for number, rows, used in chosen])
+    batch = replace(
+        batch,
+        sample_seconds=sum(graded.sample_seconds for graded in drawn),
+        verify_seconds=sum(graded.verify_seconds for graded in drawn),
+    )
+    if run.recipe.reward is not None:
+        batch = replace_reward(batch, run.recipe.reward)
+    return batch, metrics
+
+
+def replace_reward(batch: Graded, shape: Callable[[Rollouts], jax.Array]) -> Graded:
+    """The same rollouts with the reward that the recipe makes of them; the outcome stays."""
+    reward = np.asarray(shape(batch.rollouts), batch.rollouts.reward.dtype)
+    return replace(batch, rollouts=replace(batch.rollouts, reward=reward))
+
+
+def _rows(graded: Graded, rows: slice, used: bool) -> Graded:
+    """One group of a batch; if it is not used, with its mask cleared."""
+    rollouts = jax.tree.map(lambda x: x[rows], graded.rollouts)
+    rollouts = replace(rollouts, group=np.zeros_like(rollouts.group))
+    if not used:
+        rollouts = jax.tree.map(
+            np.asarray, drop_rollouts(rollouts, np.zeros(len(rollouts.group), bool))
+        )
+    return Graded(
+        rollouts, graded.prompts[rows], graded.responses[rows], graded.grades[rows], 0.0, 0.0
+    )
+
+
+def _outcome_metrics(graded: Graded) -> dict[str, float]:
+    """Means over all rollouts drawn in a step, before any filter."""
+    rollouts = graded.rollouts
+    kinds = np.array([prompt.kind for prompt in graded.prompts])
+    metrics = {
+        "outcome": float(rollouts.outcome.mean()),
+        "length": float(rollouts.length.mean()),
+        "truncated_share": float(rollouts.truncated.mean()),
+        "verifier_timeouts": sum(grade.timed_out for grade in graded.grades),
+    }
+    names = sorted(set(kinds.tolist()))
+    if len(names) > 1:
+        for kind in names:
+            metrics[f"outcome/{kind}"] = float(rollouts.outcome[kinds == kind].mean())
+    for name in sorted({name for grade in graded.grades for name in grade.info}):
+        metrics[f"info/{name}"] = float(np.mean([g.info.get(name, 0.0) for g in graded.grades]))
+    return metrics
+
+
+def learn(
+    run: Run, state: TrainState, batch: Graded, step: int
+) -> tuple[TrainState, dict[str, float], dict[str, np.ndarray]]:
+    """All updates of one step.
+
+    Returns:
+      The new state, metrics averaged over the updates, and the per-token record of the first pass
+      over the batch, rows in the batch's order.
+    """
+    config = run.config
+    size = config.samples_per_prompt
+    groups = config.prompts_per_step // config.minibatches
+    rollouts = batch.rollouts
+    old_logp = np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
+    orders = []
+    for epoch in range(config.epochs):
+        order = np.arange(config.prompts_per_step)
+        if config.updates_per_step() > 1:
+            seed = [config.seed, zlib.crc32(b"minibatches"), step, epoch]
+            order = np.random.default_rng(seed).permutation(config.prompts_per_step)
+        for start in range(0, config.prompts_per_step, groups):
+            part = np.sort(order[start : start + groups])
+            orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
+
+    def take(rows):
+        return jax.tree.map(lambda x: x[rows], replace(rollouts, old_logp=old_logp))
+
+    # The first update's own pass gives the old log-probs of its rows; the rest is scored before.
+    for rows in orders[1 : config.minibatches]:
+        old_logp[rows] = jax.device_get(run.programs.score(state.params, take(rows)))
+    collected, records = [], {}
+    for number, rows in enumerate(orders):
+        key = run.key("objective", step, number)
+        state, metrics, record = run.programs.update(state, take(rows), key, number == 0)
+        collected.append(metrics)
+        if number < config.minibatches:
+            for name, values in jax.device_get(record).items():
+                whole = records.setdefault(
+                    name, np.zeros((len(rollouts.group), values.shape[1]), values.dtype)
+                )
+                whole[rows] = values
+            old_logp[rows] = records["old_logp"][rows]
+    return state, _average(jax.device_get(collected)), records
+
+
+def _average(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Means over the updates of a step; extremes of extremes; NaN where nothing was measured."""
+    metrics = {}
+    for name in updates[0]:
+        values = np.array([float(u[name]) for u in updates])
+        values = values[~np.isnan(values)]
+        if not len(values):
+            metrics[name] = float("nan")
+        elif name.endswith("/min"):
+            metrics[name] = float(values.min())
+        elif name.endswith("/max"):
+            metrics[name] = float(values.max())
+        else:
+            metrics[name] = float(values.mean())
+    return metrics
+
+
+def sample_rows(run: Run, batch: Graded, records: Mapping[str, np.ndarray], step: int) -> list:
+    """The kept responses of a step with their tokens: the first of as many groups as are kept."""
+    size = run.config.samples_per_prompt
+    rows = np.arange(0, len(batch.prompts), size)[: run.config.samples_kept]
+    kept = []
+    for row in rows.tolist():
+        length = int(batch.rollouts.length[row])
+        per_token = {
+            name: np.round(records[name][row, :length].astype(float), 4).tolist()
+            for name in ("entropy", "logp", "advantage", "ratio")
+        }
+        marks = {
+            name: records[name][row, :length].astype(int).tolist() for name in ("chosen", "clipped")
+        }
+        kept.append(
+            {
+                "step": step,
+                "prompt": batch.prompts[row].text,
+                "response": batch.responses[row].text,
+                "kind": batch.prompts[row].kind,
+                "group": int(batch.rollouts.group[row]),
+                "outcome": float(batch.rollouts.outcome[row]),
+                "reward": float(batch.rollouts.reward[row]),
+                "truncated": bool(batch.rollouts.truncated[row]),
+                "tokens": token_texts(
+                    run.start.tokenizer, batch.rollouts.tokens[row, :length].tolist()
+                ),
+                **per_token,
+                **marks,
+            }
+        )
+    return kept

@@ -1,0 +1,209 @@
+"""One optimizer update in the three steps of the design.
+
+    stats, pullback = vjp(score, params)      1 the model: numbers per token
+    loss, dstats    = grad(objective)(stats)  2 the method, on the whole batch of the update
+    grads           = pullback(dstats)        3 the model again, linear in dstats
+
+With M micro-batches, step 1 runs M times without residuals, step 2 once on all tokens, and step 3
+recomputes each micro-batch and pulls back its slice of dstats. An objective that takes no statistic
+of the current policy over the batch needs one pass: the cotangents of a micro-batch depend on its
+own statistics alone, so each micro-batch is pulled back as soon as it is scored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool
+
+from rlvr_jax.objectives import Objective
+from rlvr_jax.policy import Model, Params, score
+from rlvr_jax.training.metrics import token_metrics
+from rlvr_jax.types import Rollouts, TokenStats
+
+__all__ = ["Gradient", "TrainState", "objective_gradient", "statistics_needed", "update"]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TrainState:
+    """What an update changes: parameters, optimizer state, method state, number of updates."""
+
+    params: Params
+    optimizer_state: Any
+    method_state: dict[str, Any]
+    updates: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Gradient:
+    """What steps 1 to 3 give: loss and its gradient, and what was measured on the way."""
+
+    loss: Array
+    grads: Params
+    stats: TokenStats
+    method_state: dict[str, Any]
+    metrics: dict[str, Array]
+
+
+def statistics_needed(objective: Objective) -> frozenset[str]:
+    """Fields of `TokenStats` that an update measures: the objective's, and entropy, always."""
+    asked = objective.needs - {"batch_statistics", "reference_logp"}
+    return asked | {"logp", "entropy"}
+
+
+def objective_gradient(
+    model: Model,
+    objective: Objective,
+    params: Params,
+    rollouts: Rollouts,
+    method_state: dict[str, Any],
+    key: jax.Array,
+    *,
+    fresh: Bool[Array, ""] | bool = True,
+    micro_batches: int = 1,
+) -> Gradient:
+    """Loss and gradient of an objective over all rows of an update.
+
+    Args:
+      fresh: `params` are the weights that sampled the rollouts: the old log-probs are then those
+        of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` is read.
+      micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
+    """
+    needs = statistics_needed(objective)
+    grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
+
+    def with_old_logp(stats):
+        logp = jax.lax.stop_gradient(stats.logp)
+        if rollouts.old_logp is None:
+            return replace(rollouts, old_logp=logp)
+        return replace(rollouts, old_logp=jnp.where(fresh, logp, rollouts.old_logp))
+
+    def method(stats):
+        return grad_of_loss(stats, with_old_logp(stats), method_state, key)
+
+    if micro_batches == 1:
+        stats, pullback = jax.vjp(lambda p: score(model, p, rollouts, needs), params)
+        (loss, (method_state, metrics)), dstats = method(stats)
+        (grads,) = pullback(dstats)
+        return Gradient(loss, grads, stats, method_state, metrics)
+
+    pieces = jax.tree.map(
+        lambda x: x.reshape(micro_batches, x.shape[0] // micro_batches, *x.shape[1:]), rollouts
+    )
+    zeros = jax.tree.map(jnp.zeros_like, params)
+
+    def add(total, part):
+        return jax.tree.map(jnp.add, total, part)
+
+    def piece_of(tree, index):
+        return jax.tree.map(lambda x: x.reshape(micro_batches, -1, *x.shape[1:])[index], tree)
+
+    if "batch_statistics" in objective.needs:
+        stats = jax.lax.map(lambda piece: score(model, params, piece, needs), pieces)
+        stats = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), stats)
+        (loss, (method_state, metrics)), dstats = method(stats)
+
+        def pull(grads, index):
+            piece = jax.tree.map(lambda x: x[index], pieces)
+            _, pullback = jax.vjp(lambda p: score(model, p, piece, needs), params)
+            return add(grads, pullback(piece_of(dstats, index))[0]), None
+
+        grads, _ = jax.lax.scan(pull, zeros, jnp.arange(micro_batches))
+        return Gradient(loss, grads, stats, method_state, metrics)
+
+    shapes = jax.eval_shape(lambda: score(model, params, rollouts, needs))
+    nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+
+    def score_and_pull(carry, index):
+        grads, stats = carry
+        piece = jax.tree.map(lambda x: x[index], pieces)
+        own, pullback = jax.vjp(lambda p: score(model, p, piece, needs), params)
+        start = index * own.logp.shape[0]
+        stats = jax.tree.map(
+            lambda whole, part: jax.lax.dynamic_update_slice_in_dim(whole, part, start, 0),
+            stats,
+            own,
+        )
+        # The other rows' statistics are placeholders: this piece's cotangents do not read them.
+        _, dstats = method(stats)
+        return (add(grads, pullback(piece_of(dstats, index))[0]), stats), None
+
+    (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
+    loss, (method_state, metrics) = objective.loss(stats, with_old_logp(stats), method_state, key)
+    return Gradient(loss, grads, stats, method_state, metrics)
+
+
+def update(
+    model: Model,
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    state: TrainState,
+    rollouts: Rollouts,
+    key: jax.Array,
+    *,
+    fresh: Bool[Array, ""] | bool,
+    micro_batches: int = 1,
+) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
+    """One optimizer update.
+
+    A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
+    finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
+    was told nothing.
+
+    Returns:
+      The new state; scalar metrics; and per token, [B, T]: `old_logp` used, `logp`, `entropy`,
+      `advantage`, `ratio`, `chosen` (the method changed its weight or the mask), `clipped`.
+    """
+    gradient = objective_gradient(
+        model,
+        objective,
+        state.params,
+        rollouts,
+        state.method_state,
+        key,
+        fresh=fresh,
+        micro_batches=micro_batches,
+    )
+    norm = optax.global_norm(gradient.grads)
+    usable = jnp.isfinite(norm) & (norm > 0)
+    changes, optimizer_state = optimizer.update(gradient.grads, state.optimizer_state, state.params)
+    params = optax.apply_updates(state.params, changes)
+
+    def choose(new, old):
+        return jax.tree.map(lambda n, o: jnp.where(usable, n, o), new, old)
+
+    new_state = TrainState(
+        choose(params, state.params),
+        choose(optimizer_state, state.optimizer_state),
+        gradient.method_state,
+        state.updates + 1,
+    )
+    logp = gradient.stats.logp
+    old_logp = logp if rollouts.old_logp is None else jnp.where(fresh, logp, rollouts.old_logp)
+    rollouts = replace(rollouts, old_logp=old_logp)
+    signals = objective.signals(gradient.stats, rollouts, state.method_state, key)
+    metrics = {
+        "loss": gradient.loss,
+        "gradient_norm": norm,
+        "skipped_updates": 1.0 - usable.astype(norm.dtype),
+        **token_metrics(gradient.stats, rollouts),
+        **gradient.metrics,
+    }
+    outside = (signals.ratio > 1 + signals.clip_high) & (signals.advantage > 0)
+    outside |= (signals.ratio < 1 - signals.clip_low) & (signals.advantage < 0)
+    record = {
+        "old_logp": old_logp,
+        "logp": logp,
+        "entropy": gradient.stats.entropy,
+        "advantage": signals.advantage,
+        "ratio": signals.ratio,
+        "chosen": (signals.weight != 1) & rollouts.mask,
+        "clipped": outside & rollouts.mask,
+    }
+    return new_state, metrics, record

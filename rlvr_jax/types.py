@@ -56,6 +56,8 @@ class Rollouts:
       weight_version: int [B], number of updates the sampling weights had seen.
       old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: [B, T], of the frozen policy of a KL term.
+      advantage: [B, T], taken over the whole batch before it was split into several updates; an
+        objective that finds it does not estimate its own.
     """
 
     prompt_tokens: Int[Array, "B P"]
@@ -76,6 +78,7 @@ class Rollouts:
     weight_version: Int[Array, "B"]
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
+    advantage: Float[Array, "B T"] | None = None
 
 
 @_pytree
@@ -139,7 +142,7 @@ class Recipe:
     Fields:
       objective: `rlvr_jax.objectives.Objective`, read by training.
       sampling: dict of sampler settings the method prescribes (`temperature`, …), read by rollout.
-      selection: `rlvr_jax.rollout.selection.Selection`, which groups of a batch are trained on.
+      selection: `rlvr_jax.objectives.Selection`, which groups of a batch are trained on.
       reward: pure function (rollouts) -> reward [B] that shapes `rollouts.outcome`.
       guidance: what else the policy is shown; no method of this version uses it.
     """

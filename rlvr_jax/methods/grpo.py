@@ -6,12 +6,13 @@ Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300
     loss = mean_i (1/n_i) Σ_t [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)]
 
 The mean over rollouts of the mean over their tokens is the paper's; verl and TRL now default to the
-mean over all tokens, which is `token_mean`. k3 is not clamped (verl cuts it at 10, and with it the
-gradient of tokens that ran away). A group of one has advantage 0; verl gives it its reward. β is
-the paper's 0.04; ε is not stated there, 0.2 is what both codes use.
+mean over all tokens: give `aggregation=token_mean()`. k3 is not clamped (verl cuts it at 10, and
+with it the gradient of tokens that ran away). A group of one has advantage 0; verl gives it its
+reward. β is the paper's 0.04; ε is not stated there, 0.2 is what both codes use.
 """
 
 from rlvr_jax.objectives import (
+    Aggregation,
     group_normalized,
     kl_penalty,
     objective,
@@ -21,19 +22,25 @@ from rlvr_jax.objectives import (
 from rlvr_jax.types import Method, Recipe
 
 
-def grpo(clip_low: float = 0.2, clip_high: float = 0.2, kl_coefficient: float = 0.04) -> Recipe:
+def grpo(
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    kl_coefficient: float = 0.04,
+    aggregation: Aggregation = rollout_mean_token_mean(),  # noqa: B008 (frozen)
+) -> Recipe:
     """Group-normalized advantages, a clipped ratio, and a KL to the reference.
 
     Args:
       clip_low, clip_high: half-widths of the trust region (ε).
       kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      aggregation: how token losses become one number.
     """
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
-            aggregation=rollout_mean_token_mean(),
+            aggregation=aggregation,
         )
     )
 

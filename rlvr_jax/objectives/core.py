@@ -131,6 +131,9 @@ class Aggregation:
     weights: Callable[[Array, Any], Float[Array, "B T"]]
     label: str
 
+    def __str__(self) -> str:
+        return self.label
+
     def __call__(self, values: Float[Array, "B T"], mask) -> Float[Array, ""]:
         """The aggregate of the values on the mask; 0 for an empty mask."""
         return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
@@ -143,6 +146,8 @@ class Objective:
     Fields:
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
+      advantages: (rollouts, state, key) -> (advantage [B, T], state): the first part alone, for a
+        batch that is split into several updates; None if that part reads statistics of the policy.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
         regularizers (which act on every token): what was decided about each token.
       needs: what must be measured, see `Transform`; always contains "logp".
@@ -152,6 +157,7 @@ class Objective:
 
     init: Callable[[Spec], dict[str, Any]]
     loss: Callable[..., tuple[Float[Array, ""], tuple[dict, dict]]]
+    advantages: Callable[..., tuple[Float[Array, "B T"], dict]] | None
     signals: Callable[..., Signals]
     needs: frozenset[str]
     labels: tuple[str, ...]
@@ -235,7 +241,11 @@ def objective(
         context = Context(stats, rollouts, old_logp, key)
         signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
         signals = surrogate.prepare(signals, context)
-        signals, state, metrics = run(decisions, signals, context, state, key, {})
+        chain = decisions
+        if rollouts.advantage is not None:
+            signals = replace(signals, advantage=rollouts.advantage)
+            chain = {name: part for name, part in decisions.items() if part is not advantage}
+        signals, state, metrics = run(chain, signals, context, state, key, {})
         return signals, context, state, metrics
 
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
@@ -245,6 +255,15 @@ def objective(
         values = signals.weight * surrogate.loss(signals, context) + signals.penalty
         return aggregation(values, signals.mask), (state, jax.lax.stop_gradient(metrics))
 
+    def advantages(rollouts: Rollouts, state: dict, key):
+        nothing = jnp.zeros_like(rollouts.behaviour_logp)
+        stats, rollouts = _on_mask(TokenStats(logp=nothing), rollouts)
+        context = Context(stats, rollouts, nothing, key)
+        signals = Signals.neutral(rollouts.mask, nothing.dtype)
+        (name,) = (name for name, part in decisions.items() if part is advantage)
+        signals, state, _ = run({name: advantage}, signals, context, state, key, {})
+        return signals.advantage, state
+
     def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
         return decide(stats, rollouts, state, key)[0]
 
@@ -253,7 +272,9 @@ def objective(
         return [sentence for sentence in found if sentence]
 
     labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
-    return Objective(init, loss, signals, needs, tuple(labels), remarks)
+    return Objective(
+        init, loss, None if advantage.needs else advantages, signals, needs, tuple(labels), remarks
+    )
 
 
 def _named(parts, taken=()):

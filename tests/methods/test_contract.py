@@ -156,7 +156,8 @@ def test_float32_is_finite_and_agrees_with_float64(name):
     assert_agrees(found.dstats.logp, wanted.dstats.logp, FLOAT32)
 
 
-@pytest.mark.parametrize("name", ["clip_cov", "forking_tokens", "kl_cov", "gspo"])
+@pytest.mark.slow
+@every_method
 def test_rows_on_eight_devices_give_the_step_of_one(name):
     batch, stats = golden.prepared(made(name), golden.rollouts("a")), golden.stats("a")
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))

@@ -19,6 +19,7 @@ from rlvr_jax.objectives import (
     group_normalized,
     importance_weighted,
     is_chosen,
+    is_clipped,
     keep_top_entropy,
     kl_penalty,
     leave_one_out,
@@ -179,6 +180,14 @@ def test_chosen_tokens_are_those_whose_weight_or_penalty_changed():
     chosen = is_chosen(kept.signals)
     np.testing.assert_array_equal(chosen, batch.mask & (kept.signals.weight == 0))
     golden.assert_agrees(kept.metrics["chosen_share"], np.asarray(chosen)[batch.mask].mean())
+
+
+def test_tokens_that_the_clip_already_stops_are_not_drawn():
+    every = made(drop_high_covariance(1.0, -100.0, 100.0), surrogate=ppo_clip(0.01, 0.01))
+    done = golden.step(every, golden.stats("b"), golden.rollouts("b"))
+    clipped = np.asarray(is_clipped(done.signals))
+    assert clipped.any()
+    np.testing.assert_array_equal(is_chosen(done.signals), done.signals.mask & ~clipped)
 
 
 def test_dropped_groups_leave_the_denominators():

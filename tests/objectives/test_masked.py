@@ -107,6 +107,11 @@ def test_effective_sample_size_is_that_of_kish():
     np.testing.assert_allclose(found, wanted, rtol=RTOL)
 
 
+def test_effective_sample_size_of_huge_ratios_does_not_overflow():
+    ratio = array([1e30, 1e30, 0.0, 0.0], np.float32)
+    assert effective_sample_size(ratio, array(np.ones(4), bool)) == 0.5
+
+
 def test_group_statistics_agree_with_a_loop_over_groups_with_any_ids():
     def measure(values, group):
         return (

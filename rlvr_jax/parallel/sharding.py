@@ -1,0 +1,59 @@
+"""Where parameters and rollouts lie on a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from rlvr_jax.policy import ModelConfig, parameter_table
+
+__all__ = ["LOGICAL_TO_MESH", "parameter_shardings", "row_sharding"]
+
+LOGICAL_TO_MESH: Mapping[str, str | None] = {
+    "vocab": "tensor",
+    "heads": "tensor",
+    "kv_heads": "tensor",
+    "mlp": "tensor",
+    "embed": "fsdp",
+    "head": None,
+}
+"""The sharding table: logical axis of a parameter to mesh axis; None is replicated."""
+
+
+def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
+    """Shardings of a policy's parameters, in the structure of the parameters.
+
+    Raises:
+      ValueError: a mesh axis that does not divide the axis of a parameter it lies on.
+    """
+    sizes = {
+        "vocab": config.vocab_size,
+        "heads": config.num_heads * config.head_size,
+        "kv_heads": config.num_kv_heads * config.head_size,
+        "mlp": config.mlp_width,
+        "embed": config.width,
+    }
+    for name, size in sizes.items():
+        parts = mesh.shape[LOGICAL_TO_MESH[name]]
+        if size % parts:
+            raise ValueError(
+                f"parameter_shardings: mesh axis {LOGICAL_TO_MESH[name]} must divide {name} ="
+                f" {size} of the model, got size {parts}"
+            )
+    shardings: dict[str, Any] = {}
+    for entry in parameter_table(config):
+        axes = [LOGICAL_TO_MESH[axis] for axis in entry.axes]
+        if entry.path[0] == "layers":
+            axes = [None, *axes]
+        node = shardings
+        for part in entry.path[:-1]:
+            node = node.setdefault(part, {})
+        node[entry.path[-1]] = NamedSharding(mesh, PartitionSpec(*axes))
+    return shardings
+
+
+def row_sharding(mesh: Mesh) -> NamedSharding:
+    """Sharding of arrays whose first axis is rollouts: over data and fsdp."""
+    return NamedSharding(mesh, PartitionSpec(("data", "fsdp")))

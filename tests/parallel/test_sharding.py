@@ -1,0 +1,54 @@
+"""The mesh's text form, and a step of the model on meshes of eight host devices."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from numpy.testing import assert_allclose
+
+from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
+from rlvr_jax.policy import Model, named_config
+
+# float32 sums of at most 64 terms in another order
+TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [("", (8, 1, 1)), ("data=2,fsdp=4", (2, 4, 1)), ("tensor=4, data=2", (2, 1, 4))],
+)
+def test_a_mesh_is_read_from_its_text(spec, shape):
+    assert tuple(make_mesh(spec).shape.values()) == shape
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("model=8", "axis=size pairs of data, fsdp, tensor, got 'model=8'"),
+        ("data=8,data=1", "axis=size pairs"),
+        ("data=x", "size of data must be a positive integer, got 'x'"),
+        ("data=3", "must multiply to the 8 devices, got 'data=3'"),
+    ],
+)
+def test_a_mesh_that_cannot_be_is_refused(spec, message):
+    with pytest.raises(ValueError, match=message):
+        make_mesh(spec)
+
+
+def test_a_model_that_the_mesh_does_not_divide_is_refused():
+    with pytest.raises(ValueError, match="tensor must divide vocab = 13"):
+        parameter_shardings(named_config("tiny", vocab_size=13), make_mesh("tensor=8"))
+
+
+@pytest.mark.parametrize("spec", ["data=8", "fsdp=8", "data=2,tensor=4"])
+def test_sharded_parameters_give_the_hidden_states_of_one_device(spec):
+    model = Model(named_config("tiny", vocab_size=16, qkv_bias=True, tied=False))
+    params = model.init(jax.random.key(0))
+    tokens = jax.random.randint(jax.random.key(1), (8, 5), 0, 16)
+    expected = model.hidden(params, tokens)
+    mesh = make_mesh(spec)
+    shardings = parameter_shardings(model.config, mesh)
+    assert jax.tree.structure(shardings) == jax.tree.structure(params)
+    sharded = jax.device_put(params, shardings)
+    hidden = jax.jit(model.hidden)(sharded, jax.device_put(tokens, row_sharding(mesh)))
+    scale = float(jnp.abs(expected).max())
+    assert_allclose(hidden, expected, atol=TOLERANCE * scale)

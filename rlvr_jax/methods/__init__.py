@@ -2,7 +2,7 @@
 
 The folder is the registry: a file `x.py` holds a function `x(**hyperparameters) -> Recipe` and its
 card `METHOD`. Only the file that is asked for is loaded. `python -m rlvr_jax.methods` prints a
-table.
+table. A method of one's own goes by `module:function`, wherever a name is asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,9 +30,14 @@ def names() -> list[str]:
 def method(name: str) -> Method:
     """The card of a method.
 
+    Args:
+      name: of a file of this room, or "module:function" for a function of one's own that returns a
+        `Recipe`; the current directory is searched first.
     Raises:
       ValueError: no method has this name.
     """
+    if ":" in name:
+        return _own_method(name)
     if name not in names():
         raise ValueError(f"method: name must be a method ({_closest(name, names())}), got {name!r}")
     return importlib.import_module(f"{__name__}.{name}").METHOD
@@ -51,6 +58,30 @@ def recipe(name: str, **hyperparameters) -> Recipe:
                 f" ({_closest(hyperparameter, known)}), got {hyperparameter!r}"
             )
     return factory(**hyperparameters)
+
+
+def _own_method(name: str) -> Method:
+    from rlvr_jax.types import Method
+
+    module, _, function = name.partition(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(f"method: no module {module!r} can be imported, got {name!r}") from None
+    finally:
+        sys.path.remove(here)
+    factory = getattr(found, function, None)
+    if not callable(factory):
+        raise ValueError(
+            f"method: module {module!r} must have a function {function!r}"
+            f" ({_closest(function, dir(found))}), got {name!r}"
+        )
+    title = (inspect.getdoc(factory) or function).partition("\n")[0]
+    return Method(factory, title, "", evidence="own")
 
 
 def _closest(word, known):

@@ -2,6 +2,7 @@
 
 python -m rlvr_jax.methods
 python -m rlvr_jax.methods clip_cov
+python -m rlvr_jax.methods --markdown > docs/methods.md
 """
 
 import argparse
@@ -19,6 +20,28 @@ def table() -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
         for row in rows
     ]
+    return "\n".join(lines)
+
+
+def markdown() -> str:
+    """The page of methods: the table with links, and the defaults of each."""
+    lines = [
+        "# Methods",
+        "",
+        "Made by `python -m rlvr_jax.methods --markdown`. Every method is checked against float64",
+        "reference vectors of loss and gradient; none was run here at the scale of its paper.",
+        "",
+        "| method | paper | needs | defaults |",
+        "|---|---|---|---|",
+    ]
+    for name in names():
+        about = method(name)
+        defaults = ", ".join(
+            f"{p.name}={p.default}" for p in inspect.signature(about.recipe).parameters.values()
+        )
+        lines.append(
+            f"| `{name}` | [{about.title}]({about.url}) | {_needs(name)} | {defaults or '–'} |"
+        )
     return "\n".join(lines)
 
 
@@ -55,12 +78,13 @@ def main() -> None:
     """Reads the command line and prints."""
     parser = argparse.ArgumentParser(prog="python -m rlvr_jax.methods", description=__doc__)
     parser.add_argument("name", nargs="?", help="a method; without it, all of them")
-    name = parser.parse_args().name
-    if name is None:
-        print(table())
+    parser.add_argument("--markdown", action="store_true", help="the page docs/methods.md")
+    options = parser.parse_args()
+    if options.name is None:
+        print(markdown() if options.markdown else table())
         return
     try:
-        print(card(name))
+        print(card(options.name))
     except ValueError as error:
         parser.error(str(error))
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import golden_vectors as golden
 import numpy as np
@@ -65,6 +66,30 @@ def test_methods_that_cannot_act_on_policy_say_so():
     once = UpdatePlan(updates_per_batch=1, group_size=8)
     silent = {name for name in names() if not recipe(name).objective.remarks(once)}
     assert silent == {"rloo"}
+
+
+def test_the_page_of_methods_is_that_of_the_registry():
+    page = Path(__file__).parents[2] / "docs" / "methods.md"
+    assert page.read_text() == printed.markdown() + "\n"
+
+
+def test_a_method_of_ones_own_goes_by_module_and_function(tmp_path, monkeypatch):
+    source = """
+from rlvr_jax import methods
+
+def half_clip(clip_low: float = 0.1):
+    \"\"\"GRPO with half the clip.\"\"\"
+    return methods.recipe("grpo", clip_low=clip_low, clip_high=0.1)
+"""
+    (tmp_path / "own_methods.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    assert method("own_methods:half_clip").title == "GRPO with half the clip."
+    made = recipe("own_methods:half_clip", clip_low=0.05)
+    assert "ppo_clip(low=0.05, high=0.1, ratio=token_ratio)" in made.objective.labels
+    with pytest.raises(ValueError, match="closest: half_clip"):
+        method("own_methods:half_clap")
+    with pytest.raises(ValueError, match="no module 'nowhere' can be imported"):
+        method("nowhere:half_clip")
 
 
 def test_table_and_card_show_what_is_needed(capsys, monkeypatch):

@@ -3,19 +3,20 @@ r"""Mathematical answers: does a response give the value that is wanted?
 Four stages, none of which raises on text: cut behind </think>, extract the one \boxed{…}
 (`extract.final_answer`), normalise, compare. Integers, fractions, decimals, percentages, degrees,
 powers, multiples of π, option letters, and tuples, intervals, unions, sets, lists and matrices of
-them are compared exactly in this process, in microseconds. Entries that are other expressions go
-pair by pair to math-verify in a worker (`pool`), gold first, below size limits, and what it calls
-equal is checked against the exact or the numerical value.
+them are compared exactly in this process, in microseconds (`parsing`, `values`). Entries that are
+other expressions go pair by pair to math-verify in a worker (`pool`), gold first, below size
+limits, and what it calls equal is checked against the exact or the numerical value.
 
 Readings that differ elsewhere: a decimal answer equals only a decimal gold (1/3 is not 0.3333);
-50 % is 0.5 and not 50, unless asked; (1, 4) is neither {1, 4} nor "1 and 4"; boxes that differ are
-no answer; a gold that nobody can parse gives None, so that the prompt is dropped and the policy not
-punished.
+50 % is 0.5 and not 50, unless asked; (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor
+[5, 5] nor the list "5, 5"; an equation between two numbers ("10/2 = 5") is a statement and gives no
+value; boxes that differ are no answer; a gold that nobody can parse gives None, so that the prompt
+is dropped and the policy not punished.
 
 Known deviations from what one might want: a unit is accepted where the gold has none, and only
-units of a list are known ("3 apples" is left to math-verify); a single answer does not equal a set
-of one; plain words are compared as text, so a synonym is wrong; the gold list "1, 4" is unordered;
-(0, 1) as a point and as an open interval are the same.
+units of a list are known ("3 apples" is left to math-verify); plain words are compared as text, so
+a synonym is wrong; the gold list "1, 4" is unordered; (0, 1) as a point and as an open interval are
+the same.
 
 Source: https://github.com/huggingface/Math-Verify.
 """
@@ -23,23 +24,17 @@ Source: https://github.com/huggingface/Math-Verify.
 from __future__ import annotations
 
 import functools
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rlvr_jax.verifiers.extract import final_answer, normalise
+from rlvr_jax.verifiers.extract import final_answer
+from rlvr_jax.verifiers.parsing import parse_answer
 from rlvr_jax.verifiers.pool import WorkerPool
+from rlvr_jax.verifiers.values import Ask, Rules, is_gradable
 
 __all__ = ["MathVerifier", "Verdict", "equal_expressions", "verify_math"]
-
-MAX_CHARACTERS = 512
-MAX_ITEMS = 64
-MAX_ARGUMENT = 10**4  # of an exponent or a factorial
-
-# (gold, answer) -> equal? and (gold,) -> parsed? None: not known yet.
-Ask = Callable[[tuple[str, ...]], bool | None]
 
 
 @dataclass(frozen=True)
@@ -154,11 +149,11 @@ class MathVerifier:
         """True, False, or None for a gold that cannot be graded."""
         gradable = False
         for gold in golds:
-            wanted = parsed(gold, self._rules.choice)
-            if wanted is None or gradable(wanted, ask) is False:
+            wanted = parse_answer(gold, self._rules.choice)
+            if wanted is None or is_gradable(wanted, ask) is False:
                 continue
             gradable = True
-            given = None if answer is None else parsed(answer, self._rules.choice)
+            given = None if answer is None else parse_answer(answer, self._rules.choice)
             if given is not None and self._rules.equal(wanted, given, ask):
                 return True
         return False if gradable else None
@@ -218,7 +213,20 @@ def _equal_algebraic(gold, answer) -> bool:
             return _equal_values(*pair, exact=not gold.has(sympy.Float))
         same = verify(gold, answer, timeout_seconds=None)
         return bool(same) and _agree_at_points(gold, answer)
+    if any(isinstance(value, sympy.Expr) for value in pair) and any(map(_is_no_value, pair)):
+        return False
     return bool(verify(gold, answer, timeout_seconds=None))
+
+
+def _is_no_value(found) -> bool:
+    """True for {5}, [5, 5] and 5 = 5, of which math-verify takes the 5; a + b = 5 does name it."""
+    import sympy
+
+    if isinstance(found, sympy.And):  # a = b = c
+        return all(map(_is_no_value, found.args))
+    if isinstance(found, sympy.Rel):
+        return found.lhs.is_number and found.rhs.is_number
+    return isinstance(found, sympy.Set | sympy.Tuple)
 
 
 def _equal_values(gold, answer, exact: bool = True) -> bool:

@@ -1,7 +1,26 @@
+"""From the text of an answer to its value: numbers exactly, brackets by kind, the rest as TeX.
+
+Takes what `extract.normalise` writes. Regular expressions that are linear in the text and one level
+of brackets at a time; what a computer algebra system would take long to read is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from fractions import Fraction
+
+from rlvr_jax.verifiers.extract import normalise
+from rlvr_jax.verifiers.values import Container, Expression, Number, Text, Value, right_side
+
+__all__ = ["parse_answer"]
+
+MAX_CHARACTERS = 512
+MAX_ARGUMENT = 10**4  # of an exponent or a factorial
 
 
 @functools.lru_cache(maxsize=65536)
-def parsed(text: str, choice: bool) -> Value | None:
+def parse_answer(text: str, choice: bool) -> Value | None:
     """Parses an answer; None if it is empty or too large to look at."""
     if len(text) > MAX_CHARACTERS:
         return None
@@ -131,9 +150,7 @@ def _unsigned(text: str) -> Number | None:
             return Number(Fraction(int(match[1])) ** int(exponent))
         if match := _SCIENCE.match(text):
             exponent = next(group for group in match.groups()[1:] if group)
-            return Number(
-                _exact(match[1]) * Fraction(10) ** int(exponent), decimal="." in match[1]
-            )
+            return Number(_exact(match[1]) * Fraction(10) ** int(exponent), decimal="." in match[1])
         if match := _BASED.match(text):
             return Number(Fraction(int(match[1], int(match[2] or match[3]))))
         if match := _PI.match(text):
@@ -269,5 +286,3 @@ def _equation(text: str) -> Value | None:
         return None
     name = re.fullmatch(r"\s*\\?[A-Za-z]+(?:_\{?\w+\}?|\([A-Za-z]\))?'?\s*", left)
     return Expression(_bare_tex(text), _parse(right) if name else None)
-
-

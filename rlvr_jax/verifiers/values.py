@@ -1,3 +1,33 @@
+"""What an answer can be, and when two are equal: decided exactly, by a worker only for open TeX.
+
+Equality has three values here, as a worker's answer may still be missing. A single value and a
+container of values are never equal, also where the container has one entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = [
+    "Ask",
+    "Container",
+    "Expression",
+    "Number",
+    "Rules",
+    "Text",
+    "Value",
+    "is_gradable",
+    "right_side",
+    "to_tex",
+]
+
+MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+
+# (gold, answer) -> equal? and (gold,) -> readable? None: not known yet.
+Ask = Callable[[tuple[str, ...]], bool | None]
 
 
 @dataclass(frozen=True)
@@ -42,12 +72,20 @@ Value = Number | Text | Expression | Container
 
 @dataclass(frozen=True)
 class Rules:
+    """How answers are read and compared.
+
+    Fields:
+      choice: single letters are options.
+      percent_is_number: 50 % equals 50 as well.
+      tolerance: |answer - gold| / |gold| where the gold is a decimal.
+    """
+
     choice: bool
     percent_is_number: bool
     tolerance: Fraction
 
     def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
-        """Three-valued: None while an answer of `ask` is missing."""
+        """Compares; None while an answer of `ask` is missing."""
         gold, answer = _without_left_sides(gold, answer)
         if gold == answer:
             return True
@@ -57,7 +95,9 @@ class Rules:
             return False
         if isinstance(gold, Container) and isinstance(answer, Container):
             return self._equal_containers(gold, answer, ask)
-        return ask((tex(gold), tex(answer)))
+        if {type(gold), type(answer)} == {Number, Container}:
+            return False
+        return ask((to_tex(gold), to_tex(answer)))
 
     def _equal_numbers(self, gold: Number, answer: Number) -> bool:
         if gold.unit == answer.unit:
@@ -126,18 +166,20 @@ def _without_left_sides(gold: Value, answer: Value) -> tuple[Value, Value]:
 
 
 def right_side(value: Value) -> Value | None:
+    """The right side of \"name = right\"; None for everything else."""
     return value.right if isinstance(value, Expression) else None
 
 
-def gradable(gold: Value, ask: Ask) -> bool | None:
+def is_gradable(gold: Value, ask: Ask) -> bool | None:
+    """Whether all of a gold can be read; None while an answer of `ask` is missing."""
     if isinstance(gold, Expression):
         return ask((gold.tex,))
     if isinstance(gold, Container):
-        return _all(gradable(item, ask) for item in gold.items)
+        return _all(is_gradable(item, ask) for item in gold.items)
     return True
 
 
-def tex(value: Value) -> str:
+def to_tex(value: Value) -> str:
     """Writes a value for the worker."""
     if isinstance(value, Expression):
         return value.tex
@@ -148,11 +190,9 @@ def tex(value: Value) -> str:
         number = f"{top}" if bottom == 1 else f"\\frac{{{top}}}{{{bottom}}}"
         number += "\\pi" if value.pi else ""
         return number + {"%": "\\%", "°": "°"}.get(value.unit, "")
-    items = ",".join(map(tex, value.items))
+    items = ",".join(map(to_tex, value.items))
     if value.kind == "union":
-        return "\\cup ".join(map(tex, value.items))
+        return "\\cup ".join(map(to_tex, value.items))
     if value.kind in ("set", "list", "equations"):
         return f"\\{{{items}\\}}" if items else "\\emptyset"
     return value.kind[0] + items + value.kind[-1]
-
-

@@ -55,6 +55,11 @@ RIGHT = [
     ("1/2", r"\boxed{\frac12} that is \boxed{\frac{1}{2}}"),
     (r"\ln 2", r"\boxed{\frac{\ln 4}{2}}"),
     ("1/2004!", r"\boxed{\frac{1}{2004!}}"),
+    ("5", r"\boxed{a+b=5}"),
+    ("5", r"\boxed{f(3) = 5}"),
+    ("5", r"\boxed{x=2+3=5}"),
+    ("{5}", r"\boxed{x \in \{5\}}"),
+    (r"\{\sqrt{8}\}", r"\boxed{\{2\sqrt2\}}"),
 ]  # fmt: skip
 WRONG = [
     ("1/3", r"\boxed{0.3333}"),
@@ -88,6 +93,19 @@ WRONG = [
     ("3", r"<think>\boxed{3}</think> I do not know."),
     ("3", r"\boxed{3} \boxed{4"),
     ("A", r"\boxed{A or B}"),
+    ("5", r"\boxed{\{5\}}"),
+    ("{5}", r"\boxed{5}"),
+    ("5", r"\boxed{[5,5]}"),
+    ("5", r"\boxed{(5,5)}"),
+    ("5", r"\boxed{5, 5}"),
+    (r"\sqrt{8}", r"\boxed{\{2\sqrt2\}}"),
+    (r"\{\sqrt{8}\}", r"\boxed{2\sqrt2}"),
+    (r"\sqrt{8}", r"\boxed{[\sqrt8,\sqrt8]}"),
+    ("5", r"\boxed{5=5}"),
+    ("5", r"\boxed{6=5}"),
+    ("5", r"\boxed{6=5=5}"),
+    ("5", r"\boxed{2+3=5}"),
+    (r"\sqrt{8}", r"\boxed{\sqrt8=2\sqrt2}"),
 ]
 BOMBS = [
     "9^9^9^9",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["SIZES", "ModelConfig", "from_hugging_face", "named_config", "to_hugging_face"]
+__all__ += ["wide_dtype"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class ModelConfig:
       tied: the unembedding is the embedding.
       max_positions: longest sequence the model was made for.
       compute_dtype: dtype of activations and matrix products; norms, softmax and parameters stay
-        float32.
+        float32 (or float64).
     """
 
     vocab_size: int
@@ -76,6 +77,20 @@ SIZES: Mapping[str, Mapping[str, int]] = {
 }
 
 
+def wide_dtype(dtype: Any) -> str:
+    """dtype of parameters, norms, softmax and logits where activations are `dtype`."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+_SIZE_KEYS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+)
+
+
 def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
     """A `ModelConfig` of one of `SIZES`.
 
@@ -91,19 +106,25 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
     """Reads a Hugging Face `config.json` of model_type qwen2, qwen3 or llama.
 
     Raises:
-      ValueError: another model type, or a value that would change the result and is not built.
+      ValueError: another model type, a size that is missing, or a value that would change the
+        result and is not built.
     """
     kind = config.get("model_type")
     if kind not in ("qwen2", "qwen3", "llama"):
         raise ValueError(
             f"from_hugging_face: model_type must be qwen2, qwen3 or llama, got {kind!r}"
         )
+    missing = [key for key in _SIZE_KEYS if config.get(key) is None]
+    if missing:
+        raise ValueError(f"from_hugging_face: config must hold {', '.join(missing)}, found none")
     rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    full = ["full_attention"]
     refused = {
         "hidden_act": (config.get("hidden_act", "silu"), "silu"),
         "rope type": (rope.get("rope_type", rope.get("type", "default")), "default"),
         "partial_rotary_factor": (rope.get("partial_rotary_factor", 1.0), 1.0),
         "use_sliding_window": (bool(config.get("use_sliding_window", False)), False),
+        "layer_types": (sorted({*config.get("layer_types", ()), "full_attention"}), full),
         "mlp_bias": (bool(config.get("mlp_bias", False)), False),
         "attention_bias": (bool(config.get("attention_bias", False)), False),
     }
@@ -111,13 +132,15 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
         if seen != wanted:
             raise ValueError(f"from_hugging_face: {key} must be {wanted!r}, got {seen!r}")
     heads = config["num_attention_heads"]
+    # transformers' default for a qwen3 config without head_dim is 128, whatever the width.
+    head_size = 128 if kind == "qwen3" else config["hidden_size"] // heads
     return ModelConfig(
         vocab_size=config["vocab_size"],
         width=config["hidden_size"],
         num_layers=config["num_hidden_layers"],
         num_heads=heads,
         num_kv_heads=config.get("num_key_value_heads") or heads,
-        head_size=config.get("head_dim") or config["hidden_size"] // heads,
+        head_size=config.get("head_dim") or head_size,
         mlp_width=config["intermediate_size"],
         rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10_000.0))),
         norm_epsilon=float(config.get("rms_norm_eps", 1e-6)),

@@ -1,23 +1,25 @@
 """A decoder of the Qwen2 / Qwen3 / Llama kind, as Flax modules used through init and apply.
 
 Root-mean-square norms, rotary positions, grouped-query attention, SwiGLU. Layers are scanned over
-stacked parameters, so compile time does not grow with depth; with a cache they are unrolled,
-because a cache that is one array per layer is updated in place.
+stacked parameters, so compile time does not grow with depth; shallow models are unrolled, and so
+are all with a cache, because a cache that is one array per layer is updated in place.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.policy.config import ModelConfig
+from rlvr_jax.policy.config import ModelConfig, wide_dtype
 
 __all__ = ["Block", "Decoder", "LayerCache"]
 
+# A scan stacks what the backward pass needs, a third of the time of a shallow model's gradient.
+MOST_UNROLLED_LAYERS = 4
 _NORMAL = nn.initializers.normal(0.02)
 
 
@@ -28,14 +30,16 @@ class LayerCache(NamedTuple):
     values: Float[Array, "B K S H"]
 
 
-def parameter_dtype(config: ModelConfig) -> jnp.dtype:
-    """float32, or float64 if the model computes in it."""
-    return jnp.promote_types(config.compute_dtype, jnp.float32)
+def unstacked(layers: Any, num_layers: int) -> tuple[Any, ...]:
+    """The parameters of each layer, from stacked ones; those of a tuple are taken as they are."""
+    if isinstance(layers, tuple):
+        return layers
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], layers) for i in range(num_layers))
 
 
 def rms_norm(x: Array, scale: Array, epsilon: float) -> Array:
     """x / √(mean x² + ε) · scale over the last axis; in float32, returned in x's dtype."""
-    wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    wide = x.astype(wide_dtype(x.dtype))
     mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
     return (wide * jax.lax.rsqrt(mean_square + epsilon) * scale.astype(wide.dtype)).astype(x.dtype)
 
@@ -43,7 +47,7 @@ def rms_norm(x: Array, scale: Array, epsilon: float) -> Array:
 def rotary_table(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[Array, Array]:
     """Cosine and sine of position · θ^(-2i/H), each [B, 1, S, H/2], in float32 or wider."""
     half = config.head_size // 2
-    dtype = parameter_dtype(config)
+    dtype = wide_dtype(config.compute_dtype)
     frequency = config.rope_theta ** (-jnp.arange(half, dtype=dtype) / half)
     angle = positions[:, None, :, None].astype(dtype) * frequency[None, None, None]
     # Without the barrier XLA recomputes sines and cosines for every head, layer and pass.
@@ -79,7 +83,7 @@ class Block(nn.Module):
         config = self.config
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
         dtype = x.dtype
-        kept = parameter_dtype(config)
+        kept = wide_dtype(config.compute_dtype)
         batch, length, _ = x.shape
 
         def project(y, name, outputs, bias=False):
@@ -123,7 +127,7 @@ class Block(nn.Module):
         grouped = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
         scores = jnp.einsum("bkgsh,bkth->bkgst", grouped, key) / jnp.sqrt(jnp.asarray(size, dtype))
         scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
-        shares = jax.nn.softmax(scores.astype(jnp.promote_types(dtype, jnp.float32)), axis=-1)
+        shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
         y = jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
         y = y.reshape(batch, heads, length, size).transpose(0, 2, 1, 3).reshape(batch, length, -1)
         x = x + project(y, "attention_output", config.width)
@@ -148,7 +152,7 @@ class Decoder(nn.Module):
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...] | None]:
         """Hidden states after the last norm, and the caches with this call's keys and values."""
         config = self.config
-        kept = parameter_dtype(config)
+        kept = wide_dtype(config.compute_dtype)
         embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), kept)
         if not config.tied:
             self.param("unembedding", _NORMAL, (config.vocab_size, config.width), kept)
@@ -161,16 +165,17 @@ class Decoder(nn.Module):
             length=config.num_layers,
         )(config, name="layers")
         table = rotary_table(positions, config)
-        if caches is None:
+        deep = config.num_layers > MOST_UNROLLED_LAYERS
+        if self.is_initializing() or (caches is None and deep):
             x, _ = stack(x, positions, table, None)
         else:
-            layers = self.variables["params"]["layers"]
+            layers = unstacked(self.variables["params"]["layers"], config.num_layers)
             written = []
-            for index, cache in enumerate(caches):
-                layer = jax.tree.map(lambda leaf, i=index: leaf[i], layers)
+            for index, layer in enumerate(layers):
+                cache = None if caches is None else caches[index]
                 block = Block(config, parent=None)
                 x, cache = block.apply({"params": layer}, x, positions, table, cache)
                 written.append(cache)
-            caches = tuple(written)
+            caches = None if caches is None else tuple(written)
         scale = self.param("final_norm", nn.initializers.ones, (config.width,), kept)
         return rms_norm(x, scale[None, None], config.norm_epsilon), caches

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.policy.config import ModelConfig
-from rlvr_jax.policy.decoder import Decoder, LayerCache
+from rlvr_jax.policy.config import ModelConfig, wide_dtype
+from rlvr_jax.policy.decoder import Decoder, LayerCache, unstacked
 
 __all__ = ["Model", "Params"]
 
@@ -24,7 +24,10 @@ class Model:
     config: ModelConfig
 
     def init(self, key: jax.Array) -> Params:
-        """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms; float32."""
+        """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms.
+
+        They are float32, or float64 if the model computes in it.
+        """
         tokens = jnp.zeros((1, 1), jnp.int32)
         return Decoder(self.config).init(key, tokens, tokens)["params"]
 
@@ -54,7 +57,7 @@ class Model:
     def to_logits(self, params: Params, hidden: Float[Array, "... D"]) -> Float[Array, "... V"]:
         """Logits of hidden states; products accumulate in float32 or wider."""
         matrix = self.unembedding(params).astype(hidden.dtype)
-        wide = jnp.promote_types(hidden.dtype, jnp.float32)
+        wide = wide_dtype(hidden.dtype)
         return jnp.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
 
     def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
@@ -63,6 +66,13 @@ class Model:
         shape = (rows, config.num_kv_heads, slots, config.head_size)
         zeros = jnp.zeros(shape, config.compute_dtype)
         return tuple(LayerCache(zeros, zeros) for _ in range(config.num_layers))
+
+    def unstacked(self, params: Params) -> Params:
+        """Parameters with a tuple of layers in place of stacked ones, for a loop of `extend`.
+
+        Given stacked ones, the loop would copy every layer out of the stack in each of its rounds.
+        """
+        return {**params, "layers": unstacked(params["layers"], self.config.num_layers)}
 
     def extend(
         self,
@@ -74,6 +84,6 @@ class Model:
         """Hidden states of tokens at `positions` of sequences whose earlier tokens are cached.
 
         A token's keys and values are written to the slot of its position; positions at or past the
-        number of slots write nothing.
+        number of slots write nothing. `params` may be `unstacked`.
         """
         return Decoder(self.config).apply({"params": params}, tokens, positions, caches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from rlvr_jax.policy.config import ModelConfig, from_hugging_face, to_hugging_fa
 from rlvr_jax.policy.model import Model, Params
 
 __all__ = ["ParameterEntry", "load", "parameter_table", "save"]
+
+_INDEX = "model.safetensors.index.json"
 
 
 class ParameterEntry(NamedTuple):
@@ -89,7 +92,7 @@ def load(path: str | Path) -> tuple[Model, Params]:
     config = from_hugging_face(json.loads((folder / "config.json").read_text()))
     tensors = dict(_tensors(folder))
     model = Model(config)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    shapes = _shapes(model)
     params: dict[str, Any] = {}
     for entry in parameter_table(config):
         wanted = shapes
@@ -97,14 +100,9 @@ def load(path: str | Path) -> tuple[Model, Params]:
             wanted = wanted[part]
         if entry.path[0] == "layers":
             names = [entry.name.format(layer=index) for index in range(config.num_layers)]
-            array = np.stack([_take(tensors, name, entry.transposed) for name in names])
+            array = np.stack([_take(tensors, name, entry, wanted.shape[1:]) for name in names])
         else:
-            array = _take(tensors, entry.name, entry.transposed)
-        if array.shape != wanted.shape:
-            raise ValueError(
-                f"load: {entry.name} must have the shape {wanted.shape} of config.json,"
-                f" got {array.shape}"
-            )
+            array = _take(tensors, entry.name, entry, wanted.shape)
         node = params
         for part in entry.path[:-1]:
             node = node.setdefault(part, {})
@@ -127,6 +125,9 @@ def save(path: str | Path, model: Model, params: Params, tokenizer: Any = None) 
 
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
+    # `load` prefers the shards of an earlier policy to the file written here.
+    for stale in [folder / _INDEX, *folder.glob("model-*-of-*.safetensors")]:
+        stale.unlink(missing_ok=True)
     tensors = {}
     for entry in parameter_table(model.config):
         node = params
@@ -147,11 +148,17 @@ def save(path: str | Path, model: Model, params: Params, tokenizer: Any = None) 
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
+@functools.cache
+def _shapes(model: Model) -> Any:
+    """Shapes of a model's parameters; traced once however often it is loaded."""
+    return jax.eval_shape(model.init, jax.random.key(0))
+
+
 def _tensors(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
     """All tensors of a folder, by name, as float32 numpy arrays."""
     from safetensors import safe_open
 
-    index = folder / "model.safetensors.index.json"
+    index = folder / _INDEX
     if index.is_file():
         files = sorted(set(json.loads(index.read_text())["weight_map"].values()))
     else:
@@ -164,9 +171,16 @@ def _tensors(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
                 yield key, np.asarray(shard.get_tensor(key).astype(jnp.float32))
 
 
-def _take(tensors: dict[str, np.ndarray], name: str, transposed: bool) -> np.ndarray:
-    """Removes and returns a tensor in the pytree's layout."""
+def _take(
+    tensors: dict[str, np.ndarray], name: str, entry: ParameterEntry, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Removes and returns a tensor in the pytree's layout, in which it must have `shape`."""
     if name not in tensors:
         raise ValueError(f"load: the weights must hold {name}, found no such tensor")
     array = tensors.pop(name)
-    return array.T if transposed else array
+    wanted = shape[::-1] if entry.transposed else shape
+    if array.shape != wanted:
+        raise ValueError(
+            f"load: {name} must have the shape {wanted} of config.json, got {array.shape}"
+        )
+    return array.T if entry.transposed else array

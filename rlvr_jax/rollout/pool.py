@@ -24,12 +24,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.policy import LayerCache, Model, Params
+from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.processors import Sampling, StepContext
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "RUNNING", "Pool", "decode", "empty", "fork", "prefill"]
 __all__ += ["truncate"]
 
 FREE, RUNNING, BUDGET, FINISHED = 0, 1, 2, 3
+
+_TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
 
 @jax.tree_util.register_dataclass
@@ -76,7 +79,7 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
     """A pool of free rows."""
     none = jnp.full((rows,), -1, jnp.int32)
     zero = jnp.zeros((rows,), jnp.int32)
-    record = jnp.zeros((rows, slots), jnp.promote_types(model.config.compute_dtype, jnp.float32))
+    record = jnp.zeros((rows, slots), wide_dtype(model.config.compute_dtype))
     return Pool(
         tokens=jnp.zeros((rows, slots), jnp.int32),
         length=zero,
@@ -150,16 +153,21 @@ def decode(
     processor = sampling.chain()
     if processor is not None and pool.carry is None:
         pool = replace(pool, carry=processor.init(pool.tokens.shape[0]))
+    params = model.unstacked(params)
     rows = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
     slots = pool.tokens.shape[1]
     weight_version = jnp.asarray(weight_version, jnp.int32)
     stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
-    # Drawn before the loop: one number per row and step, keyed by the position it is for.
+    # Drawn before the loop: two numbers per row and step, keyed by the position they are for.
     uniforms = jax.vmap(
         lambda key, start: jax.vmap(
-            lambda i: jax.random.uniform(jax.random.fold_in(key, start + i), (), jnp.float32)
+            lambda i: jax.random.uniform(jax.random.fold_in(key, start + i), (2,), jnp.float32)
         )(jnp.arange(steps, dtype=jnp.int32))
     )(pool.key, pool.length)
+
+    # A prefill or a fork may have left a row at its limit.
+    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
+    pool = replace(pool, status=jnp.where(paused, BUDGET, pool.status))
 
     def body(carry):
         step, pool = carry
@@ -239,17 +247,36 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
     return replace(pool, length=length, status=status, **cut)
 
 
-def _draw(logits: Float[Array, "R V"], uniform: Float[Array, "R"]) -> tuple[Array, Array]:
-    """Draws from softmax(logits) by inverting the cumulative sum; returns tokens and log-probs."""
+def _draw(logits: Float[Array, "R V"], uniform: Float[Array, "R 2"]) -> tuple[Array, Array]:
+    """Draws from softmax(logits), first a tile of the vocabulary, then a token of it.
+
+    One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
+    percent of the mass between rare tokens.
+
+    Returns:
+      (tokens, log-probs), [R].
+    """
+    rows, vocabulary = logits.shape
+    tile = min(_TILE, vocabulary)
+    padding = -vocabulary % tile
     shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    mass = jnp.exp(shifted)
-    cumulative = jnp.cumsum(mass, axis=-1)
-    total = cumulative[:, -1:]
-    # The first token whose cumulative mass exceeds u · total has mass of its own, since u < 1.
+    tiles = jnp.pad(shifted, ((0, 0), (0, padding)), constant_values=-jnp.inf)
+    tiles = tiles.reshape(rows, -1, tile)
+    mass = jnp.sum(jnp.exp(tiles), axis=-1)
+    place = _invert(mass, uniform[:, 1])
+    inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
+    offset = _invert(jnp.exp(inside), uniform[:, 0])
+    chosen = jnp.take_along_axis(inside, offset[:, None], axis=-1)[:, 0]
+    return place * tile + offset, chosen - jnp.log(jnp.sum(mass, axis=-1))
+
+
+def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array, "R"]:
+    """The first entry with mass whose cumulative mass exceeds u · total."""
+    # A parallel cumulative sum may rise by rounding where an entry has no mass.
+    cumulative = jnp.where(mass > 0, jnp.cumsum(mass, axis=-1), 0)
+    total = jnp.max(cumulative, axis=-1, keepdims=True)
     target = uniform[:, None].astype(total.dtype) * total
-    token = jnp.argmax(cumulative > target, axis=-1).astype(jnp.int32)
-    chosen = jnp.take_along_axis(shifted, token[:, None], axis=-1)[:, 0]
-    return token, chosen - jnp.log(jnp.sum(mass, axis=-1))
+    return jnp.argmax(cumulative > target, axis=-1).astype(jnp.int32)
 
 
 def _logp(logits: Float[Array, "R V"], token: Int[Array, "R"]) -> Float[Array, "R"]:

@@ -62,6 +62,7 @@ def sample(
 
     Args:
       prompt_tokens: right-padded.
+      prompt_length: at least 1 each.
       prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
       stop_tokens: a tuple of ids that end a response.

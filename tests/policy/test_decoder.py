@@ -1,0 +1,231 @@
+"""The decoder against an independent one in numpy, and against itself with and without a cache."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from safetensors.numpy import load_file
+
+from rlvr_jax.policy import Model, ModelConfig, save
+
+SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
+FAMILIES = {
+    "qwen2": dict(num_kv_heads=2, head_size=4, qkv_bias=True, tied=True, rope_theta=1e4),
+    "qwen3": dict(num_kv_heads=1, head_size=6, qk_norm=True, tied=False, rope_theta=1e6),
+    "llama": dict(num_kv_heads=4, head_size=4, tied=False, norm_epsilon=1e-2, rope_theta=5e5),
+}
+# No family has both, but the decoder does: what all share is tested on this one.
+EVERYTHING = dict(num_kv_heads=2, head_size=6, qkv_bias=True, qk_norm=True, tied=False)
+CONFIGS = {**FAMILIES, "everything": EVERYTHING}
+LENGTH = 7
+
+# float64 on both sides, some hundred roundings of 1e-16 on numbers of order one
+EXACT = dict(rtol=1e-11, atol=1e-12)
+# the same number of roundings of 6e-8; the logits are of order ten
+SINGLE = dict(rtol=0, atol=1e-4)
+
+# Compiled once for each model and shape, for all tests.
+to_hidden, to_logits, extend = (
+    jax.jit(function, static_argnums=0) for function in (Model.hidden, Model.logits, Model.extend)
+)
+
+
+def policy(name="everything", dtype="float64"):
+    """A model and parameters without a zero or a one, so that every norm and bias counts."""
+    model = Model(ModelConfig(**SIZE, **CONFIGS[name], compute_dtype=dtype))
+    random = np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(
+        lambda leaf: jnp.asarray(random.normal(0.3, 0.5, leaf.shape), leaf.dtype), shapes
+    )
+    return model, params
+
+
+def tokens(rows=3, length=LENGTH):
+    return jnp.asarray(np.random.default_rng(1).integers(0, 11, (rows, length)), jnp.int32)
+
+
+def reference_logits(config, weights, tokens):
+    """Logits in float64 by loops over heads, from tensors in Hugging Face's names and layout."""
+    weights = {name: array.astype(np.float64) for name, array in weights.items()}
+
+    def norm(x, name):
+        root = np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + config.norm_epsilon)
+        return x / root * weights[f"{name}.weight"]
+
+    def linear(x, name):
+        return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0.0)
+
+    def rotate(x):
+        frequency = config.rope_theta ** -(np.arange(0, size, 2) / size)
+        angle = np.arange(len(x))[:, None] * np.concatenate([frequency, frequency])
+        half = np.concatenate([-x[:, size // 2 :], x[:, : size // 2]], axis=-1)
+        return x * np.cos(angle) + half * np.sin(angle)
+
+    def attention(x, prefix):
+        heads = []
+        for head in range(config.num_heads):
+            shared = head // (config.num_heads // config.num_kv_heads)
+            q, k, v = (
+                linear(x, f"{prefix}.{kind}_proj")[:, place * size : (place + 1) * size]
+                for kind, place in (("q", head), ("k", shared), ("v", shared))
+            )
+            if config.qk_norm:
+                q, k = norm(q, f"{prefix}.q_norm"), norm(k, f"{prefix}.k_norm")
+            scores = rotate(q) @ rotate(k).T / np.sqrt(size)
+            share = np.exp(scores - scores.max()) * np.tri(len(x))
+            heads.append(share / share.sum(axis=-1, keepdims=True) @ v)
+        return linear(np.concatenate(heads, axis=-1), f"{prefix}.o_proj")
+
+    def row(ids):
+        x = weights["model.embed_tokens.weight"][ids]
+        for layer in range(config.num_layers):
+            prefix = f"model.layers.{layer}"
+            x = x + attention(norm(x, f"{prefix}.input_layernorm"), f"{prefix}.self_attn")
+            y = norm(x, f"{prefix}.post_attention_layernorm")
+            gate = linear(y, f"{prefix}.mlp.gate_proj")
+            swish = gate / (1 + np.exp(-gate))
+            x = x + linear(swish * linear(y, f"{prefix}.mlp.up_proj"), f"{prefix}.mlp.down_proj")
+        head = "model.embed_tokens" if config.tied else "lm_head"
+        return linear(norm(x, "model.norm"), head)
+
+    size = config.head_size
+    return np.stack([row(ids) for ids in np.asarray(tokens)])
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", EXACT), ("float32", SINGLE)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_agree_with_a_decoder_in_numpy(family, dtype, tolerance, tmp_path):
+    model, params = policy(family, dtype)
+    save(tmp_path, model, params)
+    weights = load_file(tmp_path / "model.safetensors")
+    logits = to_logits(model, params, tokens())
+    assert logits.dtype == dtype
+    assert_allclose(logits, reference_logits(model.config, weights, tokens()), **tolerance)
+
+
+def test_extending_a_cache_in_pieces_is_one_full_pass():
+    model, params = policy()
+    full = to_hidden(model, params, tokens())
+    for pieces in [(1,) * LENGTH, (3, 4), (4, 3), (1, 3, 3)]:
+        caches, seen, hidden = model.empty_caches(3, LENGTH + 2), 0, []
+        for piece in pieces:
+            part = slice(seen, seen + piece)
+            positions = jnp.broadcast_to(jnp.arange(LENGTH)[part], (3, piece))
+            states, caches = extend(model, params, caches, tokens()[:, part], positions)
+            hidden.append(states)
+            seen += piece
+        assert_allclose(jnp.concatenate(hidden, axis=1), full, **EXACT)
+
+
+def test_unstacked_parameters_extend_alike():
+    model, params = policy()
+    positions = jnp.broadcast_to(jnp.arange(3), (3, 3))
+    caches = model.empty_caches(3, LENGTH + 2)
+    layers = model.unstacked(params)
+    stacked, _ = extend(model, params, caches, tokens()[:, :3], positions)
+    unstacked, _ = extend(model, layers, caches, tokens()[:, :3], positions)
+    assert_allclose(unstacked, stacked, **EXACT)
+    assert jax.tree.structure(model.unstacked(layers)) == jax.tree.structure(layers)
+
+
+def test_rows_of_a_cache_may_be_at_different_positions():
+    model, params = policy()
+    full = to_hidden(model, params, tokens())
+    lengths = np.array([1, 4, 3])
+    slots = LENGTH + 2
+    positions = np.where(np.arange(4) < lengths[:, None], np.arange(4), slots)
+    caches = model.empty_caches(3, slots)
+    _, caches = extend(model, params, caches, tokens()[:, :4], jnp.asarray(positions))
+    following = jnp.take_along_axis(tokens(), jnp.asarray(lengths)[:, None], axis=1)
+    hidden, _ = extend(model, params, caches, following, jnp.asarray(lengths)[:, None])
+    assert_allclose(hidden[:, 0], full[np.arange(3), lengths], **EXACT)
+
+
+def test_positions_past_the_slots_write_nothing():
+    model, params = policy()
+    caches = model.empty_caches(3, LENGTH + 2)
+    positions = jnp.full((3, 3), LENGTH + 2)
+    _, written = extend(model, params, caches, tokens()[:, :3], positions)
+    for before, after in zip(caches, written, strict=True):
+        assert_array_equal(after.keys, before.keys)
+        assert_array_equal(after.values, before.values)
+
+
+def test_a_token_changes_nothing_before_it():
+    model, params = policy()
+    changed = tokens().at[:, 4:].set(0)
+    before, after = to_hidden(model, params, tokens()), to_hidden(model, params, changed)
+    assert_array_equal(after[:, :4], before[:, :4])
+    assert not np.array_equal(after[:, 4:], before[:, 4:])
+
+
+def test_right_padding_changes_nothing():
+    model, params = policy()
+    padded = jnp.pad(tokens(), ((0, 0), (0, 2)))
+    expected = to_hidden(model, params, tokens())
+    assert_allclose(to_hidden(model, params, padded)[:, :LENGTH], expected, **EXACT)
+
+
+def test_rows_do_not_see_each_other():
+    model, params = policy()
+    before = to_hidden(model, params, tokens())
+    after = to_hidden(model, params, tokens().at[1].set(0))
+    assert_array_equal(after[::2], before[::2])
+
+
+def test_only_the_distance_of_positions_counts():
+    model, params = policy()
+    near = jnp.broadcast_to(jnp.arange(LENGTH), (3, LENGTH))
+    expected = to_hidden(model, params, tokens())
+    assert_allclose(to_hidden(model, params, tokens(), near), expected, **EXACT)
+    # angles of order 100 lose two digits to those of order one
+    assert_allclose(to_hidden(model, params, tokens(), near + 100), expected, rtol=1e-9, atol=1e-10)
+    assert np.abs(to_hidden(model, params, tokens(), 2 * near) - expected).max() > 1e-3
+
+
+def test_gradients_reach_every_parameter_and_agree_with_a_difference():
+    model, params = policy()
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=(3, LENGTH, 11)))
+
+    def loss(params):
+        return jnp.sum(weight * to_logits(model, params, tokens()))
+
+    gradient = jax.grad(loss)(params)
+    for path, leaf in jax.tree.leaves_with_path(gradient):
+        assert np.all(np.any(np.asarray(leaf) != 0, axis=-1)), path
+    random = np.random.default_rng(3)
+    step = jax.tree.map(lambda leaf: random.normal(size=leaf.shape), params)
+    ahead, behind = (
+        loss(jax.tree.map(lambda p, d, h=h: p + h * d, params, step)) for h in (1e-5, -1e-5)
+    )
+    pairs = zip(jax.tree.leaves(gradient), jax.tree.leaves(step), strict=True)
+    # the central difference is off by h² times the third derivative
+    assert_allclose(sum(np.vdot(g, d) for g, d in pairs), (ahead - behind) / 2e-5, rtol=1e-5)
+
+
+def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
+    model, params = policy(dtype="bfloat16")
+    assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
+    assert model.empty_caches(1, 2)[0].keys.dtype == jnp.bfloat16
+    assert jax.eval_shape(model.hidden, params, tokens()).dtype == jnp.bfloat16
+    logits = to_logits(model, params, tokens())
+    assert logits.dtype == jnp.float32
+    wide, _ = policy(dtype="float32")
+    exact = to_logits(wide, params, tokens())
+    # roundings of 2^-9, some tens of them in a row, against the spread of the logits
+    assert np.abs(logits - exact).max() < 0.1 * np.std(exact)
+
+
+def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():
+    model = Model(ModelConfig(**{**SIZE, "width": 64}, **FAMILIES["qwen2"]))
+    params = jax.jit(model.init)(jax.random.key(0))
+    layers = params["layers"]
+    assert_array_equal(params["final_norm"], np.ones(64))
+    assert_array_equal(layers["attention_norm"], np.ones((2, 64)))
+    assert_array_equal(layers["query_bias"], np.zeros((2, 16)))
+    # 2 · 64 · 20 draws: the deviation is known to 1.4 %
+    assert_allclose(np.std(layers["gate"]), 0.02, rtol=0.08)
+    assert not np.array_equal(layers["gate"][0], layers["gate"][1])
+    assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}

@@ -1,0 +1,149 @@
+"""Token statistics of rollouts against all logits, row by row."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.policy import Model, named_config, score, sequences
+from rlvr_jax.types import Rollouts, replace
+
+ROWS, WIDTH, BUDGET, VOCABULARY = 4, 5, 6, 11
+PROMPT_LENGTH = np.array([5, 1, 3, 2])
+LENGTH = np.array([6, 4, 0, 1])
+
+# float64 on both sides, some hundred roundings of 1e-16 on numbers of order one
+EXACT = dict(rtol=1e-11, atol=1e-12)
+
+
+def policy():
+    model = Model(named_config("tiny", VOCABULARY, num_layers=1, compute_dtype="float64"))
+    random = np.random.default_rng(0)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(lambda leaf: jnp.asarray(random.normal(size=leaf.shape)), shapes)
+    return model, params
+
+
+def rollouts():
+    """Ragged rows: arbitrary padding, holes in the mask, a temperature of its own per token."""
+    random = np.random.default_rng(1)
+    prompt_tokens = random.integers(0, VOCABULARY, (ROWS, WIDTH))
+    tokens = random.integers(0, VOCABULARY, (ROWS, BUDGET))
+    mask = np.arange(BUDGET) < LENGTH[:, None]
+    mask[0, 2:4] = False
+    zero, zeros = jnp.zeros(ROWS), jnp.zeros((ROWS, BUDGET))
+    none = jnp.full(ROWS, -1)
+    return Rollouts(
+        prompt_tokens=jnp.asarray(prompt_tokens, jnp.int32),
+        prompt_length=jnp.asarray(PROMPT_LENGTH, jnp.int32),
+        tokens=jnp.asarray(tokens, jnp.int32),
+        length=jnp.asarray(LENGTH, jnp.int32),
+        mask=jnp.asarray(mask),
+        group=jnp.arange(ROWS),
+        rollout_id=jnp.arange(ROWS),
+        parent=none,
+        branch_position=none,
+        truncated=jnp.zeros(ROWS, bool),
+        behaviour_logp=zeros,
+        entropy=zeros,
+        temperature=jnp.asarray(random.uniform(0.5, 2.0, (ROWS, BUDGET))),
+        outcome=zero,
+        reward=zero,
+        weight_version=none,
+    )
+
+
+NEEDS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
+# Compiled once for each model and shape, for all tests.
+score_all = jax.jit(partial(score, needs=NEEDS), static_argnums=0)
+to_logits = jax.jit(Model.logits, static_argnums=0)
+
+
+def by_brute_force(model, params, rollouts):
+    """All statistics from the logits of every row's own tokens, without padding."""
+    stats = {name: np.zeros((ROWS, BUDGET)) for name in NEEDS}
+    for row, (start, length) in enumerate(zip(PROMPT_LENGTH, LENGTH, strict=True)):
+        response = rollouts.tokens[row, :length]
+        line = jnp.concatenate([rollouts.prompt_tokens[row, :start], response])
+        line = jnp.pad(line, (0, WIDTH + BUDGET - len(line)))
+        logits = np.asarray(to_logits(model, params, line[None])[0])
+        for t in range(length):
+            if rollouts.mask[row, t]:
+                z = logits[start - 1 + t] / rollouts.temperature[row, t]
+                logsumexp = np.log(np.sum(np.exp(z)))
+                logp = z - logsumexp
+                p = np.exp(logp)
+                stats["logp"][row, t] = logp[response[t]]
+                stats["logsumexp"][row, t] = logsumexp
+                stats["entropy"][row, t] = -np.sum(p * logp)
+                stats["p_squared"][row, t] = np.sum(p**2)
+                stats["p_squared_logp"][row, t] = np.sum(p**2 * logp)
+    return stats
+
+
+def test_sequences_are_prompt_and_response_without_a_gap():
+    given = rollouts()
+    lines = sequences(given)
+    assert lines.shape == (ROWS, WIDTH + BUDGET)
+    for row, start in enumerate(PROMPT_LENGTH):
+        assert_array_equal(lines[row, :start], given.prompt_tokens[row, :start])
+        assert_array_equal(lines[row, start : start + BUDGET], given.tokens[row])
+
+
+def test_every_statistic_is_that_of_all_logits():
+    model, params = policy()
+    stats = score_all(model, params, rollouts())
+    for name, expected in by_brute_force(model, params, rollouts()).items():
+        assert_allclose(getattr(stats, name), expected, **EXACT, err_msg=name)
+
+
+def test_off_the_mask_everything_is_zero():
+    model, params = policy()
+    stats = score_all(model, params, rollouts())
+    for name in NEEDS:
+        assert not np.any(np.asarray(getattr(stats, name))[~np.asarray(rollouts().mask)])
+
+
+def test_padding_changes_nothing_whatever_it_holds():
+    model, params = policy()
+    given = rollouts()
+    padded = jnp.where(jnp.arange(BUDGET)[None] < LENGTH[:, None], given.tokens, 7)
+    in_prompt = jnp.arange(WIDTH)[None] < PROMPT_LENGTH[:, None]
+    prompts = jnp.where(in_prompt, given.prompt_tokens, 3)
+    changed = replace(given, tokens=padded, prompt_tokens=prompts)
+    before, after = score_all(model, params, given), score_all(model, params, changed)
+    for name in NEEDS:
+        assert_allclose(getattr(after, name), getattr(before, name), **EXACT)
+
+
+def test_only_what_is_needed_is_measured():
+    model, params = policy()
+    stats = jax.eval_shape(partial(score, model), params, rollouts())
+    assert [name for name in NEEDS if getattr(stats, name) is not None] == ["logp"]
+    assert stats.logp.shape == (ROWS, BUDGET)
+
+
+def test_the_gradient_is_that_of_the_logits():
+    model, params = policy()
+    given = rollouts()
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=(ROWS, BUDGET)))
+
+    def streamed(params):
+        stats = score(model, params, given, ("logp", "entropy"))
+        return jnp.sum(weight * (stats.logp + stats.entropy))
+
+    def stored(params):
+        logits = model.logits(params, sequences(given))
+        index = given.prompt_length[:, None] - 1 + jnp.arange(BUDGET, dtype=jnp.int32)[None]
+        logits = jnp.take_along_axis(logits, index[:, :, None], axis=1)
+        logp = jax.nn.log_softmax(logits / given.temperature[:, :, None])
+        chosen = jnp.take_along_axis(logp, given.tokens[:, :, None], axis=2)[:, :, 0]
+        entropy = -jnp.sum(jnp.exp(logp) * logp, axis=-1)
+        return jnp.sum(jnp.where(given.mask, weight * (chosen + entropy), 0))
+
+    gradient, expected = jax.jit(lambda p: (jax.grad(streamed)(p), jax.grad(stored)(p)))(params)
+    for ours, theirs in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
+        assert np.any(theirs != 0)
+        assert_allclose(ours, theirs, **EXACT)

@@ -1,0 +1,54 @@
+"""Tokenizers of a folder."""
+
+import json
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from rlvr_jax.policy import tokenizer
+
+VOCABULARY = {"<eos>": 0, "a": 1, "b": 2, "1": 3, "2": 4}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    words = Tokenizer(models.WordLevel(VOCABULARY, unk_token="<eos>"))
+    words.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>").save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_text_and_tokens_agree(folder):
+    loaded = tokenizer(folder)
+    assert loaded.encode("ab12") == [1, 2, 3, 4]
+    assert loaded.eos_token_id == 0
+
+
+def test_a_path_may_be_a_string(folder):
+    assert tokenizer(str(folder)).encode("b") == [2]
+
+
+def test_the_file_decides_and_not_the_model_type_beside_it(folder):
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+    assert tokenizer(folder).encode("ab12") == [1, 2, 3, 4]
+
+
+def test_what_was_loaded_can_be_saved_and_loaded(folder, tmp_path):
+    tokenizer(folder).save_pretrained(tmp_path / "again")
+    assert tokenizer(tmp_path / "again").encode("ab12") == [1, 2, 3, 4]
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"tokenizer: path must be a folder with a tokenizer\.json"
+    ):
+        tokenizer(tmp_path / "absent")
+
+
+def test_a_tokenizer_without_an_end_is_refused(folder):
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    del settings["eos_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match="must name an eos_token, found none"):
+        tokenizer(folder)

@@ -1,0 +1,248 @@
+"""Weights in Hugging Face's layout, in both directions."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, models
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
+
+from rlvr_jax.policy import Model, ModelConfig, load, parameter_table, save
+
+SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20, max_positions=32)
+CONFIGS = {
+    "qwen2": ModelConfig(**SIZE, num_kv_heads=2, head_size=4, qkv_bias=True, tied=True),
+    "qwen2-untied": ModelConfig(**SIZE, num_kv_heads=1, head_size=2, qkv_bias=True, tied=False),
+    "qwen3": ModelConfig(**SIZE, num_kv_heads=1, head_size=6, qk_norm=True, tied=True),
+    "qwen3-untied": ModelConfig(**SIZE, num_kv_heads=4, head_size=4, qk_norm=True, tied=False),
+    "llama": ModelConfig(**SIZE, num_kv_heads=2, head_size=4, tied=False, rope_theta=5e5),
+    "llama-tied": ModelConfig(**SIZE, num_kv_heads=1, head_size=8, tied=True, norm_epsilon=1e-5),
+}
+TENSORS = {
+    "embed_tokens.weight": (11, 12),
+    "norm.weight": (12,),
+    "layers.{}.input_layernorm.weight": (12,),
+    "layers.{}.post_attention_layernorm.weight": (12,),
+    "layers.{}.self_attn.q_proj.weight": (24, 12),
+    "layers.{}.self_attn.k_proj.weight": (6, 12),
+    "layers.{}.self_attn.v_proj.weight": (6, 12),
+    "layers.{}.self_attn.o_proj.weight": (12, 24),
+    "layers.{}.self_attn.q_norm.weight": (6,),
+    "layers.{}.self_attn.k_norm.weight": (6,),
+    "layers.{}.mlp.gate_proj.weight": (20, 12),
+    "layers.{}.mlp.up_proj.weight": (20, 12),
+    "layers.{}.mlp.down_proj.weight": (12, 20),
+}
+
+every_config = pytest.mark.parametrize("name", CONFIGS)
+
+
+def random_parameters(model, seed=0):
+    """Parameters without a zero or a one, so that no norm or bias can be mistaken for none."""
+    random = np.random.default_rng(seed)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(random.normal(0.2, 0.4, leaf.shape), leaf.dtype), shapes
+    )
+
+
+def policy(name):
+    model = Model(CONFIGS[name])
+    return model, random_parameters(model)
+
+
+def assert_same(params, expected):
+    assert jax.tree.structure(params) == jax.tree.structure(expected)
+    for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(expected), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert_array_equal(ours, theirs)
+
+
+def small_tokenizer():
+    words = Tokenizer(models.WordLevel({"<eos>": 0, "<pad>": 1, "a": 2}, unk_token="<eos>"))
+    return PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", pad_token="<pad>")
+
+
+@every_config
+def test_what_is_saved_is_loaded_bit_by_bit(name, tmp_path):
+    model, params = policy(name)
+    save(tmp_path / "first", model, params)
+    loaded_model, loaded = load(tmp_path / "first")
+    assert loaded_model == model
+    assert_same(loaded, params)
+    save(tmp_path / "second", loaded_model, loaded)
+    for file in ("config.json", "model.safetensors"):
+        first, second = ((tmp_path / run / file).read_bytes() for run in ("first", "second"))
+        assert first == second
+
+
+def shard(folder, num_shards=3):
+    """Splits model.safetensors as Hugging Face does, with layers torn apart."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    files = [f"model-{i + 1:05}-of-{num_shards:05}.safetensors" for i in range(num_shards)]
+    place = {key: files[i % num_shards] for i, key in enumerate(sorted(tensors))}
+    for file in files:
+        save_file({k: v for k, v in tensors.items() if place[k] == file}, folder / file)
+    index = {"metadata": {}, "weight_map": place}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return files
+
+
+@every_config
+def test_shards_are_loaded_as_one_file_is(name, tmp_path):
+    model, params = policy(name)
+    save(tmp_path, model, params)
+    shard(tmp_path)
+    loaded_model, loaded = load(tmp_path)
+    assert loaded_model == model
+    assert_same(loaded, params)
+
+
+def test_saving_replaces_a_sharded_policy(tmp_path):
+    model, params = policy("llama")
+    save(tmp_path, model, random_parameters(model, seed=1))
+    shard(tmp_path)
+    save(tmp_path, model, params)
+    assert_same(load(tmp_path)[1], params)
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"config.json", "model.safetensors"}
+
+
+def test_names_and_layouts_are_hugging_face_s(tmp_path):
+    model, params = policy("qwen3")
+    save(tmp_path, model, params)
+    expected = {f"model.{key.format(i)}": size for key, size in TENSORS.items() for i in (0, 1)}
+    tensors = load_file(tmp_path / "model.safetensors")
+    assert {key: array.shape for key, array in tensors.items()} == expected
+    assert {str(array.dtype) for array in tensors.values()} == {"float32"}
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_projection_is_saved_transposed_and_layer_by_layer(layer, tmp_path):
+    model, params = policy("llama")
+    save(tmp_path, model, params)
+    tensors = load_file(tmp_path / "model.safetensors")
+    gate = tensors[f"model.layers.{layer}.mlp.gate_proj.weight"]
+    assert_array_equal(gate.T, params["layers"]["gate"][layer])
+
+
+@every_config
+def test_the_table_names_every_parameter_and_its_axes_once(name):
+    model, params = policy(name)
+    table = parameter_table(model.config)
+    paths = {
+        tuple(key.key for key in path): leaf for path, leaf in jax.tree.leaves_with_path(params)
+    }
+    assert sorted(entry.path for entry in table) == sorted(paths)
+    assert len({entry.name for entry in table}) == len(table)
+    for entry in table:
+        assert len(entry.axes) == paths[entry.path].ndim - (entry.path[0] == "layers")
+
+
+def test_bfloat16_weights_are_read_without_rounding_again(tmp_path):
+    model, params = policy("llama")
+    save(tmp_path, model, params)
+    tensors = load_file(tmp_path / "model.safetensors")
+    rounded = {key: array.astype(jnp.bfloat16) for key, array in tensors.items()}
+    save_file(rounded, tmp_path / "model.safetensors")
+    expected = jax.tree.map(lambda x: np.asarray(x).astype(jnp.bfloat16).astype("float32"), params)
+    assert_same(load(tmp_path)[1], expected)
+
+
+def test_an_unembedding_beside_a_tied_embedding_is_passed_over(tmp_path):
+    model, params = policy("qwen2")
+    save(tmp_path, model, params)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    assert_same(load(tmp_path)[1], params)
+
+
+@every_config
+def test_transformers_reads_the_config_and_the_tokenizer(name, tmp_path):
+    model, params = policy(name)
+    save(tmp_path, model, params, small_tokenizer())
+    config = AutoConfig.from_pretrained(str(tmp_path))
+    assert config.model_type == name.split("-")[0]
+    assert (config.eos_token_id, config.pad_token_id) == (0, 1)
+    assert AutoTokenizer.from_pretrained(str(tmp_path)).eos_token_id == 0
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_transformers_computes_the_same_logits(name, tmp_path):
+    torch = pytest.importorskip("torch")
+    from transformers import AutoModelForCausalLM
+
+    model, params = policy(name)
+    save(tmp_path, model, params)
+    theirs = AutoModelForCausalLM.from_pretrained(str(tmp_path), dtype=torch.float32)
+    tokens = np.random.default_rng(2).integers(0, 11, (3, 20))
+    with torch.no_grad():
+        expected = theirs(torch.asarray(tokens)).logits.numpy()
+    # float32 on both sides; some hundred roundings of 6e-8 on logits of a few units
+    assert_allclose(model.logits(params, jnp.asarray(tokens)), expected, atol=1e-5, rtol=1e-5)
+
+
+def edit(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+UP = "model.layers.1.mlp.up_proj.weight"
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda t: t.pop("model.norm.weight"), "must hold model.norm.weight, found no such"),
+        (lambda t: t.pop(UP), f"must hold {UP}, found no such"),
+        (lambda t: t.update({"lm_head.bias": t[UP]}), r"without a place .*\['lm_head.bias'\]"),
+        (
+            lambda t: t.update({UP: t[UP][:-1]}),
+            rf"{UP} must have the shape \(20, 12\) .* got \(19, 12\)",
+        ),
+        (
+            lambda t: t.update({"model.norm.weight": t[UP]}),
+            r"model.norm.weight must have the shape \(12,\) .* got \(20, 12\)",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_by_name(change, message, tmp_path):
+    save(tmp_path, *policy("llama"))
+    edit(tmp_path, change)
+    with pytest.raises(ValueError, match=f"load: .*{message}"):
+        load(tmp_path)
+
+
+def test_a_layer_too_many_is_refused(tmp_path):
+    save(tmp_path, *policy("llama"))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 1}))
+    with pytest.raises(ValueError, match=r"without a place in the model: \['model.layers.1"):
+        load(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"load: path must be a folder with a config\.json"):
+        load(tmp_path / "absent")
+
+
+def test_a_folder_without_weights_is_refused(tmp_path):
+    save(tmp_path, *policy("llama"))
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"must hold model\.safetensors, found no such file"):
+        load(tmp_path)
+
+
+def test_a_shard_that_is_missing_is_refused_by_name(tmp_path):
+    save(tmp_path, *policy("llama"))
+    missing = shard(tmp_path)[1]
+    (tmp_path / missing).unlink()
+    with pytest.raises(ValueError, match=f"must hold {missing}, found no such file"):
+        load(tmp_path)

@@ -46,6 +46,7 @@ setup(
         "rich>=13",
         "matplotlib>=3.9",
         "tensorboardX>=2.6",
+        "jinja2>=3.1",
         "math-verify>=0.9",
     ],
     extras_require={

@@ -33,7 +33,7 @@ class Config:
     num_traces: int = 200_000
     right_share: float = 0.03
     left_skill: float = 0.5
-    right_skill: float = 0.1
+    right_skill: float = 0.07
     give_up: float = 0.15
     easy_share: float = 0.67
     steps: int = 4000

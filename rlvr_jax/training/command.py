@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import inspect
@@ -113,12 +114,12 @@ def train(config: TrainConfig, console: Console | None = None) -> dict[str, Any]
         _check_same_run(json.loads((directory / "config.json").read_text()), card)
     run = make_run(config, task, recipe, model_path)
 
-    shown = {**config.to_json(), **hyperparameters, "model": model_path}
+    shown = {**config.to_json(), **card["hyperparameters"], "model": model_path}
     shown.pop("hyperparameters")
     print_settings(
         console, f"{config.method} on {config.task}", shown, card["loss_terms"], run.remarks()
     )
-    console.print(str(tasks.self_check(task)), highlight=False)
+    console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "config.json", card)
     return _train(run, directory, console)
@@ -128,8 +129,10 @@ def check_directory(directory: Path, resume: bool) -> None:
     """Refuses to mix a new run with what a directory holds already.
 
     Raises:
-      ValueError: the directory is not empty and `resume` is not given.
+      ValueError: no directory, or one that is not empty and `resume` is not given.
     """
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
     if directory.exists() and any(directory.iterdir()) and not resume:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
 
@@ -144,12 +147,13 @@ def _train(run: Run, directory: Path, console: Console) -> dict[str, Any]:
     # Without a checkpoint nothing is kept, not even the evaluation before the first step.
     writer = RunWriter(directory, first_step if first_step else -1)
     label = f"{run.config.method} seed {run.config.seed}"
-    try:
-        with RunProgress(console, label, run.config.steps, first_step) as progress:
-            state = train_steps(run, state, first_step, writer, checkpoints, progress)
-    finally:
-        writer.close()
-        checkpoints.close()
+    # Each is closed whatever the other meets: a full disk must not lose the save under way.
+    with (
+        contextlib.closing(checkpoints),
+        contextlib.closing(writer),
+        RunProgress(console, label, run.config.steps, first_step) as progress,
+    ):
+        state = train_steps(run, state, first_step, writer, checkpoints, progress)
     policy.save(directory / "policy", run.start.model, state.params, run.start.tokenizer)
     summary = _summarize(directory, time.perf_counter() - started)
     write_json(directory / "summary.json", summary)
@@ -199,6 +203,10 @@ def guarded(main: Callable[[Sequence[str]], None]) -> None:
 
 def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
     """A run goes on only with the settings and the data it began with."""
+    if stored.keys() != now.keys():
+        raise ValueError(
+            f"resume: config.json must have the entries {sorted(now)}, got {sorted(stored)}"
+        )
     if stored["task_fingerprint"] != now["task_fingerprint"]:
         raise ValueError(
             f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
@@ -208,7 +216,9 @@ def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
         {**card["settings"], **card["hyperparameters"], "model": card["model"]}
         for card in (stored, now)
     )
-    for name in sorted((before.keys() | after.keys()) - _FREE - {"hyperparameters"}):
+    names = sorted((before.keys() | after.keys()) - _FREE - {"hyperparameters"})
+    # Another method differs in its hyperparameters too, which says less.
+    for name in sorted(names, key=lambda name: name != "method"):
         if before.get(name) != after.get(name):
             raise ValueError(
                 f"resume: {name} must be {before.get(name)!r} as in the run,"

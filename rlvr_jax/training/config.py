@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax import methods
+from rlvr_jax import methods, objectives
+from rlvr_jax.objectives import Aggregation
 from rlvr_jax.rollout import Sampling
+
+AGGREGATIONS = {
+    "token_mean": objectives.token_mean,
+    "rollout_mean_token_mean": objectives.rollout_mean_token_mean,
+    "rollout_mean_token_sum": objectives.rollout_mean_token_sum,
+}
+"""Those that a command line can name: the ones without arguments of their own."""
 
 __all__ = ["TrainConfig", "check_config", "parse_hyperparameters"]
 
@@ -121,6 +129,18 @@ _AT_LEAST_ONE = (
 )
 
 
+_AT_LEAST_ZERO = (
+    "seed",
+    "checkpoint_every",
+    "response_tokens",
+    "prompt_tokens",
+    "warmup_updates",
+    "weight_decay",
+    "evaluate_every",
+    "samples_kept",
+)
+
+
 def check_config(config: TrainConfig) -> None:
     """Refuses settings that cannot work, before anything is loaded.
 
@@ -130,6 +150,12 @@ def check_config(config: TrainConfig) -> None:
     for name in _AT_LEAST_ONE:
         if getattr(config, name) < 1:
             raise ValueError(f"TrainConfig: {name} must be at least 1, got {getattr(config, name)}")
+    for name in _AT_LEAST_ZERO:
+        if not getattr(config, name) >= 0:
+            raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    for name in ("adam_b1", "adam_b2"):
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")
     for name in ("learning_rate", "max_gradient_norm"):
         if not getattr(config, name) > 0:
             raise ValueError(f"TrainConfig: {name} must be positive, got {getattr(config, name)}")
@@ -169,6 +195,13 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
 
 def _read(method: str, name: str, text: str, default: Any) -> Any:
     kind = type(default)
+    if kind is Aggregation:
+        if text in AGGREGATIONS:
+            return AGGREGATIONS[text]()
+        raise ValueError(
+            f"hyperparameters: {name} of {method} must be one of {', '.join(AGGREGATIONS)},"
+            f" got {text!r}"
+        )
     if kind is bool and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind in (int, float, str):

@@ -23,19 +23,30 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     """Positions of at most `count` test prompts, kinds in the shares of the task's mixture.
 
     The choice is the same for every seed, so runs can be compared prompt by prompt.
+
+    Raises:
+      ValueError: the mixture leaves no test prompt.
     """
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
         members.setdefault(prompt.kind, []).append(index)
     shares = {kind: len(rows) / len(task.test) for kind, rows in members.items()}
     if task.mixture:
-        total = sum(task.mixture.get(kind, 0.0) for kind in members) or 1.0
+        total = sum(task.mixture.get(kind, 0.0) for kind in members)
+        if not total > 0:
+            raise ValueError(
+                f"task {task.name!r}: mixture must give a kind of the test prompts a share"
+                f" ({', '.join(members)}), got {dict(task.mixture)}"
+            )
         shares = {kind: task.mixture.get(kind, 0.0) / total for kind in members}
-    chosen = []
+    chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
-        chosen.extend(order[: round(count * shares[kind])])
-    return np.sort(np.array(chosen))
+        # Differences of rounded sums: the sizes add up to `count`, whatever each one rounds to.
+        after = before + count * shares[kind]
+        chosen.extend(order[: round(after) - round(before)])
+        before = after
+    return np.sort(np.array(chosen, int))
 
 
 def ks_for(samples: int) -> list[int]:
@@ -79,16 +90,18 @@ def evaluate(
             correct[part] += _per_prompt(sampler, [g.outcome >= 0.5 for g in graded.grades])
             for name, values in _info(graded).items():
                 info.setdefault(name, np.zeros(len(padded)))[part] += _per_prompt(sampler, values)
-            entropy += float(graded.rollouts.entropy.sum(dtype=np.float64))
-            tokens += float(graded.rollouts.mask.sum())
-            truncated += float(graded.rollouts.truncated.sum())
+            # The last call is filled up with prompts that were asked before.
+            asked = sampler.samples * (len(indices) - start)
+            entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
+            tokens += float(graded.rollouts.mask[:asked].sum())
+            truncated += float(graded.rollouts.truncated[:asked].sum())
     n = calls * sampler.samples
     correct = correct[: len(indices)].astype(int)
     kinds = np.array([table.prompts[i].kind for i in indices])
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
-        "held_out/truncated_share": truncated / (len(padded) * n),
+        "held_out/truncated_share": truncated / (len(indices) * n),
     }
     for prefix, rows in _splits(kinds):
         for k in ks_for(n):

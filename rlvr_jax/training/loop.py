@@ -12,14 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax import policy
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.evaluation import evaluate
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.run_writer import RunWriter
 from rlvr_jax.training.step import collect, learn, sample_rows
 from rlvr_jax.training.update import TrainState
-from rlvr_jax.types import replace
 
 __all__ = ["Stopped", "evaluate_run", "train_steps"]
 
@@ -31,14 +29,13 @@ class Stopped(Exception):
 
 
 def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
-    """Held-out numbers of the current policy; the start weights are read from disk for the KL."""
+    """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
 
     def kl(rollouts):
-        _, start = policy.load(run.start.path)
         rows = len(rollouts.group) // run.config.minibatches
-        part = jax.tree.map(lambda x: x[:rows], replace(rollouts, old_logp=rollouts.behaviour_logp))
-        now, then = (run.programs.score(params, part) for params in (state.params, start))
-        return float(jnp.sum(now - then) / jnp.maximum(jnp.sum(part.mask), 1))
+        part = jax.tree.map(lambda x: x[:rows], rollouts)
+        now, then = (run.programs.score(p, part) for p in (state.params, run.start_params()))
+        return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
     return evaluate(
         run.start.sampler,

@@ -27,14 +27,28 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 
+# Without a KL no reference is kept in memory, as in all reasoning recipes since DAPO; the mean
+# over all tokens is the one that the other methods use, so differences are those of the method.
+_EVERYWHERE: dict[str, dict[str, Any]] = {
+    "grpo": dict(hyperparameters=("kl_coefficient=0", "aggregation=token_mean")),
+    "entropy_bonus": dict(hyperparameters=("kl_coefficient=0",)),
+}
 _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("brackets", "kl_cov"): dict(hyperparameters=("fraction=0.02",), epochs=2),
-    ("brackets", "entropy_bonus"): dict(hyperparameters=("coefficient=0.05",)),
+    ("brackets", "entropy_bonus"): dict(
+        hyperparameters=("entropy_coefficient=0.05", "kl_coefficient=0")
+    ),
+    # Two attempts fill the budget exactly: a penalty for length would punish the second one.
+    ("brackets", "dapo"): dict(hyperparameters=("overlong_factor=0", "max_rounds=3")),
 }
 
 
 def preset(task: str, method: str) -> TrainConfig:
     """The settings with which a command line for this task and method starts."""
-    settings = {**_TASKS.get(task, {}), **_METHODS.get((task, method), {})}
+    settings = {
+        **_TASKS.get(task, {}),
+        **_EVERYWHERE.get(method, {}),
+        **_METHODS.get((task, method), {}),
+    }
     return dataclasses.replace(TrainConfig(task=task, method=method), **settings)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -25,15 +26,17 @@ def print_settings(
     remarks: Sequence[str],
 ) -> None:
     """Prints every setting as it was resolved, every term of the loss, and what cannot act."""
-    table = Table(title=title, show_header=False, box=None, pad_edge=False, title_justify="left")
-    items = [(name, str(value)) for name, value in settings.items()]
+    table = Table(
+        title=escape(title), show_header=False, box=None, pad_edge=False, title_justify="left"
+    )
+    items = [(name, escape(str(value))) for name, value in settings.items()]
     half = -(-len(items) // 2)
     for left, right in zip(items[:half], [*items[half:], ("", "")], strict=False):
         table.add_row(left[0], f"[bold]{left[1]}[/]", "  ", right[0], f"[bold]{right[1]}[/]")
     console.print(table)
-    console.print("loss: " + " · ".join(loss_terms), highlight=False)
+    console.print("loss: " + " · ".join(loss_terms), highlight=False, markup=False)
     for sentence in remarks:
-        console.print(f"[yellow]note:[/] {sentence}", highlight=False)
+        console.print(f"[yellow]note:[/] {escape(sentence)}", highlight=False)
 
 
 class RunProgress:
@@ -73,6 +76,7 @@ class RunProgress:
         self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]
     ) -> None:
         """Shows one finished step (0: the evaluation before the first)."""
+        self._warn_truncation(metrics)
         evaluated = "held_out/pass@1" in metrics
         self._held_out = metrics.get("held_out/pass@1", self._held_out)
         numbers = f"held-out pass@1 {self._held_out:.3f}"
@@ -92,16 +96,15 @@ class RunProgress:
                     soft_wrap=True,
                 )
 
-    def warn_truncation(self, share: float, lengths: Sequence[int], budget: int) -> None:
+    def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""
+        share = metrics.get("truncated_share", 0.0)
         if share > TRUNCATION_WARNING and not self._warned:
             self._warned = True
-            ordered = sorted(lengths)
-            at = {q: ordered[min(len(ordered) - 1, len(ordered) * q // 100)] for q in (10, 50, 90)}
-            quantiles = ", ".join(f"{q} %: {n}" for q, n in at.items())
+            quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._console.print(
-                f"[yellow]warning:[/] {share:.0%} of the responses were cut at response_tokens ="
-                f" {budget} (length quantiles {quantiles}); their reward is that of a wrong answer",
+                f"[yellow]warning:[/] {share:.0%} of the responses were cut by the budget of"
+                f" response_tokens (length quantiles {quantiles}); they are graded as they are",
                 highlight=False,
             )
 

@@ -34,7 +34,7 @@ class LoadedPolicy:
 
     path: str
     model: Model
-    params: Params
+    params: Params | None
     tokenizer: Any
     train_table: PromptTable
     test_table: PromptTable
@@ -90,16 +90,24 @@ class Programs:
 
     Fields:
       score: (params, rollouts of one update) -> log-probs [B, T].
+      advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
+        None if the method's estimator reads statistics of the policy.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
     """
 
     score: Callable[..., jax.Array]
+    advantages: Callable[..., tuple[jax.Array, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
 
 
 @dataclass(frozen=True)
 class Run:
-    """All that one run is made of, ready to step."""
+    """All that one run is made of, ready to step.
+
+    Fields:
+      start: the policy the run starts from. Its weights are kept in memory only if the objective
+        needs a reference; else `start.params` is None and they are read from disk when asked for.
+    """
 
     config: TrainConfig
     task: Task
@@ -118,14 +126,17 @@ class Run:
             B=rows // self.config.minibatches,
             T=self.start.sampler.response_tokens,
         )
-        # The state is donated to the update, the start weights are not.
-        params = jax.tree.map(jnp.copy, self.start.params)
+        params = self.start_params()
         return TrainState(
             params,
             self.optimizer.init(params),
             self.recipe.objective.init(spec),
             jnp.zeros((), jnp.int32),
         )
+
+    def start_params(self) -> Params:
+        """The weights the run starts from, read anew: whoever asks may have them overwritten."""
+        return policy.load(self.start.path)[1]
 
     def key(self, name: str, *numbers: int) -> jax.Array:
         """The random key of a purpose, folded with numbers (step, update)."""
@@ -150,6 +161,8 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       ValueError: as `load_policy`.
     """
     start = load_policy(config, task, model_path, replace(config.sampling(), **recipe.sampling))
+    if "reference_logp" not in recipe.objective.needs:
+        start = replace(start, params=None)
     optimizer = make_optimizer(config)
     return Run(
         config=config,
@@ -182,7 +195,7 @@ def make_programs(
     optimizer: optax.GradientTransformation,
     micro_batches: int,
 ) -> Programs:
-    """The jitted score and update; the update takes its state over."""
+    """The jitted functions; the update takes its state over."""
 
     def score(params, rollouts):
         return policy.score(model, params, rollouts, ("logp",)).logp
@@ -190,6 +203,7 @@ def make_programs(
     step = partial(update, model, objective, optimizer, micro_batches=micro_batches)
     return Programs(
         jax.jit(score),
+        objective.advantages and jax.jit(objective.advantages),
         jax.jit(
             lambda state, rollouts, key, fresh: step(state, rollouts, key, fresh=fresh),
             donate_argnums=0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from rlvr_jax.training.prompts import PromptTable, responses
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["Graded", "Sampler", "concatenate"]
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,8 @@ def _check_grades(task, prompts, texts, grades):
     for prompt, text, grade in zip(prompts, texts, grades, strict=True):
         for name in ("outcome", "reward"):
             value = getattr(grade, name)
-            if not math.isfinite(value):
+            if not abs(value) <= LARGEST:
                 raise ValueError(
-                    f"task {task.name!r}: {name} must be finite, got {value} for prompt"
+                    f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
                     f" {prompt.text!r} and response {text.text!r}"
                 )

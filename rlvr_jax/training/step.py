@@ -94,6 +94,7 @@ def _outcome_metrics(graded: Graded) -> dict[str, float]:
     metrics = {
         "outcome": float(rollouts.outcome.mean()),
         "length": float(rollouts.length.mean()),
+        **{f"length/p{q}": float(np.percentile(rollouts.length, q)) for q in (10, 50, 90)},
         "truncated_share": float(rollouts.truncated.mean()),
         "verifier_timeouts": sum(grade.timed_out for grade in graded.grades),
     }
@@ -120,6 +121,11 @@ def learn(
     groups = config.prompts_per_step // config.minibatches
     rollouts = batch.rollouts
     old_logp = np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
+    if config.updates_per_step() > 1 and run.programs.advantages is not None:
+        key = run.key("advantages", step)
+        advantage, method_state = run.programs.advantages(rollouts, state.method_state, key)
+        rollouts = replace(rollouts, advantage=np.asarray(advantage))
+        state = replace(state, method_state=method_state)
     orders = []
     for epoch in range(config.epochs):
         order = np.arange(config.prompts_per_step)
@@ -130,12 +136,24 @@ def learn(
             part = np.sort(order[start : start + groups])
             orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
 
-    def take(rows):
-        return jax.tree.map(lambda x: x[rows], replace(rollouts, old_logp=old_logp))
+    reference_logp = None
+    if "reference_logp" in run.recipe.objective.needs:
+        reference_logp = np.zeros_like(old_logp)
 
-    # The first update's own pass gives the old log-probs of its rows; the rest is scored before.
-    for rows in orders[1 : config.minibatches]:
-        old_logp[rows] = jax.device_get(run.programs.score(state.params, take(rows)))
+    def score(params, rows):
+        part = jax.tree.map(lambda x: x[rows], batch.rollouts)
+        return jax.device_get(run.programs.score(params, part))
+
+    def take(rows):
+        scored = replace(rollouts, old_logp=old_logp, reference_logp=reference_logp)
+        return jax.tree.map(lambda x: x[rows], scored)
+
+    for number, rows in enumerate(orders[: config.minibatches]):
+        if reference_logp is not None:
+            reference_logp[rows] = score(run.start.params, rows)
+        # The first update's own pass gives the old log-probs of its rows.
+        if number:
+            old_logp[rows] = score(state.params, rows)
     collected, records = [], {}
     for number, rows in enumerate(orders):
         key = run.key("objective", step, number)
@@ -156,7 +174,9 @@ def _average(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     metrics = {}
     for name in updates[0]:
         values = np.array([float(u[name]) for u in updates])
-        values = values[~np.isnan(values)]
+        # A loss that is not a number must not hide behind those of the other updates.
+        if name not in ("loss", "gradient_norm"):
+            values = values[~np.isnan(values)]
         if not len(values):
             metrics[name] = float("nan")
         elif name.endswith("/min"):

@@ -13,6 +13,7 @@ own statistics alone, so each micro-batch is pulled back as soon as it is scored
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives import Objective
+from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, score
 from rlvr_jax.training.metrics import token_metrics
 from rlvr_jax.types import Rollouts, TokenStats
@@ -74,7 +75,14 @@ def objective_gradient(
       fresh: `params` are the weights that sampled the rollouts: the old log-probs are then those
         of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` is read.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
+    Raises:
+      ValueError: micro_batches does not divide the rows.
     """
+    if rollouts.tokens.shape[0] % micro_batches:
+        raise ValueError(
+            f"objective_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows,"
+            f" got {micro_batches}"
+        )
     needs = statistics_needed(objective)
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -154,11 +162,11 @@ def update(
 
     A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
     finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
-    was told nothing.
+    was told nothing. The method's state is kept only where something is not finite.
 
     Returns:
       The new state; scalar metrics; and per token, [B, T]: `old_logp` used, `logp`, `entropy`,
-      `advantage`, `ratio`, `chosen` (the method changed its weight or the mask), `clipped`.
+      `advantage`, `ratio`, `chosen` (the method changed its weight or penalty), `clipped`.
     """
     gradient = objective_gradient(
         model,
@@ -170,10 +178,15 @@ def update(
         fresh=fresh,
         micro_batches=micro_batches,
     )
-    norm = optax.global_norm(gradient.grads)
-    usable = jnp.isfinite(norm) & (norm > 0)
-    changes, optimizer_state = optimizer.update(gradient.grads, state.optimizer_state, state.params)
-    params = optax.apply_updates(state.params, changes)
+    norm = optax.tree.norm(gradient.grads)
+    finite = jnp.isfinite(gradient.loss) & jnp.isfinite(norm)
+    usable = finite & (norm > 0)
+    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+    with jax.numpy_dtype_promotion("standard"):
+        changes, optimizer_state = optimizer.update(
+            gradient.grads, state.optimizer_state, state.params
+        )
+        params = optax.apply_updates(state.params, changes)
 
     def choose(new, old):
         return jax.tree.map(lambda n, o: jnp.where(usable, n, o), new, old)
@@ -181,29 +194,29 @@ def update(
     new_state = TrainState(
         choose(params, state.params),
         choose(optimizer_state, state.optimizer_state),
-        gradient.method_state,
+        jax.tree.map(partial(jnp.where, finite), gradient.method_state, state.method_state),
         state.updates + 1,
     )
     logp = gradient.stats.logp
     old_logp = logp if rollouts.old_logp is None else jnp.where(fresh, logp, rollouts.old_logp)
     rollouts = replace(rollouts, old_logp=old_logp)
     signals = objective.signals(gradient.stats, rollouts, state.method_state, key)
+    chosen = is_chosen(signals)
     metrics = {
         "loss": gradient.loss,
         "gradient_norm": norm,
         "skipped_updates": 1.0 - usable.astype(norm.dtype),
+        "chosen_share": masked_mean(chosen, rollouts.mask),
         **token_metrics(gradient.stats, rollouts),
         **gradient.metrics,
     }
-    outside = (signals.ratio > 1 + signals.clip_high) & (signals.advantage > 0)
-    outside |= (signals.ratio < 1 - signals.clip_low) & (signals.advantage < 0)
     record = {
         "old_logp": old_logp,
         "logp": logp,
         "entropy": gradient.stats.entropy,
         "advantage": signals.advantage,
         "ratio": signals.ratio,
-        "chosen": (signals.weight != 1) & rollouts.mask,
-        "clipped": outside & rollouts.mask,
+        "chosen": chosen,
+        "clipped": is_clipped(signals),
     }
     return new_state, metrics, record

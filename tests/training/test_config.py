@@ -1,0 +1,77 @@
+"""Settings: what is refused, how hyperparameters are read, and the presets."""
+
+import dataclasses
+
+import pytest
+
+from rlvr_jax import methods
+from rlvr_jax.training import (
+    TrainConfig,
+    check_config,
+    parse_config,
+    preset,
+    resolve_hyperparameters,
+)
+
+TASKS = ("brackets", "operators", "arithmetic")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"samples_per_prompt": -1}, "samples_per_prompt must be at least 1, got -1"),
+        ({"response_tokens": -4}, "response_tokens must be at least 0, got -4"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be positive, got nan"),
+        ({"adam_b2": 1.0}, r"adam_b2 must be in \[0, 1\), got 1.0"),
+        ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
+        ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
+        ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),
+        ({"method": "gropo"}, "closest: grpo.*'gropo'"),
+        ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
+        ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
+        ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_config(TrainConfig(**changes))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", methods.names())
+def test_every_preset_is_a_working_configuration(task, name):
+    config = preset(task, name)
+    check_config(config)
+    methods.recipe(name, **resolve_hyperparameters(config, response_tokens=40))
+
+
+def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
+    line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
+    assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)
+
+
+def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
+    line = ["--method", "dapo", "--hyperparameters", "max_rounds=5", "clip_low=0.1"]
+    given = resolve_hyperparameters(parse_config(line), response_tokens=40)
+    assert given["max_rounds"] == 5 and given["clip_low"] == 0.1
+    assert given["overlong_factor"] == 0
+
+
+def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
+    config = TrainConfig(method="dapo")
+    values = resolve_hyperparameters(config, response_tokens=100)
+    assert (values["max_length"], values["cache_length"]) == (100, 20)
+    config = TrainConfig(method="dapo", hyperparameters=("max_length=50",))
+    assert resolve_hyperparameters(config, response_tokens=100)["max_length"] == 50
+
+
+def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
+    config = TrainConfig(minibatches=4, epochs=2, steps=300)
+    assert config.updates_per_step() == 8
+    assert config.evaluation_interval() == 30
+    assert TrainConfig(steps=5).evaluation_interval() == 1
+    assert TrainConfig(steps=300, evaluate_every=7).evaluation_interval() == 7

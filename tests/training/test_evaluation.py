@@ -1,0 +1,114 @@
+"""Held-out evaluation: which prompts, how many samples, and what is counted."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax.analysis import pass_at_k
+from rlvr_jax.tasks import Grade, Prompt, Task
+from rlvr_jax.training.evaluation import evaluate, held_out_indices, ks_for
+from rlvr_jax.training.run import load_policy
+
+
+def task_of(kinds, mixture=None):
+    test = [Prompt(f"{number}", kind=kind) for number, kind in enumerate(kinds)]
+    train = [Prompt(f"train {kind}", kind=kind) for kind in sorted(set(kinds) | set(mixture or {}))]
+    return Task("kinds", train, test, lambda prompts, responses: [], mixture=mixture or {})
+
+
+def count(indices, kinds):
+    return {kind: sum(kinds[i] == kind for i in indices) for kind in sorted(set(kinds))}
+
+
+def test_prompts_are_chosen_in_the_shares_of_the_test_set():
+    kinds = ["easy"] * 60 + ["hard"] * 20
+    indices = held_out_indices(task_of(kinds), 40)
+    assert count(indices, kinds) == {"easy": 30, "hard": 10}
+    assert (np.diff(indices) > 0).all()
+
+
+def test_prompts_are_chosen_in_the_shares_of_the_mixture():
+    kinds = ["easy"] * 60 + ["hard"] * 20
+    indices = held_out_indices(task_of(kinds, {"easy": 1.0, "hard": 3.0}), 20)
+    assert count(indices, kinds) == {"easy": 5, "hard": 15}
+
+
+@pytest.mark.parametrize("wanted", range(1, 12))
+def test_as_many_prompts_are_chosen_as_are_asked_for(wanted):
+    kinds = ["a", "b", "c", "d"] * 3
+    assert len(held_out_indices(task_of(kinds), wanted)) == wanted
+
+
+def test_a_small_test_set_is_taken_whole():
+    assert held_out_indices(task_of(["a"] * 5), 256).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_mixture_without_any_kind_of_the_test_set_is_refused():
+    task = task_of(["easy"], {"easy": 0.0, "hard": 1.0})
+    with pytest.raises(ValueError, match=r"mixture must give a kind of the test prompts.*\(easy\)"):
+        held_out_indices(task, 4)
+
+
+def test_pass_at_k_is_given_for_k_up_to_half_of_the_samples():
+    assert ks_for(1) == ks_for(15) == [1]
+    assert ks_for(16) == [1, 8]
+    assert ks_for(64) == [1, 8, 32]
+
+
+def evaluated(model, task, indices, samples, seed=0, **changes):
+    config = training_runs.settings(model, "unused", **changes)
+    loaded = load_policy(config, task, str(model))
+    key = jax.random.key(seed)
+    return evaluate(loaded.sampler, loaded.params, loaded.test_table, indices, samples, key)
+
+
+def test_rates_are_those_of_the_grades(model):
+    seen = []
+
+    def verify(prompts, responses):
+        grades = training_runs.verify(prompts, responses)
+        seen.extend(
+            (p.text, g.outcome, len(r.text.split()))
+            for p, r, g in zip(prompts, responses, grades, strict=True)
+        )
+        return grades
+
+    task = dataclasses.replace(training_runs.sums(), verify=verify)
+    # Four prompts are sampled at a time, five are asked: the last call asks three twice.
+    result = evaluated(model, task, np.arange(5), samples=16)
+    answers = {prompt.text: [s for s in seen if s[0] == prompt.text][:16] for prompt in task.test}
+    correct = np.array([sum(s[1] for s in rows) for rows in answers.values()])
+    assert result["held_out/n"] == 16
+    for k in (1, 8):
+        expected = pass_at_k(np.full(5, 16), correct.astype(int), k).mean()
+        np.testing.assert_allclose(result[f"held_out/pass@{k}"], expected)
+    words = [s[2] for rows in answers.values() for s in rows]
+    np.testing.assert_allclose(result["held_out/info/words"], np.mean(words))
+
+
+def test_samples_are_rounded_up_to_whole_calls(model):
+    assert evaluated(model, training_runs.sums(), np.arange(4), samples=5)["held_out/n"] == 8
+
+
+def test_prompts_that_fill_the_last_call_are_not_counted(model):
+    task = dataclasses.replace(
+        training_runs.sums(),
+        verify=lambda prompts, responses: [Grade(float(p.text.startswith("3"))) for p in prompts],
+    )
+    texts = [prompt.text for prompt in task.test]
+    rights = sum(text.startswith("3") for text in texts[:5])
+    result = evaluated(model, task, np.arange(5), samples=4)
+    np.testing.assert_allclose(result["held_out/pass@1"], rights / 5)
+    alone = evaluated(model, task, np.arange(4), samples=4)
+    both = evaluated(model, task, np.array([0, 1, 2, 3, 0]), samples=4)
+    assert alone["held_out/entropy"] != both["held_out/entropy"]
+
+
+def test_the_same_key_gives_the_same_numbers(model):
+    first, again, other = (
+        evaluated(model, training_runs.sums(), np.arange(4), 4, seed=seed) for seed in (0, 0, 1)
+    )
+    assert first == again != other

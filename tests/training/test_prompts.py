@@ -1,0 +1,94 @@
+"""Prompts as arrays, responses as text."""
+
+import json
+
+import numpy as np
+import pytest
+from training_runs import WORDS, sums
+
+from rlvr_jax import policy
+from rlvr_jax.tasks import Prompt
+from rlvr_jax.training.prompts import encode_prompts, responses, token_texts
+from rlvr_jax.types import Rollouts
+
+EOS = WORDS.index("<eos>")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(model):
+    return policy.tokenizer(model)
+
+
+def rollouts_of(rows, truncated, budget=4):
+    """Rollouts of which only tokens, length and truncation matter."""
+    tokens = np.zeros((len(rows), budget), np.int32)
+    for row, ids in zip(tokens, rows, strict=True):
+        row[: len(ids)] = ids
+    length = np.array([len(ids) for ids in rows], np.int32)
+    unused = dict.fromkeys(Rollouts.__dataclass_fields__)
+    return Rollouts(**{**unused, "tokens": tokens, "length": length, "truncated": truncated})
+
+
+def test_prompts_are_padded_on_the_right_to_the_longest(tokenizer):
+    table = encode_prompts(tokenizer, [Prompt("1 + 2 ="), Prompt("3")], 0, "train")
+    assert table.tokens.dtype == table.length.dtype == np.int32
+    assert table.length.tolist() == [4, 1]
+    ids = [[WORDS.index(word) for word in ("1", "+", "2", "=")], [WORDS.index("3"), 0, 0, 0]]
+    assert table.tokens.tolist() == ids
+
+
+def test_a_budget_widens_the_table(tokenizer):
+    table = encode_prompts(tokenizer, sums().train, 7, "train")
+    assert table.tokens.shape == (15, 7)
+    assert (table.tokens[:, 4:] == 0).all()
+
+
+def test_a_prompt_over_the_budget_is_named(tokenizer):
+    with pytest.raises(ValueError, match=r"at least 4 for the longest test prompt, got 3: '1 \+"):
+        encode_prompts(tokenizer, [Prompt("2"), Prompt("1 + 2 =")], 3, "test")
+
+
+def test_a_prompt_without_tokens_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="train prompts must have tokens, got ' '"):
+        encode_prompts(tokenizer, [Prompt("1"), Prompt(" ")], 0, "train")
+
+
+def test_a_chat_template_makes_the_prompt_a_message(model, tmp_path):
+    pytest.importorskip("jinja2", reason="transformers renders templates with it")
+    for file in model.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (
+        "+ {{ messages[0].content }}{% if add_generation_prompt %} ={% endif %}"
+    )
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    table = encode_prompts(policy.tokenizer(tmp_path), [Prompt("1 2")], 0, "train")
+    assert [WORDS[index] for index in table.tokens[0]] == ["+", "1", "2", "="]
+
+
+def test_responses_are_texts_without_their_stop_token(tokenizer):
+    three, plus = WORDS.index("3"), WORDS.index("+")
+    rows = [[three, EOS], [three, plus, three, three], [EOS]]
+    found = responses(tokenizer, rollouts_of(rows, np.array([False, True, False])))
+    assert [r.text for r in found] == ["3", "3 + 3 3", ""]
+    assert [r.truncated for r in found] == [False, True, False]
+
+
+def test_texts_of_tokens_add_up_to_the_response(tokenizer):
+    ids = [WORDS.index(word) for word in ("3", "+", "<eos>")]
+    texts = token_texts(tokenizer, ids)
+    assert len(texts) == 3
+    assert "".join(texts) == tokenizer.decode(ids)
+
+
+class Bytes:
+    """A tokenizer of bytes, as far as `token_texts` reads one."""
+
+    def decode(self, ids, **_):
+        return bytes(ids).decode(errors="replace")
+
+
+def test_a_token_that_completes_no_character_adds_nothing():
+    text = "a…é"
+    texts = token_texts(Bytes(), list(text.encode()))
+    assert texts == ["a", "", "", "…", "", "é"]

@@ -1,0 +1,249 @@
+"""A run that was stopped goes on as if it never had been: the same bytes in the end."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax.training import guarded
+from rlvr_jax.training.checkpoints import Checkpoints
+
+SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
+# Calls of the verifier: two by the self-check, one by the first evaluation, one by the rollouts of
+# each step and one more by the evaluations after steps 2 and 4.
+IN_STEP_2, IN_EVALUATION_2, IN_STEP_3, IN_EVALUATION_4 = 5, 6, 7, 9
+
+
+class Crash(BaseException):
+    """Nothing in a run expects it."""
+
+
+def crash():
+    raise Crash
+
+
+def settings_of(model, run_dir, **changes):
+    return training_runs.settings(model, run_dir, **{**SETTINGS, **changes})
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(model, tmp_path_factory):
+    """What a run that nobody stopped leaves."""
+    run_dir = tmp_path_factory.mktemp("uninterrupted") / "run"
+    training_runs.quietly(settings_of(model, run_dir))
+    assert {path.name for path in (run_dir / "checkpoints").iterdir()} == {"3", "4"}
+    return training_runs.contents(run_dir)
+
+
+def crash_at(call, config):
+    """Starts a run that ends when the verifier is called for the given time; returns its steps."""
+    with training_runs.watched(training_runs.at_call(call, crash)), pytest.raises(Crash):
+        training_runs.quietly(config)
+    return [row["step"] for row in training_runs.metrics(config.run_dir)]
+
+
+def test_a_run_that_crashed_twice_ends_in_the_same_bytes(model, tmp_path, uninterrupted):
+    def config(**changes):
+        return settings_of(model, tmp_path / "run", **changes)
+
+    # Without a checkpoint everything is done again.
+    assert crash_at(IN_STEP_3, config(checkpoint_every=0)) == [0, 1, 2]
+    assert crash_at(IN_EVALUATION_2, config(resume=True)) == [0, 1]
+    training_runs.quietly(config(resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+def test_steps_after_the_last_checkpoint_are_done_again(model, tmp_path, uninterrupted):
+    config = settings_of(model, tmp_path / "run", checkpoint_every=2)
+    assert crash_at(IN_EVALUATION_4, config) == [0, 1, 2, 3]
+    training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+@pytest.mark.slow
+def test_a_run_may_be_made_longer(model, tmp_path, uninterrupted):
+    training_runs.quietly(settings_of(model, tmp_path / "run", steps=2))
+    training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+@pytest.mark.slow
+def test_resuming_a_finished_run_changes_nothing(model, tmp_path, uninterrupted):
+    for resume in (False, True):
+        training_runs.quietly(settings_of(model, tmp_path / "run", resume=resume))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_a_signal_ends_the_step_saves_and_exits_with_130(
+    model, tmp_path, uninterrupted, capsys, number
+):
+    config = settings_of(model, tmp_path / "run", checkpoint_every=0)
+    ask = training_runs.at_call(IN_STEP_2, lambda: os.kill(os.getpid(), number))
+    with training_runs.watched(ask), pytest.raises(SystemExit) as stopped:
+        guarded(lambda _: training_runs.quietly(config))
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "stopped after step 2; go on with --resume\n"
+    assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1, 2]
+    training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+def test_a_second_signal_does_not_wait_for_the_step(model, tmp_path):
+    def twice():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with (
+        training_runs.watched(training_runs.at_call(IN_STEP_2, twice)),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        training_runs.quietly(settings_of(model, tmp_path / "run"))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_checkpoint_is_what_was_saved_whatever_the_run_does_next(model, tmp_path):
+    run = training_runs.prepared(settings_of(model, "unused"))
+    state = run.initial_state()
+    wanted = jax.tree.map(np.array, state)
+    forget = jax.jit(lambda tree: jax.tree.map(lambda x: x * 0 + 7, tree), donate_argnums=0)
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    checkpoints.save(1, state)
+    forget(state)
+    checkpoints.close()
+    again = Checkpoints(tmp_path / "checkpoints")
+    assert again.latest_step() == 1
+    found = again.restore(1, run.initial_state())
+    again.close()
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+
+
+SEVERAL = [
+    dict(method="grpo", minibatches=2),
+    dict(method="clip_cov", minibatches=2, epochs=2, hyperparameters=("fraction=0.2",)),
+    dict(method="dapo"),
+]
+by_method = pytest.mark.parametrize("changes", SEVERAL, ids=lambda changes: changes["method"])
+
+
+class Process:
+    """A run in a process of its own, on the same compiled programs as the other ones."""
+
+    def __init__(self, config, folder):
+        self.run_dir = config.run_dir
+        self.errors = folder / "stderr.txt"
+        command = [sys.executable, training_runs.__file__, *training_runs.arguments(config)]
+        environment = training_runs.environment() | {
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+        }
+        with self.errors.open("w") as file:
+            self.handle = subprocess.Popen(
+                command, env=environment, stdout=subprocess.DEVNULL, stderr=file
+            )
+
+    def wait(self):
+        return self.handle.wait(timeout=300)
+
+    def wait_for(self, happened):
+        """Looks every millisecond; False if the process ended before it happened."""
+        while self.handle.poll() is None:
+            if happened():
+                return True
+            time.sleep(0.001)
+        return False
+
+    def lines(self):
+        path = self.run_dir / "metrics.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Folder for what processes share."""
+    return tmp_path_factory.mktemp("processes")
+
+
+def long_settings(model, run_dir, **changes):
+    return training_runs.settings(
+        model, run_dir, steps=40, checkpoint_every=3, evaluate_every=5, **changes
+    )
+
+
+def alone(model, shared, changes):
+    """Contents of the run that no one kills."""
+    run_dir = shared / changes["method"]
+    if not run_dir.exists():
+        assert Process(long_settings(model, run_dir, **changes), shared).wait() == 0
+    return training_runs.contents(run_dir)
+
+
+@pytest.mark.slow
+@by_method
+def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bytes(
+    model, tmp_path, shared, changes
+):
+    wanted = alone(model, shared, changes)
+    draw = random.Random(changes["method"])
+    kills = 0
+    for goal in (0, 5, 14, 27, 38):
+        resume = (tmp_path / "run/config.json").exists()
+        config = long_settings(model, tmp_path / "run", resume=resume, **changes)
+        process = Process(config, shared)
+        if process.wait_for(lambda p=process, g=goal: p.lines() > g):
+            time.sleep(draw.uniform(0, 0.05))
+            process.handle.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    assert kills >= 3
+    config = long_settings(model, tmp_path / "run", resume=True, **changes)
+    assert Process(config, shared).wait() == 0
+    assert training_runs.contents(tmp_path / "run") == wanted
+
+
+@pytest.mark.slow
+def test_a_kill_while_a_checkpoint_is_written_costs_that_checkpoint_only(model, tmp_path, shared):
+    changes = SEVERAL[0]
+    wanted = alone(model, shared, changes)
+    folder = tmp_path / "run/checkpoints"
+    hit = 0
+    for _ in range(3):
+        resume = (tmp_path / "run/config.json").exists()
+        process = Process(long_settings(model, tmp_path / "run", resume=resume, **changes), shared)
+        left = set(folder.glob("*tmp*"))
+
+        def writing(left=left):
+            return set(folder.glob("*tmp*")) - left
+
+        if process.wait_for(writing):
+            process.handle.send_signal(signal.SIGKILL)
+        process.wait()
+        hit += any(folder.glob("*tmp*"))
+    assert hit
+    config = long_settings(model, tmp_path / "run", resume=True, **changes)
+    assert Process(config, shared).wait() == 0
+    assert training_runs.contents(tmp_path / "run") == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_asked_to_stop_says_one_sentence(model, tmp_path, shared, number):
+    changes = SEVERAL[0]
+    process = Process(long_settings(model, tmp_path / "run", **changes), shared)
+    assert process.wait_for(lambda: process.lines() > 7)
+    process.handle.send_signal(number)
+    assert process.wait() == 130
+    said = [line for line in process.errors.read_text().splitlines() if "PyTorch" not in line]
+    assert len(said) == 1 and said[0].endswith("; go on with --resume")
+    config = long_settings(model, tmp_path / "run", resume=True, **changes)
+    assert Process(config, shared).wait() == 0
+    assert training_runs.contents(tmp_path / "run") == alone(model, shared, changes)

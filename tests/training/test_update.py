@@ -1,0 +1,347 @@
+"""The update: one gradient however the rows are split, and nothing learned from nothing."""
+
+import functools
+import math
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from golden_vectors import jit
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from rlvr_jax import methods, objectives
+from rlvr_jax.objectives import Spec
+from rlvr_jax.policy import Model, ModelConfig, score
+from rlvr_jax.training import TrainState, objective_gradient, update
+from rlvr_jax.training.update import statistics_needed
+from rlvr_jax.types import Rollouts, replace
+
+ROUNDING = 1e-12  # float64, sums of some hundred terms in another order, against the largest
+ROWS, BUDGET = 8, 5
+# Row 2 is empty; the two groups lie across every split into micro-batches and devices.
+LENGTH = np.array([5, 3, 0, 1, 5, 2, 4, 5])
+GROUP = np.array([0, 1, 0, 1, 1, 0, 1, 0])
+REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
+# Published shares choose nothing among 25 tokens.
+SHARES = {"clip_cov": {"fraction": 0.2, "covariance_low": 0.0}, "kl_cov": {"fraction": 0.2}}
+
+
+def every_method(*fast):
+    """All methods; those that are not named here are slow."""
+    marks = {name: () if name in fast else pytest.mark.slow for name in methods.names()}
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
+
+
+freshness = pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
+
+
+@pytest.fixture(autouse=True)
+def usual_promotion():
+    """A model in float64 finds its wider dtype by promotion, which strictness refuses."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@functools.cache
+def tiny(dtype="float64", vocabulary=11):
+    """A model, and weights with which its distributions are far from uniform."""
+    model = Model(
+        ModelConfig(
+            vocab_size=vocabulary,
+            width=8,
+            num_layers=2,
+            num_heads=2,
+            num_kv_heads=1,
+            head_size=4,
+            mlp_width=16,
+            compute_dtype=dtype,
+        )
+    )
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    random = np.random.default_rng(0)
+    params = jax.tree.map(lambda s: jnp.asarray(random.normal(0, 0.5, s.shape), dtype), shapes)
+    return model, params
+
+
+@functools.cache
+def batch(dtype="float64"):
+    """Rollouts with uneven lengths, an empty row, and old log-probs some way off."""
+    random = np.random.default_rng(1)
+    mask = np.arange(BUDGET) < LENGTH[:, None]
+
+    def logp():
+        return np.where(mask, random.uniform(-4, -1, mask.shape), 0).astype(dtype)
+
+    def whole(values):
+        return np.asarray(values, np.int32)
+
+    rollouts = Rollouts(
+        prompt_tokens=whole(random.integers(0, 11, (ROWS, 3))),
+        prompt_length=whole([3, 1, 2, 2, 1, 3, 3, 2]),
+        tokens=whole(np.where(mask, random.integers(0, 11, mask.shape), 0)),
+        length=whole(LENGTH),
+        mask=mask,
+        group=whole(GROUP),
+        rollout_id=whole(np.arange(ROWS)),
+        parent=whole(np.full(ROWS, -1)),
+        branch_position=whole(np.full(ROWS, -1)),
+        truncated=LENGTH == BUDGET,
+        behaviour_logp=logp(),
+        entropy=np.zeros(mask.shape, dtype),
+        temperature=np.ones(mask.shape, dtype),
+        outcome=REWARD.astype(dtype),
+        reward=REWARD.astype(dtype),
+        weight_version=whole(np.zeros(ROWS)),
+        old_logp=logp(),
+        reference_logp=logp(),
+    )
+    return jax.tree.map(jnp.asarray, rollouts)
+
+
+@functools.cache
+def objective_of(name):
+    return methods.recipe(name, **SHARES.get(name, {})).objective
+
+
+@functools.cache
+def gradient_program(name, micro_batches):
+    model, _ = tiny()
+    return jit(
+        lambda params, rollouts, fresh: objective_gradient(
+            model,
+            objective_of(name),
+            params,
+            rollouts,
+            objective_of(name).init(Spec(4, ROWS, BUDGET)),
+            jax.random.key(3),
+            fresh=fresh,
+            micro_batches=micro_batches,
+        )
+    )
+
+
+@functools.cache
+def gradient(name, fresh, micro_batches=1):
+    return gradient_program(name, micro_batches)(tiny()[1], batch(), fresh)
+
+
+def assert_same_gradient(found, wanted):
+    assert_close(found.loss, wanted.loss)
+    assert_close(optax.tree.norm(found.grads), optax.tree.norm(wanted.grads))
+    largest = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(wanted.grads))
+    assert largest > 0
+    for a, b in zip(*map(jax.tree.leaves, (found.grads, wanted.grads)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=ROUNDING * largest)
+    for name, value in wanted.metrics.items():
+        assert_close(found.metrics[name], value)
+
+
+def assert_close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=ROUNDING, atol=ROUNDING)
+
+
+@functools.cache
+def composed_program(name):
+    """Loss and gradient of an objective by JAX alone, with no step in between."""
+    model, _ = tiny()
+    own = objective_of(name)
+
+    def loss(params, rollouts, fresh):
+        stats = score(model, params, rollouts, statistics_needed(own))
+        old = jnp.where(fresh, jax.lax.stop_gradient(stats.logp), rollouts.old_logp)
+        state = own.init(Spec(4, ROWS, BUDGET))
+        return own.loss(stats, replace(rollouts, old_logp=old), state, jax.random.key(3))[0]
+
+    return jit(jax.value_and_grad(loss))
+
+
+@every_method("clip_cov")
+@freshness
+def test_gradient_is_that_of_the_composed_function(name, fresh):
+    loss, grads = composed_program(name)(tiny()[1], batch(), fresh)
+    found = gradient(name, fresh)
+    assert_same_gradient(found, replace(found, loss=loss, grads=grads))
+
+
+# One without and one with statistics over the batch; the latter also draws at random.
+@every_method("grpo", "clip_cov")
+@freshness
+@pytest.mark.parametrize("micro_batches", [pytest.param(2, marks=pytest.mark.slow), 4])
+def test_micro_batches_change_nothing(name, fresh, micro_batches):
+    assert_same_gradient(gradient(name, fresh, micro_batches), gradient(name, fresh))
+
+
+@every_method("clip_cov")
+def test_rows_on_eight_devices_give_the_gradient_of_one(name):
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+    rollouts = jax.device_put(batch(), NamedSharding(mesh, PartitionSpec("data")))
+    params = jax.device_put(tiny()[1], NamedSharding(mesh, PartitionSpec()))
+    found = gradient_program(name, 1)(params, rollouts, False)
+    assert len(found.stats.logp.sharding.device_set) == 8
+    assert_same_gradient(jax.device_get(found), gradient(name, False))
+
+
+def test_micro_batches_that_do_not_divide_the_rows_are_refused():
+    model, params = tiny()
+    with pytest.raises(ValueError, match="micro_batches must divide the 8 rows, got 3"):
+        objective_gradient(
+            model, objective_of("rloo"), params, batch(), {}, None, fresh=True, micro_batches=3
+        )
+
+
+CLIP = 0.2
+CUSTOM = objectives.objective(
+    advantage=objectives.group_normalized(),
+    transforms=[objectives.drop_high_covariance(0.2, low=-1.0, high=9.0)],
+    surrogate=objectives.ppo_clip(low=CLIP, high=CLIP),
+    # It has state, and no gradient while its coefficient is 0.
+    regularizers=[objectives.adaptive_entropy_bonus(target=9.0, step=1e-3)],
+    aggregation=objectives.token_mean(),
+)
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.01, weight_decay=0.1))
+
+
+@functools.cache
+def program():
+    return jit(functools.partial(update, tiny("float32")[0], CUSTOM, OPTIMIZER))
+
+
+def start():
+    params = tiny("float32")[1]
+    state = CUSTOM.init(Spec(4, ROWS, BUDGET))
+    state = jax.tree.map(lambda x: x.astype(jnp.float32), state)
+    return TrainState(params, OPTIMIZER.init(params), state, jnp.zeros((), jnp.int32))
+
+
+def step(state, rollouts, fresh=True):
+    return program()(state, rollouts, jax.random.key(0), fresh=fresh)
+
+
+@functools.cache
+def moved():
+    """A state whose optimizer has momentum."""
+    return step(start(), batch("float32"))[0]
+
+
+def as_bytes(tree):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree)]
+
+
+def with_reward(reward):
+    return replace(batch("float32"), reward=jnp.asarray(reward, jnp.float32))
+
+
+def test_an_update_moves_the_policy():
+    assert as_bytes(moved().params) != as_bytes(start().params)
+    assert moved().updates == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reward": jnp.full(ROWS, 0.1, jnp.float32)},
+        {"mask": jnp.zeros((ROWS, BUDGET), bool)},
+    ],
+    ids=["equal rewards", "empty mask"],
+)
+def test_a_gradient_of_zero_leaves_parameters_and_optimizer_as_they_are(changes):
+    # The bonus must be silent: with its first coefficient it is.
+    before = replace(moved(), method_state=start().method_state)
+    after, metrics, _ = step(before, replace(batch("float32"), **changes))
+    assert metrics["gradient_norm"] == 0 and metrics["skipped_updates"] == 1
+    assert as_bytes(after.params) == as_bytes(before.params)
+    assert as_bytes(after.optimizer_state) == as_bytes(before.optimizer_state)
+    assert after.updates == before.updates + 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_reward_that_is_not_finite_leaves_everything_as_it_is(value):
+    before = moved()
+    after, metrics, _ = step(before, with_reward([value, *REWARD[1:]]))
+    assert not np.isfinite(metrics["loss"]) or not np.isfinite(metrics["gradient_norm"])
+    assert metrics["skipped_updates"] == 1
+    for name in ("params", "optimizer_state", "method_state"):
+        assert as_bytes(getattr(after, name)) == as_bytes(getattr(before, name))
+
+
+def test_the_ratio_of_a_fresh_policy_is_exactly_one():
+    _, metrics, record = step(moved(), batch("float32"), fresh=True)
+    mask = np.asarray(batch().mask)
+    assert (np.asarray(record["ratio"])[mask] == 1).all()
+    assert not np.asarray(record["clipped"]).any()
+    assert metrics["ratio/min"] == metrics["ratio/max"] == 1
+    np.testing.assert_array_equal(record["old_logp"], record["logp"])
+
+
+def test_a_stale_policy_is_compared_with_the_given_old_log_probs():
+    rollouts = batch("float32")
+    _, _, record = step(moved(), rollouts, fresh=False)
+    mask = np.asarray(rollouts.mask)
+    np.testing.assert_array_equal(record["old_logp"], rollouts.old_logp)
+    expected = np.exp(np.asarray(record["logp"]) - np.asarray(rollouts.old_logp))
+    np.testing.assert_allclose(np.asarray(record["ratio"])[mask], expected[mask], rtol=1e-6)
+
+
+def test_the_record_says_which_tokens_were_chosen_and_which_clipped():
+    rollouts = batch("float32")
+    _, metrics, record = step(moved(), rollouts, fresh=False)
+    record = jax.device_get(record)
+    mask, ratio, advantage = np.asarray(rollouts.mask), record["ratio"], record["advantage"]
+    outside = ((advantage > 0) & (ratio > 1 + CLIP)) | ((advantage < 0) & (ratio < 1 - CLIP))
+    np.testing.assert_array_equal(record["clipped"], outside & mask)
+    assert 0 < record["clipped"].sum() < mask.sum()
+    # A fifth of 25 tokens is drawn among those that are not clipped.
+    assert record["chosen"].sum() == 5
+    assert not (record["chosen"] & (record["clipped"] | ~mask)).any()
+    np.testing.assert_allclose(metrics["chosen_share"], 5 / 25, rtol=1e-6)
+    np.testing.assert_allclose(metrics["clipped_share"], record["clipped"].sum() / 25, rtol=1e-6)
+
+
+def test_curves_split_the_entropy_by_outcome():
+    rollouts = batch("float32")
+    _, metrics, record = step(moved(), rollouts)
+    entropy, mask = np.asarray(record["entropy"], float), np.asarray(rollouts.mask)
+    right = REWARD >= 0.5
+    values = {
+        "entropy": entropy[mask].mean(),
+        "entropy/right": entropy[right][mask[right]].mean(),
+        "entropy/wrong": entropy[~right][mask[~right]].mean(),
+        "entropy/p10": np.quantile(entropy[mask], 0.1),
+        "entropy/p90": np.quantile(entropy[mask], 0.9),
+        "low_entropy_share": (entropy[mask] < 0.01).mean(),
+    }
+    for name, value in values.items():
+        np.testing.assert_allclose(metrics[name], value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("micro_batches", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_no_array_over_tokens_and_vocabulary_is_made(micro_batches):
+    # More than two tiles of the vocabulary, more than one of the tokens.
+    vocabulary, budget = 2 * 2048 + 77, 160
+    model = Model(replace(tiny("float32")[0].config, vocab_size=vocabulary))
+
+    def widened(x):
+        shape = (ROWS, budget) if x.shape == (ROWS, BUDGET) else x.shape
+        return jax.ShapeDtypeStruct(shape, x.dtype)
+
+    def start_of(params):
+        return replace(start(), params=params, optimizer_state=OPTIMIZER.init(params))
+
+    program = jit(
+        functools.partial(update, model, CUSTOM, OPTIMIZER, fresh=True, micro_batches=micro_batches)
+    )
+    lowered = program.lower(
+        jax.eval_shape(start_of, jax.eval_shape(model.init, jax.random.key(0))),
+        jax.tree.map(widened, batch("float32")),
+        jax.random.key(0),
+    )
+    sizes = {
+        math.prod(int(number) for number in dimensions.split(","))
+        for dimensions in re.findall(r"\b[a-z]+\d+\[([\d,]+)\]", lowered.compile().as_text())
+    }
+    unembedding, tile = vocabulary * 8, 512 * 2048
+    assert unembedding in sizes
+    assert max(sizes) == tile < ROWS // micro_batches * budget * vocabulary

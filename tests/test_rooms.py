@@ -1,0 +1,136 @@
+"""Who may import whom: the rooms of the library form an order, and imports go down it."""
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import rlvr_jax
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "rlvr_jax"
+
+# From the bottom to the top; each room may import itself and what stands behind it.
+TABLE = {
+    "types": set(),
+    "verifiers": set(),
+    "kernels": {"types"},
+    "objectives": {"types"},
+    "analysis": {"types"},
+    "policy": {"types", "kernels"},
+    "parallel": {"types", "policy"},
+    "tasks": {"verifiers"},
+    "rollout": {"types", "kernels", "objectives", "policy"},
+    "methods": {"types", "objectives", "rollout", "tasks", "verifiers"},
+}
+TABLE["training"] = set(TABLE)
+EXPERIMENTS = set(TABLE)
+
+
+def code(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a file, in functions too, but not what only a type checker reads."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            continue
+        yield from code(child)
+
+
+def imports(source: str, package: str = "") -> list[tuple[int, str]]:
+    """Lines and full names of what a file imports, `from a import b` as "a.b"."""
+    found = []
+    for node in code(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = resolve_name("." * node.level + (node.module or ""), package)
+            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlvr_jax":
+            found.append((node.lineno, f"rlvr_jax.{node.attr}"))  # it loads rooms when asked
+    return found
+
+
+def room_of(name: str) -> str | None:
+    """The room of a full name, None if it is none of ours."""
+    top, _, rest = name.partition(".")
+    if top != "rlvr_jax" or not rest or rest.startswith("__"):
+        return None
+    return rlvr_jax._PUBLIC.get(rest, rest).split(".")[0]
+
+
+def files(room: str) -> list[Path]:
+    path = PACKAGE / room
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
+def package_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).parts[:-1])
+
+
+def against(allowed: set[str], paths: list[Path]) -> list[str]:
+    """The imports of these files that are not of the allowed rooms."""
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in paths
+        for line, name in imports(path.read_text(), package_of(path))
+        if room_of(name) not in {None, *allowed}
+    ]
+
+
+def test_every_room_stands_in_the_table():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert folders | modules == set(TABLE)
+
+
+def test_the_table_has_no_circle():
+    assert list(graphlib.TopologicalSorter(TABLE).static_order())
+
+
+@pytest.mark.parametrize("room", TABLE)
+def test_a_room_imports_only_what_stands_behind_it(room):
+    assert files(room)
+    assert against(TABLE[room] | {room}, files(room)) == []
+
+
+def test_the_package_itself_imports_no_room():
+    assert against(set(), [PACKAGE / "__init__.py"]) == []
+
+
+def test_experiments_import_rooms():
+    assert against(EXPERIMENTS, sorted((ROOT / "experiments").rglob("*.py"))) == []
+
+
+@pytest.mark.parametrize("forbidden", ["experiments", "kernels", "tests"])
+def test_nobody_imports_from_beside_the_package(forbidden):
+    """`kernels` at the top is another project's name; ours is `rlvr_jax.kernels`."""
+    paths = [*(path for room in TABLE for path in files(room)), PACKAGE / "__init__.py"]
+    paths += sorted((ROOT / "experiments").rglob("*.py"))
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in paths
+        for line, name in imports(path.read_text(), package_of(path))
+        if name.split(".")[0] == forbidden
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "rooms"),
+    [
+        ("import rlvr_jax.training.loop", ["training"]),
+        ("from rlvr_jax import policy, token_stats", ["policy", "kernels"]),
+        ("def f():\n    from rlvr_jax.tasks import Task", ["tasks"]),
+        ("import rlvr_jax\nrlvr_jax.objective(), rlvr_jax.__version__", ["objectives"]),
+        ("from ..training import loop", ["training"]),
+        ("from . import masked", ["objectives"]),
+        ("if TYPE_CHECKING:\n    from rlvr_jax.types import Recipe", []),
+        ("import jax, rlvr_jax_other.training", []),
+    ],
+)
+def test_imports_are_found_wherever_they_stand(source, rooms):
+    found = [room_of(name) for _, name in imports(source, "rlvr_jax.objectives")]
+    assert [room for room in found if room] == rooms

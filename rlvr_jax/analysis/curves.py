@@ -37,7 +37,13 @@ _QUANTILES = ("entropy/p10", "entropy/p90")
 _TRAINING = (
     _one("Reward", "mean per response", "what is trained on", "reward"),
     _one("Outcome", "share right", "what the verifier said", "outcome"),
-    _one("Response length", "tokens", "mean", "length"),
+    _one(
+        "Response length",
+        "tokens",
+        "mean, band p10 to p90",
+        "length",
+        band=("length/p10", "length/p90"),
+    ),
     _one("Truncated", "share of responses", "", "truncated_share", zero=True),
 )
 _ENTROPY = (

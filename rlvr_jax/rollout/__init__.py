@@ -1,7 +1,8 @@
-"""Rollouts: the in-process sampler.
+"""Rollouts: the in-process sampler, and batches in files.
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with `prefill`, `decode`, `fork`, `truncate` is what branching methods are made of.
+`save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
 from rlvr_jax.rollout.pool import Pool, decode, empty, fork, prefill, truncate
@@ -15,6 +16,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_p,
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
+from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
 
 __all__ = [
     "Pool",
@@ -28,9 +30,11 @@ __all__ = [
     "keep_min_p",
     "keep_top_k",
     "keep_top_p",
+    "load_rollouts",
     "prefill",
     "row_keys",
     "sample",
+    "save_rollouts",
     "to_rollouts",
     "truncate",
 ]

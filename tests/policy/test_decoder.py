@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
-from rlvr_jax.policy import Model, ModelConfig, save
+from rlvr_jax.policy import Model, ModelConfig, decoder, save
 
 SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
 FAMILIES = {
@@ -229,3 +229,13 @@ def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():
     assert_allclose(np.std(layers["gate"]), 0.02, rtol=0.08)
     assert not np.array_equal(layers["gate"][0], layers["gate"][1])
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
+
+
+def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(monkeypatch):
+    model = Model(ModelConfig(**{**SIZE, "num_layers": 5}, **EVERYTHING, compute_dtype="float64"))
+    params = model.init(jax.random.key(0))
+    text = jax.jit(model.hidden).lower(params, tokens()).as_text()
+    assert "while" in text
+    scanned = model.hidden(params, tokens())
+    monkeypatch.setattr(decoder, "MOST_UNROLLED_LAYERS", 5)
+    assert_allclose(model.hidden(params, tokens()), scanned, **EXACT)

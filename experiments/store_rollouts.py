@@ -1,0 +1,89 @@
+"""Stores one training batch with its token statistics, for looking at losses without a model.
+
+    python -m experiments.store_rollouts --out notebooks/data/brackets_rollouts.npz
+
+The task's base model samples and is graded; GRPO then takes `updates` steps on the whole batch, and
+the statistics are those of the policy after them. So the file is what a loss meets on a further
+update of one batch: ratios differ from 1. Same seed, same machine: same file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+import tyro
+
+from rlvr_jax import methods, policy, tasks
+from rlvr_jax.rollout import save_rollouts
+from rlvr_jax.training import check_config, guarded, preset, resolve_hyperparameters
+from rlvr_jax.training.run import make_run
+from rlvr_jax.training.step import collect, learn
+from rlvr_jax.types import TokenStats, replace
+
+STATISTICS = tuple(field.name for field in dataclasses.fields(TokenStats))
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which batch is stored."""
+
+    out: Path
+    """The .npz file; replaced if it is there."""
+    task: str = "brackets"
+    """As in experiments.train; with a base model of its own."""
+    prompts: int = 64
+    """Prompts of the batch."""
+    samples: int = 8
+    """Rollouts per prompt."""
+    updates: int = 2
+    """GRPO updates on the batch between sampling and measuring."""
+    seed: int = 0
+    """Of the prompts and the rollouts."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Samples, updates, measures, writes; prints what is in the file."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    settings = dataclasses.replace(
+        preset(config.task, "grpo"),
+        seed=config.seed,
+        prompts_per_step=config.prompts,
+        samples_per_prompt=config.samples,
+        minibatches=1,
+        epochs=config.updates,
+        warmup_updates=0,
+    )
+    check_config(settings)
+    task = tasks.load(config.task)
+    if not task.base_model:
+        raise ValueError(f"task must have a base model of its own, got {config.task!r}")
+    hyperparameters = resolve_hyperparameters(settings, task.response_tokens)
+    recipe = methods.recipe("grpo", **hyperparameters)
+    run = make_run(settings, task, recipe, task.base_model)
+    state = run.initial_state()
+    batch, _ = collect(run, state, step=0)
+    state, _, records = learn(run, state, batch, step=0)
+
+    rollouts = replace(batch.rollouts, old_logp=records["old_logp"])
+    stats = policy.score(run.start.model, state.params, rollouts, STATISTICS)
+    texts = {
+        "prompt": [prompt.text for prompt in batch.prompts],
+        "response": [response.text for response in batch.responses],
+        "kind": [prompt.kind for prompt in batch.prompts],
+    }
+    save_rollouts(config.out, rollouts, jax.device_get(stats), texts)
+    ratio = np.exp(stats.logp - rollouts.old_logp)[rollouts.mask]
+    print(
+        f"{config.out}: {len(rollouts.group)} rollouts, {rollouts.mask.sum()} tokens, outcome"
+        f" {rollouts.outcome.mean():.3f}, ratio {ratio.min():.3f} to {ratio.max():.3f},"
+        f" {config.out.stat().st_size / 1000:.0f} kB"
+    )
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,136 @@
+"""Rollouts in a file: a batch that was sampled once, read wherever a loss is looked at.
+
+One compressed .npz without pickled objects. An array is named by where it belongs,
+`rollouts/<field>` or `stats/<field>`, and a field that is None is absent. `version` is that of this
+format; `texts`, if it is there, is a JSON object in UTF-8 as bytes, so that any text survives.
+Equal contents give equal bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rlvr_jax.types import Rollouts, TokenStats
+
+__all__ = ["load_rollouts", "save_rollouts"]
+
+VERSION = 1
+_CLASSES = {"rollouts": Rollouts, "stats": TokenStats}
+_REQUIRED = {
+    f"{part}/{field.name}": field.default is dataclasses.MISSING
+    for part, cls in _CLASSES.items()
+    for field in dataclasses.fields(cls)
+}
+
+
+def save_rollouts(
+    path: str | Path,
+    rollouts: Rollouts,
+    stats: TokenStats,
+    texts: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Writes rollouts and what a policy says about their tokens; a file that is there is replaced.
+
+    Args:
+      path: of the file, by convention with the suffix .npz; used as it is.
+      stats: [B, T], under the weights a loss would be taken at.
+      texts: per name one text for each rollout, e.g. {"prompt": […], "response": […]}.
+    Raises:
+      ValueError: a statistic of another shape than the mask, an array of a dtype that the format
+        cannot hold (bfloat16), or not one text per rollout.
+    """
+    arrays = {"version": np.asarray(VERSION)}
+    for part, values in (("rollouts", rollouts), ("stats", stats)):
+        for field in dataclasses.fields(values):
+            value = getattr(values, field.name)
+            if value is not None:
+                arrays[f"{part}/{field.name}"] = np.asarray(value)
+    shape = arrays["rollouts/mask"].shape
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"save_rollouts: {name} must be an array of bool, int or float, got {array.dtype}"
+            )
+        if name.startswith("stats/") and array.shape != shape:
+            raise ValueError(
+                f"save_rollouts: {name} must have the shape of rollouts.mask {shape},"
+                f" got {array.shape}"
+            )
+    if texts is not None:
+        for name, rows in texts.items():
+            if len(rows) != shape[0]:
+                raise ValueError(
+                    f"save_rollouts: texts[{name!r}] must have one text for each of the"
+                    f" {shape[0]} rollouts, got {len(rows)}"
+                )
+        document = json.dumps({name: list(rows) for name, rows in texts.items()})
+        arrays["texts"] = np.frombuffer(document.encode(), np.uint8)
+    # Given a name instead of a file, numpy would append a suffix.
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load_rollouts(path: str | Path) -> tuple[Rollouts, TokenStats, dict[str, list[str]]]:
+    """Reads what `save_rollouts` has written; nothing in the file is executed.
+
+    Returns:
+      Rollouts and statistics as numpy arrays, and the texts by name ({} if none were written).
+    Raises:
+      ValueError: not such a file, another version of the format, a field that is missing, unknown
+        or cannot be read.
+      FileNotFoundError: no such file.
+    """
+    arrays = _read(Path(path))
+    texts = arrays.pop("texts", {})
+    parts = {name: {} for name in _CLASSES}
+    for name, array in arrays.items():
+        part, _, field = name.partition("/")
+        parts[part][field] = array
+    return (
+        Rollouts(**parts["rollouts"]),
+        TokenStats(**parts["stats"]),
+        texts,
+    )
+
+
+def _read(path):
+    """All fields of the file but its version, checked to be those of this format."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(f"load_rollouts: {path} must be an .npz of rollouts, got another file")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            _check_version(path, archive)
+            names = set(archive.files) - {"version"}
+            missing = [name for name, needed in _REQUIRED.items() if needed and name not in names]
+            if missing:
+                raise ValueError(f"load_rollouts: {path} must hold {missing[0]}, got no such field")
+            unknown = sorted(names - set(_REQUIRED) - {"texts"})
+            if unknown:
+                raise ValueError(
+                    f"load_rollouts: {path} must hold fields of Rollouts and TokenStats only,"
+                    f" got {unknown[0]}"
+                )
+            return {name: _array(path, archive, name) for name in archive.files if name in names}
+
+
+def _check_version(path, archive):
+    version = _array(path, archive, "version") if "version" in archive.files else "none"
+    if str(version) != str(VERSION):
+        raise ValueError(
+            f"load_rollouts: {path} must have version {VERSION} of the format, got {version}"
+        )
+
+
+def _array(path, archive, name):
+    try:
+        return json.loads(archive[name].tobytes()) if name == "texts" else archive[name]
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"load_rollouts: {name} of {path} cannot be read: {error}") from None

@@ -1,0 +1,50 @@
+"""The README's programs are run as they stand there."""
+
+import re
+from pathlib import Path
+
+import golden_vectors as golden
+import numpy as np
+import pytest
+
+from rlvr_jax import methods, tasks
+from rlvr_jax.tasks import Response
+from rlvr_jax.training import parse_config
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Writes every python block that begins with the name of its file into the current directory."""
+    for name, text in re.findall(r"```python\n# (\w+\.py)(.*?)```", README, re.DOTALL):
+        (tmp_path / name).write_text(f"#{text}")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):
+    losses = {}
+    for strength in (0.0, 0.5):
+        recipe = methods.recipe("my_loss:my_loss", strength=strength)
+        losses[strength], dlogits, _ = golden.evaluate(recipe, "a")
+        assert np.all(np.isfinite(dlogits))
+    plain = methods.recipe(
+        "entropy_bonus", entropy_coefficient=0.0, kl_coefficient=0.0, clip_high=0.28
+    )
+    golden.assert_agrees(losses[0.0], golden.evaluate(plain, "a")[0])
+    assert losses[0.5] != losses[0.0]
+
+
+def test_the_task_of_ones_own_grades_the_first_attempt(programs):
+    task = tasks.load("first_try:first_try")
+    prompt = task.train[0]
+    wrong_then_right = Response(f"( 1 + 1 = 3 ) + 1 = 4 ; {prompt.gold}")
+    grades = task.verify([prompt, prompt], [Response(prompt.gold), wrong_then_right])
+    assert [grade.outcome for grade in grades] == [1.0, 0.0]
+
+
+def test_every_training_command_is_understood(programs):
+    commands = re.findall(r"python -m experiments\.train (.+)", README)
+    assert len(commands) >= 4
+    for command in commands:
+        parse_config(command.split())

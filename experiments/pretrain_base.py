@@ -32,11 +32,11 @@ class Config:
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
-    left_skill: float = 0.45
+    left_skill: float = 0.5
     right_skill: float = 0.07
-    give_up: float = 0.15
+    give_up: float = 0.5
     easy_share: float = 0.67
-    steps: int = 3000
+    steps: int = 4000
     batch: int = 128
     peak_learning_rate: float = 3e-3
 

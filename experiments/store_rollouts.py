@@ -64,6 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         raise ValueError(f"task must have a base model of its own, got {config.task!r}")
     hyperparameters = resolve_hyperparameters(settings, task.response_tokens)
     recipe = methods.recipe("grpo", **hyperparameters)
+    config.out.parent.mkdir(parents=True, exist_ok=True)
     run = make_run(settings, task, recipe, task.base_model)
     state = run.initial_state()
     batch, _ = collect(run, state, step=0)

@@ -16,7 +16,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Writes every python block that begins with the name of its file into the current directory."""
+    """Writes every python block that begins with a file name into the current directory."""
     for name, text in re.findall(r"```python\n# (\w+\.py)(.*?)```", README, re.DOTALL):
         (tmp_path / name).write_text(f"#{text}")
     monkeypatch.chdir(tmp_path)

@@ -23,9 +23,9 @@ from rlvr_jax.rollout import save_rollouts
 from rlvr_jax.training import check_config, guarded, preset, resolve_hyperparameters
 from rlvr_jax.training.run import make_run
 from rlvr_jax.training.step import collect, learn
-from rlvr_jax.types import TokenStats, replace
+from rlvr_jax.types import replace
 
-STATISTICS = tuple(field.name for field in dataclasses.fields(TokenStats))
+STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
 
 
 @dataclass(frozen=True)

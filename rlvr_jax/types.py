@@ -58,6 +58,14 @@ class Rollouts:
       reference_logp: [B, T], of the frozen policy of a KL term.
       advantage: [B, T], taken over the whole batch before it was split into several updates; an
         objective that finds it does not estimate its own.
+      teacher_logp: [B, T], of a stronger or an earlier policy that a method distils from.
+      values: [B, T], the critic's estimates when the batch was drawn.
+      process_reward: [B, T], reward of the token (a process reward model, a turn's outcome).
+      component_rewards: [B, K], the K rewards that `reward` was made of.
+      step, turn: int [B, T], which reasoning step or turn of its row a token belongs to; -1 off the
+        mask. Ids that occur count, gaps are skipped.
+      off_policy: bool [B], rows that another policy wrote.
+      answer: int [B], class of the final answer: rows of a group with equal ids agree.
     """
 
     prompt_tokens: Int[Array, "B P"]
@@ -79,22 +87,44 @@ class Rollouts:
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
     advantage: Float[Array, "B T"] | None = None
+    teacher_logp: Float[Array, "B T"] | None = None
+    values: Float[Array, "B T"] | None = None
+    process_reward: Float[Array, "B T"] | None = None
+    component_rewards: Float[Array, "B K"] | None = None
+    step: Int[Array, "B T"] | None = None
+    turn: Int[Array, "B T"] | None = None
+    off_policy: Bool[Array, "B"] | None = None
+    answer: Int[Array, "B"] | None = None
 
 
 @_pytree
 @dataclass(frozen=True)
 class TokenStats:
-    """What the current policy says about each token. Differentiable; None if not asked.
+    """What the current policy says about each token; None if not asked.
 
     All are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for
     float64 inputs), and have the shape of the targets ([N] from the kernel, [B, T] in objectives).
-    With p the policy's distribution at the token and z its logits:
+    With p the policy's distribution at the token, z its logits and q that of a second policy:
 
       logp: log p(target), ≤ 0.
       logsumexp: log Σ exp z.
       entropy: H = -Σ p log p.
       p_squared: Σ p².
       p_squared_logp: Σ p² log p.
+      varentropy: Σ p (log p)² - H².
+      mean_logit: (1/V) Σ z. No gradient.
+      max_logp, max_id: the largest log p and its id (the first of equals). No gradient.
+      min_p_mass: Σ p over the tokens with p ≥ min_p · max p. No gradient.
+      topk_logp, topk_ids: [..., k], the k largest log p, descending, and their ids. No gradient.
+      nucleus_entropy: entropy of p restricted to its smallest set of tokens of mass ≥ top_p and
+        renormalized.
+      kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
+      second_logp: log p(target) at a second temperature.
+
+    Two fields come from elsewhere than the vocabulary:
+
+      value: the critic's estimate at the token.
+      hidden: [..., D], last hidden state of the model at the token.
     """
 
     logp: Float[Array, "..."] | None = None
@@ -102,6 +132,20 @@ class TokenStats:
     entropy: Float[Array, "..."] | None = None
     p_squared: Float[Array, "..."] | None = None
     p_squared_logp: Float[Array, "..."] | None = None
+    varentropy: Float[Array, "..."] | None = None
+    mean_logit: Float[Array, "..."] | None = None
+    max_logp: Float[Array, "..."] | None = None
+    max_id: Int[Array, "..."] | None = None
+    min_p_mass: Float[Array, "..."] | None = None
+    topk_logp: Float[Array, "... k"] | None = None
+    topk_ids: Int[Array, "... k"] | None = None
+    nucleus_entropy: Float[Array, "..."] | None = None
+    kl: Float[Array, "..."] | None = None
+    reverse_kl: Float[Array, "..."] | None = None
+    js: Float[Array, "..."] | None = None
+    second_logp: Float[Array, "..."] | None = None
+    value: Float[Array, "..."] | None = None
+    hidden: Float[Array, "... D"] | None = None
 
 
 @_pytree
@@ -156,9 +200,22 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Method:
-    """The card of a method: the factory of its recipe, and the paper it comes from."""
+    """The card of a method.
+
+    Fields:
+      recipe: the factory.
+      title, url: of the paper.
+      changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
+        "regularizer", "aggregation", "reward", "selection", "sampling", "guidance", "optimizer";
+        comma-separated.
+      evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
+        made from the paper alone, "own" for a method that is not published.
+      left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
+    """
 
     recipe: Callable[..., Recipe]
     title: str
     url: str
+    changes: str = ""
     evidence: str = "exact"
+    left_out: str = ""

@@ -1,10 +1,10 @@
 """Reference vectors: inputs, what each method gives on them, and how ours is evaluated.
 
-`golden/inputs_<case>.npz` holds logits of four policies, tokens, masks and rewards;
-`golden/<slug>_<case>.npz` what the method called slug gives on them in float64 (names ending in
-`_soft` use the graded rewards), and `golden/<slug>.json` its hyperparameters. A loss is evaluated
-in three steps, as in training: statistics of the logits, loss and gradient by the statistics, and
-the pull-back to the logits.
+`inputs_<case>.npz` of a folder holds logits of four policies, tokens, masks and rewards;
+`<slug>_<case>.npz` what the method called slug gives on them in float64 (names ending in `_soft`
+use the graded rewards), and `<slug>.json` its hyperparameters. A loss is evaluated in three steps,
+as in training: statistics of the logits, loss and gradient by the statistics, and the pull-back to
+the logits. Where a function takes a case, its letter means the one in `golden/`.
 """
 
 import functools
@@ -23,35 +23,74 @@ CASES = ("a", "b")
 FOLDER = Path(__file__).parent / "golden"
 
 
+class Case(NamedTuple):
+    """One input set of a folder."""
+
+    folder: Path
+    name: str
+
+
+def _path(case, slug):
+    folder, name = case if isinstance(case, Case) else (FOLDER, case)
+    return folder / f"{slug}_{name}.npz"
+
+
 @functools.cache
 def inputs(case):
     """The arrays of one input set, by name."""
-    with np.load(FOLDER / f"inputs_{case}.npz") as file:
+    with np.load(_path(case, "inputs")) as file:
         return dict(file)
 
 
 @functools.cache
 def reference(slug, case):
     """The outputs of one method on one input set, by name."""
-    with np.load(FOLDER / f"{slug}_{case}.npz") as file:
+    with np.load(_path(case, slug)) as file:
         return dict(file)
 
 
-def hyperparameters(slug):
-    """The hyperparameters with which the outputs were made."""
-    return json.loads((FOLDER / f"{slug}.json").read_text())["hyper"]
+def hyperparameters(slug, folder=FOLDER):
+    """The hyperparameters with which the outputs were made: the folder's, else those of `golden/`.
+
+    Returns:
+      A dict; empty if neither folder tells.
+    """
+    for place in (folder, FOLDER):
+        if (place / f"{slug}.json").is_file():
+            return json.loads((place / f"{slug}.json").read_text())["hyper"]
+    return {}
 
 
-def token_stats(logits, tokens):
-    """All statistics, written down plainly."""
+def token_stats(logits, tokens, other=None, top_k=0, second_temperature=None):
+    """All statistics, written down plainly; `other` holds the logits of a second policy."""
     logp_all = jax.nn.log_softmax(logits)
     p = jnp.exp(logp_all)
+    own = tokens[..., None]
+    largest = jax.lax.stop_gradient(logp_all)
+    more = {}
+    if top_k:
+        more["topk_logp"], more["topk_ids"] = jax.lax.top_k(largest, top_k)
+    if second_temperature is not None:
+        cooled = jax.nn.log_softmax(logits / second_temperature)
+        more["second_logp"] = jnp.take_along_axis(cooled, own, axis=-1)[..., 0]
+    if other is not None:
+        other = jax.nn.log_softmax(other)
+        q, middle = jnp.exp(other), jnp.logaddexp(logp_all, other) - jnp.log(2.0)
+        more["kl"] = jnp.sum(p * (logp_all - other), axis=-1)
+        more["reverse_kl"] = jnp.sum(q * (other - logp_all), axis=-1)
+        halves = p * (logp_all - middle) + q * (other - middle)
+        more["js"] = jnp.sum(halves, axis=-1) / 2
     return TokenStats(
-        logp=jnp.take_along_axis(logp_all, tokens[..., None], axis=-1)[..., 0],
+        logp=jnp.take_along_axis(logp_all, own, axis=-1)[..., 0],
         logsumexp=jax.nn.logsumexp(logits, axis=-1),
         entropy=-jnp.sum(p * logp_all, axis=-1),
         p_squared=jnp.sum(p**2, axis=-1),
         p_squared_logp=jnp.sum(p**2 * logp_all, axis=-1),
+        varentropy=jnp.sum(p * (logp_all + jnp.sum(-p * logp_all, -1, keepdims=True)) ** 2, -1),
+        mean_logit=jnp.mean(jax.lax.stop_gradient(logits), axis=-1),
+        max_logp=jnp.max(largest, axis=-1),
+        max_id=jnp.argmax(largest, axis=-1).astype(jnp.int32),
+        **more,
     )
 
 
@@ -62,7 +101,7 @@ def array(values, dtype):
 
 @functools.cache
 def rollouts(case, soft=False, dtype=np.float64):
-    """The input set as the record of a batch; the reward is the outcome."""
+    """The input set as the record of a batch; the reward is the outcome (`soft`: graded)."""
     data = inputs(case)
     mask = data["mask"]
     rows, width = mask.shape
@@ -94,6 +133,14 @@ def rollouts(case, soft=False, dtype=np.float64):
         weight_version=array(np.zeros(rows), np.int32),
         old_logp=logp("old_logits"),
         reference_logp=logp("ref_logits"),
+        teacher_logp=logp("teacher_logits"),
+        values=array(data["values"], dtype),
+        process_reward=array(data["process_rewards"], dtype),
+        component_rewards=array(data["multi_rewards"], dtype),
+        step=array(data["step_ids"], np.int32),
+        turn=array(data["turn_ids"], np.int32),
+        off_policy=array(data["off_policy"], bool),
+        answer=array(data["answers"], np.int32),
     )
 
 
@@ -114,11 +161,56 @@ def spec(batch):
     return Spec(prompts=8, B=batch.mask.shape[0], T=batch.mask.shape[1])
 
 
-def evaluate(recipe, case, soft=False):
-    """Runs a recipe on one input set: loss, its gradient by the logits, and the metrics."""
-    batch = prepared(recipe, rollouts(case, soft))
-    done = step(recipe.objective, stats(case), batch)
-    return done.loss, _pull_back(inputs(case)["logits"], batch.tokens, done.dstats), done.metrics
+class Evaluation(NamedTuple):
+    """What a recipe gives on one input set.
+
+    Fields:
+      loss: scalar.
+      dlogits: [B, T, V], gradient of the loss by the logits.
+      metrics, state: of the loss.
+      signals: what was decided about each token.
+      token_loss: [B, T], what the aggregation averages.
+      batch: the rollouts as the objective saw them, shaped reward and all.
+    """
+
+    loss: jax.Array
+    dlogits: jax.Array
+    metrics: dict
+    state: dict
+    signals: Signals
+    token_loss: jax.Array
+    batch: Rollouts
+
+
+def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None):
+    """Runs a recipe on one input set, operation by operation: nothing is compiled as a whole.
+
+    Args:
+      recipe: a `Recipe`.
+      soft: the graded rewards instead of 0 and 1.
+      state: the objective's, where it is not that of the first update.
+      stats_of: (logits) -> `TokenStats`; None: all plain statistics, with the recipe's options.
+      batch: the record; None: that of the case.
+    """
+    batch = rollouts(case, soft) if batch is None else batch
+    batch = _prepare(recipe.reward, recipe.selection, batch)
+    own = recipe.objective
+    if stats_of is None:
+        stats_of = functools.partial(token_stats, tokens=batch.tokens, **dict(own.options))
+    state = own.init(spec(batch)) if state is None else state
+    key = jax.random.key(0)
+    measured, pull_back = jax.vjp(stats_of, jnp.asarray(inputs(case)["logits"]))
+    gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
+    (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
+    decided = own.signals(measured, batch, state, key)
+    token_loss = own.token_loss(measured, batch, state, key)
+    (dlogits,) = pull_back(dstats)
+    return Evaluation(loss, dlogits, metrics, new_state, decided, token_loss, batch)
+
+
+def named(outputs, soft):
+    """The outputs by their names under the chosen rewards."""
+    return {f"{name}_soft" if soft else name: value for name, value in outputs.items()}
 
 
 def signals(recipe, case, soft=False):
@@ -156,13 +248,12 @@ jit = functools.partial(jax.jit, compiler_options=options)
 
 @functools.partial(jit, static_argnums=0)
 def _step(own, measured, batch, state, key):
-    gradient = jax.value_and_grad(own.loss, has_aux=True)
+    gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
     return Step(loss, dstats, new_state, metrics, own.signals(measured, batch, state, key))
 
 
-@functools.partial(jit, static_argnums=(0, 1))
-def _prepared(reward, selection, batch):
+def _prepare(reward, selection, batch):
     if reward is not None:
         batch = replace(batch, reward=reward(batch))
     if selection is not None:
@@ -170,12 +261,8 @@ def _prepared(reward, selection, batch):
     return batch
 
 
+_prepared = functools.partial(jit, static_argnums=(0, 1))(_prepare)
 _token_stats = jit(token_stats)
-
-
-@jit
-def _pull_back(logits, tokens, dstats):
-    return jax.vjp(lambda z: token_stats(z, tokens), logits)[1](dstats)[0]
 
 
 def assert_agrees(actual, expected, tolerance=1e-11):

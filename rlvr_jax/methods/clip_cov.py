@@ -51,4 +51,5 @@ METHOD = Method(
     clip_cov,
     "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     "https://arxiv.org/abs/2505.22617",
+    changes="weight",
 )

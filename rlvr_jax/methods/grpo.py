@@ -49,4 +49,5 @@ METHOD = Method(
     grpo,
     "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     "https://arxiv.org/abs/2402.03300",
+    changes="advantage, surrogate, regularizer",
 )

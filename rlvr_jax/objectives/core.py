@@ -38,8 +38,16 @@ __all__ = [
     "stateless",
 ]
 
-STATISTICS = tuple(field.name for field in dataclasses.fields(TokenStats))
-NEEDS = (*STATISTICS, "reference_logp", "batch_statistics")
+STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
+# What the sampler does not record, and a part therefore has to ask for.
+RECORDS = tuple(
+    entry.name
+    for entry in dataclasses.fields(Rollouts)
+    if entry.default is None and entry.name not in ("old_logp", "advantage")
+)
+PER_ROLLOUT = ("component_rewards", "off_policy", "answer")
+NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
+Options = tuple[tuple[str, float], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
@@ -89,11 +97,14 @@ class Transform:
     Fields:
       init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
       apply: (signals, context, state) -> (signals, state, metrics).
-      needs: names among `TokenStats` fields, "reference_logp" and "batch_statistics" (a statistic
-        of the current policy is taken over the batch; with micro-batches this costs a second pass).
+      needs: names among the fields of `TokenStats`, the optional fields of `Rollouts`
+        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
+        taken over the batch; with micro-batches this costs a second pass).
       label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
         bracket names its state and its random stream.
       remark: (plan) -> one sentence if the part cannot act under this plan, else None.
+      options: arguments of `token_stats` with which its needs are to be measured, name and value,
+        e.g. (("top_k", 8),).
     """
 
     init: Callable[[Spec], Any]
@@ -101,6 +112,7 @@ class Transform:
     needs: frozenset[str]
     label: str
     remark: Callable[[UpdatePlan], str | None] = _silent
+    options: Options = ()
 
 
 @dataclass(frozen=True)
@@ -110,13 +122,15 @@ class Surrogate:
     Fields:
       prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
       loss: (signals, context) -> [B, T], before weight and penalty.
-      label, remark: as in `Transform`.
+      label, remark, needs, options: as in `Transform`.
     """
 
     prepare: Callable[[Signals, Context], Signals]
     loss: Callable[[Signals, Context], Float[Array, "B T"]]
     label: str
     remark: Callable[[UpdatePlan], str | None] = _silent
+    needs: frozenset[str] = frozenset()
+    options: Options = ()
 
 
 @dataclass(frozen=True)
@@ -150,7 +164,10 @@ class Objective:
         batch that is split into several updates; None if that part reads statistics of the policy.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
         regularizers (which act on every token): what was decided about each token.
+      token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
+        mask.
       needs: what must be measured, see `Transform`; always contains "logp".
+      options: with which arguments of `token_stats`, of all parts together.
       labels: one per part, in order of action.
       remarks: (plan) -> sentences about parts that cannot act under this plan.
     """
@@ -159,7 +176,9 @@ class Objective:
     loss: Callable[..., tuple[Float[Array, ""], tuple[dict, dict]]]
     advantages: Callable[..., tuple[Float[Array, "B T"], dict]] | None
     signals: Callable[..., Signals]
+    token_loss: Callable[..., Float[Array, "B T"]]
     needs: frozenset[str]
+    options: Options
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
 
@@ -169,10 +188,11 @@ def stateless(
     needs: Iterable[str] = (),
     label: str = "",
     remark: Callable[[UpdatePlan], str | None] = _silent,
+    options: Options = (),
 ) -> Transform:
     """Makes a transform without state; `label` is the function that made `apply` if not given."""
     label = label or apply.__qualname__.split(".")[0]
-    return Transform(lambda spec: (), apply, frozenset(needs), label, remark)
+    return Transform(lambda spec: (), apply, frozenset(needs), label, remark, options)
 
 
 def describe(name: str, **arguments) -> str:
@@ -205,15 +225,16 @@ def objective(
       ratio/effective_sample_size (share of the tokens) before any clipping; and those of the parts.
       Where two parts have a metric of one name, the later one is called <part>/<metric>.
     Raises:
-      ValueError: a part needs what nobody measures; when `loss` is called, a statistic that is
-        needed is missing, or shapes disagree.
+      ValueError: a part needs what nobody measures, or two parts want one option at two values;
+        when `loss` is called, a statistic that is needed is missing, or shapes disagree.
     """
     decisions = _named([advantage, *transforms])
     additions = _named(regularizers, taken=decisions)
     parts = {**decisions, **additions}
-    for part in parts.values():
+    readers = (surrogate, *parts.values())
+    for part in readers:
         _check_needs(part)
-    needs = frozenset({"logp"}).union(*(part.needs for part in parts.values()))
+    needs = frozenset({"logp"}).union(*(part.needs for part in readers))
 
     def init(spec: Spec) -> dict[str, Any]:
         states = {name: part.init(spec) for name, part in parts.items()}
@@ -233,7 +254,7 @@ def objective(
         return signals, state, metrics
 
     def decide(stats, rollouts, state, key):
-        _check_inputs(stats, rollouts, parts.values())
+        _check_inputs(stats, rollouts, readers)
         stats, rollouts = _on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
         if old_logp is None:
@@ -248,12 +269,20 @@ def objective(
         signals, state, metrics = run(chain, signals, context, state, key, {})
         return signals, context, state, metrics
 
-    def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+    def losses(stats, rollouts, state, key):
         signals, context, state, metrics = decide(stats, rollouts, state, key)
         metrics = {**summarize(signals, context.stats.logp), **metrics}
         signals, state, metrics = run(additions, signals, context, state, key, metrics)
         values = signals.weight * surrogate.loss(signals, context) + signals.penalty
-        return aggregation(values, signals.mask), (state, jax.lax.stop_gradient(metrics))
+        return values, signals.mask, state, metrics
+
+    def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+        values, mask, state, metrics = losses(stats, rollouts, state, key)
+        return aggregation(values, mask), (state, jax.lax.stop_gradient(metrics))
+
+    def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+        values, mask, _, _ = losses(stats, rollouts, state, key)
+        return jnp.where(mask, values, 0)
 
     def advantages(rollouts: Rollouts, state: dict, key):
         nothing = jnp.zeros_like(rollouts.behaviour_logp)
@@ -268,12 +297,22 @@ def objective(
         return decide(stats, rollouts, state, key)[0]
 
     def remarks(plan: UpdatePlan) -> list[str]:
-        found = [part.remark(plan) for part in (surrogate, *parts.values())]
+        found = [part.remark(plan) for part in readers]
         return [sentence for sentence in found if sentence]
 
     labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
+    # What was recorded is known before the first update; what the policy says now is not.
+    early = advantages if advantage.needs <= set(RECORDS) else None
     return Objective(
-        init, loss, None if advantage.needs else advantages, signals, needs, tuple(labels), remarks
+        init=init,
+        loss=loss,
+        advantages=early,
+        signals=signals,
+        token_loss=token_loss,
+        needs=needs,
+        options=_merged_options(readers),
+        labels=tuple(labels),
+        remarks=remarks,
     )
 
 
@@ -299,19 +338,33 @@ def _check_needs(part):
         )
 
 
+def _merged_options(parts):
+    merged, owner = {}, {}
+    for part in parts:
+        for name, value in part.options:
+            if merged.setdefault(name, value) != value:
+                raise ValueError(
+                    f"objective: {name} must be one value for all parts, got {merged[name]} from"
+                    f" {owner[name]} and {value} from {part.label}"
+                )
+            owner.setdefault(name, part.label)
+    return tuple(sorted(merged.items()))
+
+
 def _check_inputs(stats, rollouts, parts):
     wanted = {"logp": "every objective"}
     for part in parts:
         wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
     for need, reader in sorted(wanted.items()):
-        source = "rollouts" if need == "reference_logp" else "stats"
+        source = "rollouts" if need in RECORDS else "stats"
         value = getattr(rollouts if source == "rollouts" else stats, need)
         if value is None:
             raise ValueError(f"loss: {source}.{need} must be given ({reader} reads it), got None")
-        if value.shape != rollouts.mask.shape:
+        shape = rollouts.mask.shape[: 1 if need in PER_ROLLOUT else 2]
+        if value.shape[: len(shape)] != shape:
             raise ValueError(
-                f"loss: {source}.{need} must have the shape of rollouts.mask"
-                f" {rollouts.mask.shape}, got {value.shape}"
+                f"loss: {source}.{need} must begin with the shape {shape} as rollouts.mask does,"
+                f" got {value.shape}"
             )
 
 
@@ -323,6 +376,15 @@ def _on_mask(stats, rollouts):
         if not jnp.issubdtype(value.dtype, jnp.floating):
             return value
         value = value.astype(dtype)
-        return jnp.where(mask, value, 0) if value.shape == mask.shape else value
+        if value.shape[:2] != mask.shape:
+            return value
+        return jnp.where(mask.reshape(mask.shape + (1,) * (value.ndim - 2)), value, 0)
 
-    return jax.tree.map(clean, stats), jax.tree.map(clean, rollouts)
+    others = {
+        name: jnp.where(mask, getattr(rollouts, name), -1)
+        for name in ("step", "turn")
+        if getattr(rollouts, name) is not None
+    }
+    if rollouts.component_rewards is not None:  # [B, K], which may happen to be [B, T]
+        others["component_rewards"] = rollouts.component_rewards.astype(dtype)
+    return jax.tree.map(clean, stats), replace(jax.tree.map(clean, rollouts), **others)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,11 @@ def sequences(rollouts: Rollouts) -> Int[Array, "B S"]:
 
 
 def score(
-    model: Model, params: Params, rollouts: Rollouts, needs: Collection[str] = ("logp",)
+    model: Model,
+    params: Params,
+    rollouts: Rollouts,
+    needs: Collection[str] = ("logp",),
+    options: Iterable[tuple[str, float]] = (),
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at the temperature it was drawn with.
 
@@ -34,6 +38,7 @@ def score(
 
     Args:
       needs: names of fields of `TokenStats`.
+      options: further arguments of `token_stats`, name and value, e.g. (("top_k", 8),).
     """
     rows, budget = rollouts.tokens.shape
     hidden = model.hidden(params, sequences(rollouts)[:, :-1])
@@ -49,5 +54,6 @@ def score(
         needs=needs,
         mask=rollouts.mask.reshape(-1),
         temperature=rollouts.temperature.reshape(-1),
+        **dict(options),
     )
-    return jax.tree.map(lambda field: field.reshape(rows, budget), stats)
+    return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)

@@ -22,7 +22,7 @@ from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
-from rlvr_jax.training.update import TrainState, update
+from rlvr_jax.training.update import TrainState, check_needs, update
 from rlvr_jax.types import Recipe, replace
 
 __all__ = ["LoadedPolicy", "Programs", "Run", "load_policy", "make_run"]
@@ -160,6 +160,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     Raises:
       ValueError: as `load_policy`.
     """
+    check_needs(recipe.objective, config.method)
     start = load_policy(config, task, model_path, replace(config.sampling(), **recipe.sampling))
     if "reference_logp" not in recipe.objective.needs:
         start = replace(start, params=None)

@@ -21,12 +21,20 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
+from rlvr_jax.kernels.token_stats import STATISTICS
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, score
 from rlvr_jax.training.metrics import token_metrics
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = ["Gradient", "TrainState", "objective_gradient", "statistics_needed", "update"]
+__all__ = [
+    "Gradient",
+    "TrainState",
+    "check_needs",
+    "objective_gradient",
+    "statistics_needed",
+    "update",
+]
 
 
 @jax.tree_util.register_dataclass
@@ -54,8 +62,21 @@ class Gradient:
 
 def statistics_needed(objective: Objective) -> frozenset[str]:
     """Fields of `TokenStats` that an update measures: the objective's, and entropy, always."""
-    asked = objective.needs - {"batch_statistics", "reference_logp"}
-    return asked | {"logp", "entropy"}
+    return (objective.needs & set(STATISTICS)) | {"logp", "entropy"}
+
+
+def check_needs(objective: Objective, method: str) -> None:
+    """Refuses an objective that reads what nobody here measures or records.
+
+    Raises:
+      ValueError: a need that is neither a statistic of `token_stats` nor the reference log-probs.
+    """
+    missing = sorted(objective.needs - {*STATISTICS, "reference_logp", "batch_statistics"})
+    if missing:
+        raise ValueError(
+            f"method {method!r} reads {', '.join(missing)}, which training does not provide;"
+            " its objective can be called with arrays that do"
+        )
 
 
 def objective_gradient(
@@ -83,7 +104,7 @@ def objective_gradient(
             f"objective_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows,"
             f" got {micro_batches}"
         )
-    needs = statistics_needed(objective)
+    measure = partial(score, model, needs=statistics_needed(objective), options=objective.options)
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
     def with_old_logp(stats):
@@ -96,7 +117,7 @@ def objective_gradient(
         return grad_of_loss(stats, with_old_logp(stats), method_state, key)
 
     if micro_batches == 1:
-        stats, pullback = jax.vjp(lambda p: score(model, p, rollouts, needs), params)
+        stats, pullback = jax.vjp(lambda p: measure(p, rollouts), params)
         (loss, (method_state, metrics)), dstats = method(stats)
         (grads,) = pullback(dstats)
         return Gradient(loss, grads, stats, method_state, metrics)
@@ -113,25 +134,25 @@ def objective_gradient(
         return jax.tree.map(lambda x: x.reshape(micro_batches, -1, *x.shape[1:])[index], tree)
 
     if "batch_statistics" in objective.needs:
-        stats = jax.lax.map(lambda piece: score(model, params, piece, needs), pieces)
+        stats = jax.lax.map(lambda piece: measure(params, piece), pieces)
         stats = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), stats)
         (loss, (method_state, metrics)), dstats = method(stats)
 
         def pull(grads, index):
             piece = jax.tree.map(lambda x: x[index], pieces)
-            _, pullback = jax.vjp(lambda p: score(model, p, piece, needs), params)
+            _, pullback = jax.vjp(lambda p: measure(p, piece), params)
             return add(grads, pullback(piece_of(dstats, index))[0]), None
 
         grads, _ = jax.lax.scan(pull, zeros, jnp.arange(micro_batches))
         return Gradient(loss, grads, stats, method_state, metrics)
 
-    shapes = jax.eval_shape(lambda: score(model, params, rollouts, needs))
+    shapes = jax.eval_shape(lambda: measure(params, rollouts))
     nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
     def score_and_pull(carry, index):
         grads, stats = carry
         piece = jax.tree.map(lambda x: x[index], pieces)
-        own, pullback = jax.vjp(lambda p: score(model, p, piece, needs), params)
+        own, pullback = jax.vjp(lambda p: measure(p, piece), params)
         start = index * own.logp.shape[0]
         stats = jax.tree.map(
             lambda whole, part: jax.lax.dynamic_update_slice_in_dim(whole, part, start, 0),

@@ -97,7 +97,7 @@ def off_is_zero(values, mask):
 @both_rewards
 def test_loss_gradient_and_advantages_agree_with_the_reference(name, case, soft):
     wanted = expected(name, case, soft)
-    loss, dlogits, _ = golden.evaluate(made(name, case), case, soft)
+    loss, dlogits, *_ = golden.evaluate(made(name, case), case, soft)
     assert_agrees(loss, wanted["loss"])
     assert_agrees(dlogits, wanted["dlogits"])
     assert_agrees(golden.signals(made(name, case), case, soft).advantage, wanted["advantages"])
@@ -150,7 +150,7 @@ def test_baseline_of_rloo_agrees(case, soft):
 def test_clipping_the_ratio_of_whole_responses_is_the_other_reading_of_rloo(case, soft):
     wanted = expected("rloo", case, soft)
     clipped = clipped_rloo()
-    loss, dlogits, _ = golden.evaluate(clipped, case, soft)
+    loss, dlogits, *_ = golden.evaluate(clipped, case, soft)
     assert_agrees(loss, wanted["loss_clip"])
     assert_agrees(dlogits, wanted["dlogits_clip"])
     ratio = golden.signals(clipped, case, soft).ratio[:, 0]
@@ -161,7 +161,7 @@ def test_clipping_the_ratio_of_whole_responses_is_the_other_reading_of_rloo(case
 @both_rewards
 def test_both_forms_of_gspo_are_one_loss(case, soft):
     wanted, batch = expected("gspo", case, soft), golden.rollouts(case, soft)
-    loss, dlogits, _ = golden.evaluate(made("gspo", case), case, soft)
+    loss, dlogits, *_ = golden.evaluate(made("gspo", case), case, soft)
     assert_agrees(loss, wanted["loss_seq"])
     assert_agrees(dlogits, wanted["dlogits_seq"])
     ratio = sequence_ratio(golden.stats(case).logp, batch.old_logp, batch.mask)[:, 0]

@@ -145,7 +145,7 @@ def test_missing_statistics_and_wrong_shapes_are_named():
     with pytest.raises(ValueError, match=r"rollouts\.reference_logp must be given \(kl_penalty"):
         penalized = made(regularizers=[kl_penalty(0.1)])
         penalized.loss(stats, replace(batch, reference_logp=None), {}, key)
-    with pytest.raises(ValueError, match=r"stats\.logp must have .*\(12, 9\), got \(12, 8\)"):
+    with pytest.raises(ValueError, match=r"stats\.logp must begin .*\(12, 9\) .* got \(12, 8\)"):
         made().loss(replace(stats, logp=stats.logp[:, :8]), batch, {}, key)
 
 

@@ -1,0 +1,35 @@
+"""Every method and primitive agrees with its reference vectors, array by array."""
+
+import golden_vectors as golden
+import numpy as np
+import pytest
+from check_golden import SLUGS, TOLERANCE, compare, difference
+
+from rlvr_jax.methods import names
+
+
+@pytest.mark.parametrize("case", golden.CASES)
+@pytest.mark.parametrize("slug", SLUGS)
+def test_every_array_agrees(slug, case):
+    done = compare(slug, golden.Case(golden.FOLDER, case))
+    assert done.differences and not done.missing
+    assert {name: d for name, d in done.differences.items() if not d <= TOLERANCE} == {}
+
+
+def test_every_method_has_vectors():
+    assert set(names()) <= set(SLUGS)
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "result"),
+    [
+        ([1.0, 2.0], [1.0, 4.0], 0.5),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([0.0, 1e-30], [0.0, 0.0], np.inf),
+        ([np.inf, 1.0], [np.inf, 1.0], 0.0),
+        ([np.nan, 1.0], [2.0, 1.0], np.inf),
+        ([1.0], [1.0, 1.0], np.inf),
+    ],
+)
+def test_differences_are_relative_to_the_largest_magnitude(found, wanted, result):
+    assert difference(found, wanted) == result

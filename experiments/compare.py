@@ -2,8 +2,9 @@
 
     python -m experiments.compare --methods grpo dapo clip_cov --seeds 5
 
-Every run is a run directory of its own below `run_dir`; finished ones are kept, so an interrupted
-comparison goes on with `--resume`, and methods or seeds can be added later.
+Runs go on side by side, one core each. Every run is a run directory of its own below `run_dir`;
+finished ones are kept, so an interrupted comparison goes on with `--resume`, and methods or seeds
+can be added later.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rich.console import Console
 
 from rlvr_jax import methods as registry
 from rlvr_jax.analysis.comparison import compare_runs
-from rlvr_jax.training import check_directory, guarded, preset, train
+from rlvr_jax.training import check_directory, guarded, preset, train_together
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Config:
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
     """Keep finished runs, continue interrupted ones."""
+    jobs: int = 0
+    """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -55,23 +58,23 @@ def main(arguments: Sequence[str]) -> None:
     check_directory(config.run_dir, config.resume)
     console = Console()
     runs: dict[str, list[Path]] = {method: [] for method in config.methods}
+    settings = []
     for seed in range(config.first_seed, config.first_seed + config.seeds):
         for method in config.methods:
             directory = config.run_dir / method / f"seed_{seed}"
             runs[method].append(directory)
-            if (directory / "summary.json").is_file():
-                continue
             start = preset(config.task, method)
-            settings = dataclasses.replace(
-                start,
-                model=config.model,
-                run_dir=directory,
-                steps=config.steps or start.steps,
-                seed=seed,
-                checkpoint_every=config.checkpoint_every,
-                resume=config.resume and (directory / "config.json").is_file(),
+            settings.append(
+                dataclasses.replace(
+                    start,
+                    model=config.model,
+                    run_dir=directory,
+                    steps=config.steps or start.steps,
+                    seed=seed,
+                    checkpoint_every=config.checkpoint_every,
+                )
             )
-            train(settings, console)
+    train_together(settings, console, config.jobs)
     page = config.run_dir / "comparison"
     comparison = compare_runs(page, runs, baseline=config.methods[0])
     for sentence in comparison.sentences:

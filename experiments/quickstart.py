@@ -2,15 +2,14 @@
 
     python -m experiments.quickstart
 
-Same seed and budget for both. GRPO sharpens what the base model already does and loses the rarer
-strategy that the hard prompts need; Clip-Cov, in most seeds, keeps and learns it. One seed is one
-draw: `python -m experiments.compare` shows several.
+Same seed and budget for both, at the same time, with one core each. GRPO sharpens what the base
+model already does and loses the rarer strategy that the hard prompts need; Clip-Cov, in most seeds,
+keeps and learns it. One seed is one draw: `python -m experiments.compare` shows several.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
-from rlvr_jax.training import check_directory, guarded, preset, train
+from rlvr_jax.training import check_directory, guarded, preset, train_together
 from rlvr_jax.training.run_writer import write_json
 
 METHODS = ("grpo", "clip_cov")
@@ -54,22 +53,17 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
     console = Console()
     check_directory(config.run_dir, config.resume)
-    summaries = {}
-    for method in METHODS:
-        directory = config.run_dir / method
-        finished = directory / "summary.json"
-        if config.resume and finished.is_file():
-            summaries[method] = json.loads(finished.read_text())
-            continue
-        settings = dataclasses.replace(
+    runs = {
+        method: dataclasses.replace(
             preset("brackets", method),
-            run_dir=directory,
+            run_dir=config.run_dir / method,
             steps=config.steps,
             seed=config.seed,
             checkpoint_every=config.checkpoint_every,
-            resume=config.resume and (directory / "config.json").is_file(),
         )
-        summaries[method] = train(settings, console)
+        for method in METHODS
+    }
+    summaries = dict(zip(runs, train_together(list(runs.values()), console), strict=True))
     write_json(config.run_dir / "summary.json", summaries)
     report = config.run_dir / "report.html"
     write_report(report, [config.run_dir / method for method in METHODS])

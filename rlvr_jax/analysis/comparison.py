@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from rlvr_jax.analysis.comparison_page import write_comparison
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note
 from rlvr_jax.analysis.run_directory import Run, load_run
@@ -57,7 +59,8 @@ class Comparison:
       runs: method -> seed -> run.
       baseline: the method that differences are taken to.
       x_name: "sampled rollouts", or "steps" where a config does not say how many are sampled.
-      x_scale: rollouts per step of each run, by path; 1 where x is steps.
+      x: by path of the run and step, rollouts sampled until the end of that step (of all that were
+        drawn, also those that a filter dropped), or the step itself.
       note: how many samples per prompt the held-out numbers rest on.
       equal_rollouts: the numbers after as many rollouts (or steps) as every run sampled.
       equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
@@ -68,7 +71,7 @@ class Comparison:
     runs: Mapping[str, Mapping[int, Run]]
     baseline: str
     x_name: str
-    x_scale: Mapping[Path, int]
+    x: Mapping[Path, np.ndarray]
     note: str
     equal_rollouts: View
     equal_pass: View | None
@@ -110,9 +113,10 @@ def compare_runs(
                 f"compare_runs: runs must have held_out/pass@1, got none in {run.path}"
             )
 
-    per_step = {run.path: _rollouts_per_step(run) for run in everything}
-    counted = all(per_step.values())
-    scale = {path: count if counted else 1 for path, count in per_step.items()}
+    x = {run.path: _sampled_rollouts(run) for run in everything}
+    counted = all(sampled is not None for sampled in x.values())
+    if not counted:
+        x = {run.path: np.arange(_last_step(run) + 1) for run in everything}
     unit = "sampled rollouts" if counted else "steps"
     present = dict.fromkeys(name for run in everything for name in run.names())
     metrics = [f"held_out/pass@{k}" for k in held_out_ks(everything)]
@@ -121,7 +125,7 @@ def compare_runs(
 
     def series(run, metric):
         steps, values = run.series(metric)
-        return steps * scale[run.path], values
+        return x[run.path][steps], values
 
     def view(where, point_of):
         values = {
@@ -149,7 +153,7 @@ def compare_runs(
         runs=grouped,
         baseline=baseline,
         x_name=unit,
-        x_scale=scale,
+        x=x,
         note=held_out_note(everything),
         equal_rollouts=equal_rollouts,
         equal_pass=equal_pass,
@@ -197,9 +201,22 @@ def _grouped(runs) -> dict[str, dict[int, Run]]:
     return grouped
 
 
-def _rollouts_per_step(run: Run) -> int | None:
-    prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
-    return prompts * size if isinstance(prompts, int) and isinstance(size, int) else None
+def _sampled_rollouts(run: Run) -> np.ndarray | None:
+    """Rollouts drawn until the end of each step, from step 0; None if the run does not tell."""
+    steps, drawn = run.series("sampled_rollouts")
+    by_step = np.zeros(_last_step(run) + 1, int)
+    if len(steps):
+        by_step[steps] = drawn
+    else:
+        prompts, size = run.setting("prompts_per_step"), run.setting("samples_per_prompt")
+        if not (isinstance(prompts, int) and isinstance(size, int)):
+            return None
+        by_step[1:] = prompts * size
+    return np.cumsum(by_step)
+
+
+def _last_step(run: Run) -> int:
+    return max(row["step"] for row in run.metrics)
 
 
 def _common_level(runs: Sequence[Run]) -> float | None:

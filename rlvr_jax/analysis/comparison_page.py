@@ -64,7 +64,7 @@ def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[s
         curves = {}
         for seed, run in seeds.items():
             steps, values = run.series(metric)
-            points = np.stack([steps * comparison.x_scale[run.path], values], axis=1)
+            points = np.stack([comparison.x[run.path][steps], values], axis=1)
             curves[seed] = points if held_out else _blocks(points)
         counts.append(len(curves))
         base = {"run": number, "window": 1}

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.config import TrainConfig, check_config, parse_hyperparameters
 from rlvr_jax.training.loop import Stopped, train_steps
 from rlvr_jax.training.presets import preset
-from rlvr_jax.training.progress import RunProgress, print_settings
+from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.training.run import Run, make_run
 from rlvr_jax.training.run_writer import RunWriter, write_json
 
@@ -76,9 +77,18 @@ def resolve_hyperparameters(config: TrainConfig, response_tokens: int) -> dict[s
     return values | given
 
 
-def train(config: TrainConfig, console: Console | None = None) -> dict[str, Any]:
+Watch = Callable[[str, int, int], Callable[..., None]]
+
+
+def train(
+    config: TrainConfig, console: Console | None = None, watch: Watch | None = None
+) -> dict[str, Any]:
     """Runs one configuration to its end.
 
+    Args:
+      console: where settings, warnings and progress are printed.
+      watch: (label, steps, first step) -> on_step(step, metrics, timings), told of every finished
+        step instead of a progress line on the console.
     Returns:
       The content of the run's `summary.json`.
     Raises:
@@ -122,7 +132,7 @@ def train(config: TrainConfig, console: Console | None = None) -> dict[str, Any]
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / "config.json", card)
-    return _train(run, directory, console)
+    return _train(run, directory, console, watch)
 
 
 def check_directory(directory: Path, resume: bool) -> None:
@@ -137,7 +147,7 @@ def check_directory(directory: Path, resume: bool) -> None:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
 
 
-def _train(run: Run, directory: Path, console: Console) -> dict[str, Any]:
+def _train(run: Run, directory: Path, console: Console, watch: Watch | None) -> dict[str, Any]:
     started = time.perf_counter()
     checkpoints = Checkpoints(directory / "checkpoints")
     first_step = checkpoints.latest_step() or 0 if run.config.resume else 0
@@ -151,9 +161,12 @@ def _train(run: Run, directory: Path, console: Console) -> dict[str, Any]:
     with (
         contextlib.closing(checkpoints),
         contextlib.closing(writer),
-        RunProgress(console, label, run.config.steps, first_step) as progress,
+        contextlib.ExitStack() as shown,
     ):
-        state = train_steps(run, state, first_step, writer, checkpoints, progress)
+        if watch is None:
+            watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
+        on_step = watch(label, run.config.steps, first_step)
+        state = train_steps(run, state, first_step, writer, checkpoints, on_step)
     policy.save(directory / "policy", run.start.model, state.params, run.start.tokenizer)
     summary = _summarize(directory, time.perf_counter() - started)
     write_json(directory / "summary.json", summary)

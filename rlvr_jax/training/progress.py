@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-__all__ = ["RunProgress", "print_settings"]
+__all__ = ["RunProgress", "print_settings", "progress_bar"]
 
 PLAIN_SECONDS = 10.0
 TRUNCATION_WARNING = 0.2
@@ -39,14 +39,29 @@ def print_settings(
         console.print(f"[yellow]note:[/] {escape(sentence)}", highlight=False)
 
 
-class RunProgress:
-    """A progress line per run: reward, entropy, held-out pass rate, tokens/s, time left.
+def progress_bar(console: Console) -> Progress:
+    """The lines of the runs that go on at a time: a context manager, silent off a terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
 
-    On a terminal one line moves; elsewhere a line is printed at evaluations and every ten seconds.
+
+class RunProgress:
+    """The line of one run: reward, entropy, held-out pass rate, tokens/s, time left.
+
+    On a terminal its line of the bar moves; elsewhere a line is printed at evaluations and every
+    ten seconds.
     """
 
-    def __init__(self, console: Console, label: str, steps: int, first_step: int):
+    def __init__(self, console: Console, bar: Progress, label: str, steps: int, first_step: int):
         self._console = console
+        self._bar = bar
         self._label = label
         self._steps = steps
         self._held_out = math.nan
@@ -54,23 +69,7 @@ class RunProgress:
         self._started = time.perf_counter()
         self._first_step = first_step
         self._warned = False
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[numbers]}"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task(label, total=steps, completed=first_step, numbers="")
-
-    def __enter__(self) -> RunProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
+        self._task = bar.add_task(label, total=steps, completed=first_step, numbers="")
 
     def __call__(
         self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]

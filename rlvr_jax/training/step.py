@@ -49,6 +49,7 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         if len(kept) >= wanted:
             break
     metrics = _outcome_metrics(concatenate(drawn))
+    metrics["sampled_rollouts"] = float(sum(len(graded.grades) for graded in drawn))
     if selection:
         metrics |= {
             "selection/rounds": len(drawn),

@@ -83,6 +83,18 @@ def test_values_are_taken_at_equal_rollouts_not_steps(tmp_path):
     assert_allclose(found.equal_rollouts.values["held_out/pass@8"]["b"][0], 0.4)
 
 
+def test_rollouts_that_a_filter_dropped_count_as_sampled(tmp_path):
+    curve = [0.2, 0.4, 0.6]
+    runs = [write_curve(tmp_path / name, name, 0, curve, curve) for name in "ab"]
+    metrics = runs[1] / "metrics.jsonl"
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    rows[1]["sampled_rollouts"], rows[2]["sampled_rollouts"] = 100.0, 250.0
+    metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = compare_runs(tmp_path / "out", runs)
+    assert found.x[runs[1]][[row["step"] for row in rows]].tolist() == [0, 100, 350]
+    assert found.x[runs[0]][-1] == 32 * rows[2]["step"]
+
+
 def test_values_at_equal_pass_are_interpolated_at_the_level_all_reach(four, tmp_path):
     found = compare_runs(tmp_path / "out", four, baseline="a")
     assert found.equal_pass.where == "at held-out pass@1 = 0.50"

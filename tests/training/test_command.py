@@ -62,7 +62,7 @@ def line(model, tmp_path):
 
 
 WRONG = {
-    "unknown method": (dict(method="clip_kov"), "(closest: clip_cov), got 'clip_kov'"),
+    "unknown method": (dict(method="clip_kov"), "(closest: clip_cov"),
     "unknown hyperparameter": (
         dict(method="dapo", hyperparameters=("clip_hi=0.3",)),
         "must be one of dapo's (closest: clip_high",

@@ -250,6 +250,7 @@ def test_dropped_groups_that_fill_a_batch_are_masked(model):
     np.testing.assert_array_equal(batch.rollouts.mask.any(1), kept)
     assert batch.rollouts.length.all()
     assert metrics["selection/rounds"] == 4
+    assert metrics["sampled_rollouts"] == 4 * len(batch.prompts)
 
 
 def test_every_round_draws_other_prompts(model):

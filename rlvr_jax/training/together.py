@@ -1,0 +1,228 @@
+"""Several runs side by side, each in a process with one thread of its own.
+
+Two runs on a core each finish earlier than one after the other on both. And a run with one thread
+gives the same bytes on a machine of any number of cores: a sum that is split over threads is
+rounded in another order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from rlvr_jax.training.command import train
+from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.loop import Stopped
+from rlvr_jax.training.progress import RunProgress, progress_bar
+
+__all__ = ["default_jobs", "train_together"]
+
+_MOST_JOBS = 8
+_ACCELERATORS = ("/dev/nvidia0", "/dev/accel0", "/dev/vfio/0", "/dev/kfd")
+
+
+def default_jobs() -> int:
+    """Runs at a time: one per core, at most eight; one where there is an accelerator."""
+    if _has_accelerator():
+        return 1
+    return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+
+
+def train_together(
+    configs: Sequence[TrainConfig],
+    console: Console,
+    jobs: int = 0,
+    work: Callable[..., dict[str, Any]] = train,
+) -> list[dict[str, Any]]:
+    """Runs configurations to their ends, `jobs` at a time, in the given order.
+
+    A run that has come to its last step is not run again; one that has begun goes on. Ctrl-C or
+    SIGTERM stops all of them, and so does the failure of one; each saves its state.
+
+    Args:
+      configs: their `resume` is set here.
+      jobs: runs at a time; 0: `default_jobs`.
+      work: (config, console, watch) -> summary, what each process does.
+    Returns:
+      The summaries, in the order of the configurations.
+    Raises:
+      ValueError: jobs is negative; or whatever `work` raises in one of the processes.
+      Stopped: asked to by a signal.
+      RuntimeError: a process died without a word.
+    """
+    if jobs < 0:
+        raise ValueError(f"jobs must be at least 0, got {jobs}")
+    jobs = jobs or default_jobs()
+    running: dict[Connection, _Run] = {}
+    summaries: dict[int, dict[str, Any]] = {}
+    waiting = []
+    for number, config in enumerate(configs):
+        finished = _summary(config)
+        if finished:
+            summaries[number] = finished
+        else:
+            begun = (config.run_dir / "config.json").is_file()
+            waiting.insert(0, (number, replace(config, resume=begun)))
+    failure: BaseException | None = None
+
+    def stop_all() -> None:
+        for run in running.values():
+            run.process.terminate()
+
+    with progress_bar(console) as bar, _on_signals(stop_all) as asked:
+        while running or (waiting and not failure and not asked):
+            while waiting and len(running) < jobs and not failure and not asked:
+                run = _Run(*waiting.pop(), console, bar, work)
+                running[run.connection] = run
+            for connection in wait(list(running)):
+                run = running[connection]
+                try:
+                    result = run.receive()
+                except Exception as error:
+                    if failure is None:
+                        failure = error
+                        stop_all()
+                    result = run
+                if result is not None:
+                    run.process.join()
+                    del running[connection]
+                    summaries[run.number] = result
+    if asked:
+        raise Stopped("stopped; the runs are saved") from failure
+    if failure:
+        raise failure
+    return [summaries[number] for number in range(len(configs))]
+
+
+class _Run:
+    """One process, seen from the parent."""
+
+    def __init__(self, number, config, console: Console, bar: Progress, work):
+        self.number = number
+        self._config = config
+        self._console = console
+        self._bar = bar
+        self._progress: RunProgress | None = None
+        self.connection, theirs = multiprocessing.Pipe(duplex=False)
+        self.process = multiprocessing.get_context("spawn").Process(
+            target=_work, args=(work, config, theirs, console.width)
+        )
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Reads one message; returns the summary if it is the last one.
+
+        Raises:
+          Exception: what ended the run.
+        """
+        try:
+            kind, *content = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            raise RuntimeError(
+                f"the process of {self._config.run_dir} ended with exit code"
+                f" {self.process.exitcode}; go on with --resume"
+            ) from None
+        if kind == "text":
+            self._console.out(*content, end="", highlight=False)
+        elif kind == "begin":
+            self._progress = RunProgress(self._console, self._bar, *content)
+        elif kind == "step":
+            self._progress(*content)
+        elif kind == "failed":
+            raise content[0]
+        else:
+            return content[0]
+        return None
+
+
+def _work(work, config: TrainConfig, connection: Connection, width: int) -> None:
+    """What the process does: the run, with everything it shows sent to the parent."""
+    os.setpgrp()  # Ctrl-C goes to the parent alone, which asks every run to stop
+    console = Console(file=_Sender(connection), width=width)
+
+    def watch(*begin):
+        connection.send(("begin", *begin))
+        return lambda *step: connection.send(("step", *step))
+
+    try:
+        connection.send(("done", work(config, console, watch)))
+    except BrokenPipeError:  # the parent is gone, and with it whoever would read
+        return
+    except (ValueError, FloatingPointError, Stopped, OSError) as error:
+        connection.send(("failed", error))
+
+
+class _Sender:
+    """A text file whose lines go to the parent."""
+
+    def __init__(self, connection: Connection):
+        self._connection = connection
+
+    def write(self, text: str) -> None:
+        if text:
+            self._connection.send(("text", text))
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+def _summary(config: TrainConfig) -> dict[str, Any] | None:
+    """That of a finished run; None if it has not come to the steps that are asked."""
+    file = config.run_dir / "summary.json"
+    summary = json.loads(file.read_text()) if file.is_file() else {"steps": 0}
+    return summary if summary["steps"] >= config.steps else None
+
+
+def _has_accelerator() -> bool:
+    return any(Path(device).exists() for device in _ACCELERATORS)
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that start within it compute on one thread, unless an accelerator does."""
+    before = os.environ.get("NPROC")
+    if not _has_accelerator():
+        os.environ["NPROC"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("NPROC", None)
+        else:
+            os.environ["NPROC"] = before
+
+
+@contextlib.contextmanager
+def _on_signals(action: Callable[[], None]) -> Iterator[list[int]]:
+    """Within it SIGINT and SIGTERM call `action` and are noted; others than the main thread
+    never see a signal."""
+    asked: list[int] = []
+
+    def handle(number, frame):
+        del frame
+        asked.append(number)
+        action()
+
+    try:
+        before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # signals are for the main thread
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

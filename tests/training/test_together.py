@@ -1,0 +1,114 @@
+"""Runs side by side: what they show, how they stop, what is run at all."""
+
+import dataclasses
+import io
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+from rich.console import Console
+
+from rlvr_jax.training import TrainConfig, default_jobs, train_together
+from rlvr_jax.training.loop import Stopped
+
+
+def config(folder, name, steps=2):
+    return dataclasses.replace(TrainConfig(), run_dir=folder / name, steps=steps)
+
+
+def console():
+    return Console(file=io.StringIO(), width=100)
+
+
+def counts(config, console, watch):
+    """Stands for `train`: shows a line and its steps, and tells how it was started."""
+    console.print(f"settings of {config.run_dir.name}")
+    on_step = watch(config.run_dir.name, config.steps, 0)
+    for step in range(config.steps + 1):
+        metrics = {"held_out/pass@1": 0.25, "reward": 0.5, "entropy": 0.1}
+        on_step(step, metrics, {"tokens_per_s": 1000.0})
+    return {"name": config.run_dir.name, "resume": config.resume, "threads": os.environ["NPROC"]}
+
+
+def fails(config, console, watch):
+    """The second run fails while the first one goes on."""
+    if config.run_dir.name == "second":
+        raise ValueError("task must be something else")
+    return waits(config, console, watch)
+
+
+def waits(config, console, watch):
+    """Goes on until it is asked to stop, and writes down that it was."""
+    asked = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    console.print("waiting")
+    if not asked.wait(60):
+        raise FloatingPointError("nobody asked")
+    config.run_dir.mkdir()
+    (config.run_dir / "saved").touch()
+    raise Stopped("stopped after step 1")
+
+
+def dies(config, console, watch):
+    os._exit(7)
+
+
+def test_summaries_come_in_order_and_steps_are_shown(tmp_path):
+    shown = console()
+    names = ["a", "b", "c"]
+    found = train_together([config(tmp_path, n) for n in names], shown, jobs=2, work=counts)
+    assert [summary["name"] for summary in found] == names
+    assert {summary["threads"] for summary in found} == {"1"}
+    text = shown.file.getvalue()
+    for name in names:
+        assert f"settings of {name}\n" in text
+        assert f"{name}  step 0/2  held-out pass@1 0.250" in text
+        assert f"{name}  step 2/2  reward 0.500  entropy 0.100" in text
+
+
+def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
+    done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
+    for run in (done, begun, more):
+        run.run_dir.mkdir()
+        (run.run_dir / "config.json").write_text("{}")
+    (done.run_dir / "summary.json").write_text(json.dumps({"name": "old", "steps": 2}))
+    (more.run_dir / "summary.json").write_text(json.dumps({"name": "short", "steps": 1}))
+    found = train_together([done, begun, more], console(), jobs=1, work=counts)
+    assert [summary["name"] for summary in found] == ["old", "begun", "more"]
+    assert found[1]["resume"] and found[2]["resume"]
+
+
+def test_the_failure_of_one_stops_the_others_which_save(tmp_path):
+    runs = [config(tmp_path, name) for name in ("first", "second", "third")]
+    with pytest.raises(ValueError, match="task must be something else"):
+        train_together(runs, console(), jobs=2, work=fails)
+    assert not runs[2].run_dir.exists()
+
+
+def test_a_signal_stops_all_runs_and_they_save(tmp_path):
+    runs = [config(tmp_path, name) for name in ("first", "second")]
+    shown = console()
+
+    def interrupt():
+        while shown.file.getvalue().count("waiting") < 2:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(Stopped):
+        train_together(runs, shown, jobs=2, work=waits)
+    assert all((run.run_dir / "saved").exists() for run in runs)
+
+
+def test_a_process_that_dies_is_named(tmp_path):
+    with pytest.raises(RuntimeError, match="only ended with exit code 7; go on with --resume"):
+        train_together([config(tmp_path, "only")], console(), work=dies)
+
+
+def test_jobs_are_at_least_one_and_never_negative():
+    assert default_jobs() >= 1
+    with pytest.raises(ValueError, match="jobs must be at least 0, got -1"):
+        train_together([], console(), jobs=-1)

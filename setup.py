@@ -65,6 +65,8 @@ setup(
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
         ],
+        "gguf": ["gguf>=0.19"],
+        "parity": ["torch>=2.13"],
         "tpu": ["jax[tpu]>=0.10"],
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],

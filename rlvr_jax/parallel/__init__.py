@@ -5,6 +5,18 @@ parameters and rollouts lie on it; `jit` does the rest.
 """
 
 from rlvr_jax.parallel.mesh import MESH_AXES, make_mesh
-from rlvr_jax.parallel.sharding import LOGICAL_TO_MESH, parameter_shardings, row_sharding
+from rlvr_jax.parallel.sharding import (
+    LOGICAL_TO_MESH,
+    adapter_shardings,
+    parameter_shardings,
+    row_sharding,
+)
 
-__all__ = ["LOGICAL_TO_MESH", "MESH_AXES", "make_mesh", "parameter_shardings", "row_sharding"]
+__all__ = [
+    "LOGICAL_TO_MESH",
+    "MESH_AXES",
+    "adapter_shardings",
+    "make_mesh",
+    "parameter_shardings",
+    "row_sharding",
+]

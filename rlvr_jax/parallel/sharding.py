@@ -7,9 +7,9 @@ from typing import Any
 
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from rlvr_jax.policy import ModelConfig, parameter_table
+from rlvr_jax.policy import ModelConfig, ParameterEntry, lora, parameter_table
 
-__all__ = ["LOGICAL_TO_MESH", "parameter_shardings", "row_sharding"]
+__all__ = ["LOGICAL_TO_MESH", "adapter_shardings", "parameter_shardings", "row_sharding"]
 
 LOGICAL_TO_MESH: Mapping[str, str | None] = {
     "vocab": "tensor",
@@ -18,12 +18,14 @@ LOGICAL_TO_MESH: Mapping[str, str | None] = {
     "mlp": "tensor",
     "embed": "fsdp",
     "head": None,
+    "expert": None,
+    "rank": None,
 }
 """The sharding table: logical axis of a parameter to mesh axis; None is replicated."""
 
 
 def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
-    """Shardings of a policy's parameters, in the structure of the parameters.
+    """Shardings of a policy's parameters without adapters, in the structure of the parameters.
 
     Raises:
       ValueError: a mesh axis that does not divide the axis of a parameter it lies on.
@@ -42,8 +44,25 @@ def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
                 f"parameter_shardings: mesh axis {LOGICAL_TO_MESH[name]} must divide {name} ="
                 f" {size} of the model, got size {parts}"
             )
+    return _shardings(parameter_table(config), mesh)
+
+
+def adapter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
+    """Shardings of a policy's low-rank adapter: like the matrices it adapts, the rank in one piece.
+
+    The mesh is one that `parameter_shardings` takes.
+    """
+    return _shardings(lora.adapter_table(config), mesh)
+
+
+def row_sharding(mesh: Mesh) -> NamedSharding:
+    """Sharding of arrays whose first axis is rollouts: over data and fsdp."""
+    return NamedSharding(mesh, PartitionSpec(("data", "fsdp")))
+
+
+def _shardings(table: list[ParameterEntry], mesh: Mesh) -> dict[str, Any]:
     shardings: dict[str, Any] = {}
-    for entry in parameter_table(config):
+    for entry in table:
         axes = [LOGICAL_TO_MESH[axis] for axis in entry.axes]
         if entry.path[0] == "layers":
             axes = [None, *axes]
@@ -52,8 +71,3 @@ def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
             node = node.setdefault(part, {})
         node[entry.path[-1]] = NamedSharding(mesh, PartitionSpec(*axes))
     return shardings
-
-
-def row_sharding(mesh: Mesh) -> NamedSharding:
-    """Sharding of arrays whose first axis is rollouts: over data and fsdp."""
-    return NamedSharding(mesh, PartitionSpec(("data", "fsdp")))

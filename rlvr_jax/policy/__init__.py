@@ -2,24 +2,29 @@
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
-`unembedding`, `logits` and, for the sampler, `empty_caches` and `extend`.
+`unembedding`, `logits` and, for the sampler, `empty_caches` and `extend`. `lora` has adapters.
 """
 
-from rlvr_jax.policy.config import SIZES, ModelConfig, named_config
+from rlvr_jax.policy import lora
+from rlvr_jax.policy.config import SIZES, LoraConfig, ModelConfig, RopeScaling, named_config
 from rlvr_jax.policy.decoder import LayerCache
 from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import score, sequences
 from rlvr_jax.policy.tokenizer import tokenizer
-from rlvr_jax.policy.weights import ParameterEntry, load, parameter_table, save
+from rlvr_jax.policy.weights import load, save
 
 __all__ = [
     "SIZES",
     "LayerCache",
+    "LoraConfig",
     "Model",
     "ModelConfig",
     "ParameterEntry",
     "Params",
+    "RopeScaling",
     "load",
+    "lora",
     "named_config",
     "parameter_table",
     "save",

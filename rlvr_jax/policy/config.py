@@ -1,4 +1,4 @@
-"""The shape of a decoder, read from and written to Hugging Face's `config.json`."""
+"""The shape of a decoder: one frozen dataclass in which the families differ as data."""
 
 from __future__ import annotations
 
@@ -7,25 +7,97 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SIZES", "ModelConfig", "from_hugging_face", "named_config", "to_hugging_face"]
+__all__ = ["ADAPTABLE", "SIZES", "LoraConfig", "ModelConfig", "RopeScaling", "named_config"]
 __all__ += ["wide_dtype"]
+
+ADAPTABLE = ("query", "key", "value", "attention_output", "gate", "up", "mlp_output")
+"""The matrices of a layer that may be given a low-rank adapter."""
+
+_ATTENTION = ADAPTABLE[:4]
+
+
+@dataclass(frozen=True)
+class RopeScaling:
+    """How rotary frequencies are stretched for more positions than the pretraining had.
+
+    Fields:
+      factor: what slow frequencies are divided by.
+      original_positions: length of the pretraining, N. A frequency f turns N f / 2π times in it:
+        one that turns at least `high_turns` times is kept, one that turns at most `low_turns`
+        times is divided by `factor`, those between are interpolated (Llama 3.1). None: all
+        frequencies are divided ("linear").
+    """
+
+    factor: float
+    original_positions: int | None = None
+    low_turns: float = 1.0
+    high_turns: float = 4.0
+
+    def __post_init__(self):
+        _refuse_non_positive(self)
+        if self.low_turns >= self.high_turns:
+            raise ValueError(
+                f"RopeScaling: low_turns must be below high_turns = {self.high_turns},"
+                f" got {self.low_turns}"
+            )
+
+
+@dataclass(frozen=True)
+class LoraConfig:
+    """Low-rank adapters: targets compute x W + (alpha / rank) x A B (`rlvr_jax.policy.lora`).
+
+    Fields:
+      rank: columns of A and rows of B.
+      alpha: numerator of the factor before x A B.
+      targets: which matrices have one, of `ADAPTABLE`.
+    """
+
+    rank: int
+    alpha: float
+    targets: tuple[str, ...] = ADAPTABLE
+
+    def __post_init__(self):
+        _refuse_non_positive(self)
+        unknown = sorted(set(self.targets) - set(ADAPTABLE))
+        if unknown or not self.targets:
+            raise ValueError(
+                f"LoraConfig: targets must be some of {', '.join(ADAPTABLE)}, got {self.targets}"
+            )
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of a decoder of the Qwen2 / Qwen3 / Llama kind.
+    """Shape of a decoder of the Qwen2, Qwen3, Llama 3, Gemma 3 or Qwen3-MoE kind.
 
     Fields:
       vocab_size, width, num_layers, num_heads, num_kv_heads, head_size, mlp_width: sizes; the
-        query heads share `num_kv_heads` key/value heads in equal groups.
+        query heads share `num_kv_heads` key/value heads in equal groups; with experts,
+        `mlp_width` is that of one expert.
       rope_theta: base of the rotary frequencies.
       norm_epsilon: inside the root of RMSNorm.
       qkv_bias: biases on the query, key and value projections (Qwen2).
-      qk_norm: RMSNorm on every query and key head (Qwen3).
+      qk_norm: RMSNorm on every query and key head (Qwen3, Gemma).
       tied: the unembedding is the embedding.
       max_positions: longest sequence the model was made for.
+      rope_scaling: how the frequencies of `rope_theta` are stretched; None for not at all.
+      activation: of the gate, "silu" or "gelu_tanh" (Gemma).
+      query_pre_attn_scalar: attention scores are divided by its root; `head_size` if None.
+      sliding_window: tokens that layers of `sliding_layers` see, their own included.
+      sliding_layers: indices of these layers; their frequencies have the base `local_rope_theta`
+        and are never stretched (Gemma).
+      output_norms: a further RMSNorm after attention and after the MLP (Gemma).
+      unit_offset: norms multiply by 1 + w instead of w (Gemma).
+      scaled_embedding: embeddings are multiplied by √width (Gemma).
+      logit_softcap: c of logits' = c tanh(logits / c); None for no bound.
+      num_experts, experts_per_token: experts of a layer, and how many of them each token visits;
+        None for one dense MLP.
+      normalized_experts: the router's shares of the visited experts are made to sum to 1.
       compute_dtype: dtype of activations and matrix products; norms, softmax and parameters stay
         float32 (or float64).
+      remat: what the backward pass computes again instead of keeping it: "none"; "layers", all but
+        the input of each layer; or "attention", all but that and the results of matrix products
+        with parameters.
+      lora: shape of the low-rank adapters that parameters may hold.
     """
 
     vocab_size: int
@@ -41,13 +113,25 @@ class ModelConfig:
     qk_norm: bool = False
     tied: bool = True
     max_positions: int = 2048
+    rope_scaling: RopeScaling | None = None
+    activation: str = "silu"
+    query_pre_attn_scalar: float | None = None
+    sliding_window: int | None = None
+    sliding_layers: tuple[int, ...] = ()
+    local_rope_theta: float | None = None
+    output_norms: bool = False
+    unit_offset: bool = False
+    scaled_embedding: bool = False
+    logit_softcap: float | None = None
+    num_experts: int | None = None
+    experts_per_token: int | None = None
+    normalized_experts: bool = False
     compute_dtype: str = "float32"
+    remat: str = "none"
+    lora: LoraConfig | None = None
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type in ("int", "float") and not value > 0:
-                raise ValueError(f"ModelConfig: {field.name} must be positive, got {value}")
+        _refuse_non_positive(self)
         if self.num_heads % self.num_kv_heads:
             raise ValueError(
                 f"ModelConfig: num_kv_heads must divide num_heads = {self.num_heads},"
@@ -55,12 +139,43 @@ class ModelConfig:
             )
         if self.head_size % 2:
             raise ValueError(f"ModelConfig: head_size must be even, got {self.head_size}")
-        if self.compute_dtype not in ("float32", "bfloat16", "float64"):
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"ModelConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"
+                    f" got {getattr(self, name)!r}"
+                )
+        sliding = (bool(self.sliding_layers), self.sliding_window is not None)
+        if any(sliding) and not (all(sliding) and self.local_rope_theta):
             raise ValueError(
-                "ModelConfig: compute_dtype must be float32, bfloat16 or float64,"
-                f" got {self.compute_dtype!r}"
+                "ModelConfig: sliding_window, sliding_layers and local_rope_theta must be given"
+                f" together, got {self.sliding_window}, {self.sliding_layers} and"
+                f" {self.local_rope_theta}"
+            )
+        if any(not 0 <= layer < self.num_layers for layer in self.sliding_layers):
+            raise ValueError(
+                f"ModelConfig: sliding_layers must lie in 0 .. {self.num_layers - 1},"
+                f" got {self.sliding_layers}"
+            )
+        if (self.num_experts is None) != (self.experts_per_token is None) or (
+            self.num_experts is not None and self.experts_per_token > self.num_experts
+        ):
+            raise ValueError(
+                f"ModelConfig: experts_per_token must be 1 .. num_experts = {self.num_experts},"
+                f" got {self.experts_per_token}"
+            )
+        if self.num_experts and self.lora and not set(self.lora.targets) <= set(_ATTENTION):
+            raise ValueError(
+                f"ModelConfig: lora.targets must be some of {', '.join(_ATTENTION)} in a model with"
+                f" experts, got {self.lora.targets}"
             )
 
+
+_CHOICES = {
+    "compute_dtype": ("float32", "bfloat16", "float64"),
+    "activation": ("silu", "gelu_tanh"),
+    "remat": ("none", "layers", "attention"),
+}
 
 # Qwen2-shaped sizes for tests, notebooks and the built-in tasks; the vocabulary is the caller's.
 SIZES: Mapping[str, Mapping[str, int]] = {
@@ -82,15 +197,6 @@ def wide_dtype(dtype: Any) -> str:
     return "float64" if dtype == "float64" else "float32"
 
 
-_SIZE_KEYS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-)
-
-
 def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
     """A `ModelConfig` of one of `SIZES`.
 
@@ -102,79 +208,10 @@ def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
     return ModelConfig(**{"vocab_size": vocab_size, **SIZES[name], **overrides})
 
 
-def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
-    """Reads a Hugging Face `config.json` of model_type qwen2, qwen3 or llama.
-
-    Raises:
-      ValueError: another model type, a size that is missing, or a value that would change the
-        result and is not built.
-    """
-    kind = config.get("model_type")
-    if kind not in ("qwen2", "qwen3", "llama"):
-        raise ValueError(
-            f"from_hugging_face: model_type must be qwen2, qwen3 or llama, got {kind!r}"
-        )
-    missing = [key for key in _SIZE_KEYS if config.get(key) is None]
-    if missing:
-        raise ValueError(f"from_hugging_face: config must hold {', '.join(missing)}, found none")
-    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
-    full = ["full_attention"]
-    refused = {
-        "hidden_act": (config.get("hidden_act", "silu"), "silu"),
-        "rope type": (rope.get("rope_type", rope.get("type", "default")), "default"),
-        "partial_rotary_factor": (rope.get("partial_rotary_factor", 1.0), 1.0),
-        "use_sliding_window": (bool(config.get("use_sliding_window", False)), False),
-        "layer_types": (sorted({*config.get("layer_types", ()), "full_attention"}), full),
-        "mlp_bias": (bool(config.get("mlp_bias", False)), False),
-        "attention_bias": (bool(config.get("attention_bias", False)), False),
-    }
-    for key, (seen, wanted) in refused.items():
-        if seen != wanted:
-            raise ValueError(f"from_hugging_face: {key} must be {wanted!r}, got {seen!r}")
-    heads = config["num_attention_heads"]
-    # transformers' default for a qwen3 config without head_dim is 128, whatever the width.
-    head_size = 128 if kind == "qwen3" else config["hidden_size"] // heads
-    return ModelConfig(
-        vocab_size=config["vocab_size"],
-        width=config["hidden_size"],
-        num_layers=config["num_hidden_layers"],
-        num_heads=heads,
-        num_kv_heads=config.get("num_key_value_heads") or heads,
-        head_size=config.get("head_dim") or head_size,
-        mlp_width=config["intermediate_size"],
-        rope_theta=float(rope.get("rope_theta", config.get("rope_theta", 10_000.0))),
-        norm_epsilon=float(config.get("rms_norm_eps", 1e-6)),
-        qkv_bias=kind == "qwen2",
-        qk_norm=kind == "qwen3",
-        tied=bool(config.get("tie_word_embeddings", False)),
-        max_positions=int(config.get("max_position_embeddings", 2048)),
-    )
-
-
-def to_hugging_face(config: ModelConfig) -> dict[str, Any]:
-    """The `config.json` from which transformers builds the same model.
-
-    Raises:
-      ValueError: biases together with qk-norm, which none of the three families has.
-    """
-    if config.qkv_bias and config.qk_norm:
-        raise ValueError("to_hugging_face: qkv_bias and qk_norm exclude each other, got both")
-    kind = "qwen2" if config.qkv_bias else "qwen3" if config.qk_norm else "llama"
-    return {
-        "architectures": [f"{kind.capitalize()}ForCausalLM"],
-        "model_type": kind,
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.width,
-        "num_hidden_layers": config.num_layers,
-        "num_attention_heads": config.num_heads,
-        "num_key_value_heads": config.num_kv_heads,
-        "head_dim": config.head_size,
-        "intermediate_size": config.mlp_width,
-        "hidden_act": "silu",
-        "rope_theta": config.rope_theta,
-        "rms_norm_eps": config.norm_epsilon,
-        "tie_word_embeddings": config.tied,
-        "max_position_embeddings": config.max_positions,
-        "attention_bias": False,
-        "torch_dtype": "float32",
-    }
+def _refuse_non_positive(config: Any) -> None:
+    """Refuses numbers of a dataclass that are not positive; None is no number."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        number = field.type.removesuffix(" | None") in ("int", "float") and value is not None
+        if number and not value > 0:
+            raise ValueError(f"{type(config).__name__}: {field.name} must be positive, got {value}")

@@ -1,8 +1,9 @@
-"""A decoder of the Qwen2 / Qwen3 / Llama kind, as Flax modules used through init and apply.
+"""A decoder of the Qwen2, Qwen3, Llama 3, Gemma 3 or Qwen3-MoE kind, as Flax modules.
 
-Root-mean-square norms, rotary positions, grouped-query attention, SwiGLU. Layers are scanned over
-stacked parameters, so compile time does not grow with depth; shallow models are unrolled, and so
-are all with a cache, because a cache that is one array per layer is updated in place.
+Root-mean-square norms, rotary positions, grouped-query attention, gated MLPs; what sets the
+families apart is data in `ModelConfig`. Layers are scanned over stacked parameters, so compile time
+does not grow with depth; shallow models are unrolled, and so are all with a cache, because a cache
+that is one array per layer is updated in place.
 """
 
 from __future__ import annotations
@@ -12,15 +13,23 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
+from rlvr_jax.policy.experts import mixture
+from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
 __all__ = ["Block", "Decoder", "LayerCache"]
 
 # A scan stacks what the backward pass needs, a third of the time of a shallow model's gradient.
 MOST_UNROLLED_LAYERS = 4
 _NORMAL = nn.initializers.normal(0.02)
+_ACTIVATIONS = {"silu": nn.silu, "gelu_tanh": lambda x: nn.gelu(x, approximate=True)}
+_KEPT = {
+    "layers": jax.checkpoint_policies.nothing_saveable,
+    "attention": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+}
 
 
 class LayerCache(NamedTuple):
@@ -37,33 +46,42 @@ def unstacked(layers: Any, num_layers: int) -> tuple[Any, ...]:
     return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], layers) for i in range(num_layers))
 
 
-def rms_norm(x: Array, scale: Array, epsilon: float) -> Array:
+def rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
     """x / √(mean x² + ε) · scale over the last axis; in float32, returned in x's dtype."""
     wide = x.astype(wide_dtype(x.dtype))
     mean_square = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-    return (wide * jax.lax.rsqrt(mean_square + epsilon) * scale.astype(wide.dtype)).astype(x.dtype)
+    scale = (1 + scale if config.unit_offset else scale).astype(wide.dtype)
+    scale = scale.reshape((1,) * (x.ndim - 1) + scale.shape)
+    return (wide * jax.lax.rsqrt(mean_square + config.norm_epsilon) * scale).astype(x.dtype)
 
 
-def rotary_table(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[Array, Array]:
-    """Cosine and sine of position · θ^(-2i/H), each [B, 1, S, H/2], in float32 or wider."""
-    half = config.head_size // 2
-    dtype = wide_dtype(config.compute_dtype)
-    frequency = config.rope_theta ** (-jnp.arange(half, dtype=dtype) / half)
-    angle = positions[:, None, :, None].astype(dtype) * frequency[None, None, None]
-    # Without the barrier XLA recomputes sines and cosines for every head, layer and pass.
-    return jax.lax.optimization_barrier((jnp.cos(angle), jnp.sin(angle)))
+def norm_initializer(config: ModelConfig) -> Any:
+    """Initializer of a norm's weights: such that the norm starts with factor 1."""
+    return nn.initializers.zeros if config.unit_offset else nn.initializers.ones
 
 
-def rotary(x: Float[Array, "B n S H"], table: tuple[Array, Array]) -> Array:
-    """Rotates the pairs (x_i, x_{i + H/2}) by the angles of a `rotary_table`."""
-    cos, sin = table
-    first, second = jnp.split(x.astype(cos.dtype), 2, axis=-1)
-    turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    return turned.astype(x.dtype)
+def attend(
+    query: Float[Array, "B N S H"],
+    key: Float[Array, "B K T H"],
+    value: Float[Array, "B K T H"],
+    visible: Bool[Array, "b S T"],
+    config: ModelConfig,
+) -> Float[Array, "B S NH"]:
+    """Softmax attention of N query heads over K shared key/value heads; softmax in float32."""
+    batch, heads, length, size = query.shape
+    dtype = query.dtype
+    grouped = query.reshape(batch, key.shape[1], -1, length, size)
+    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or size, dtype))
+    scores = jnp.einsum("bkgsh,bkth->bkgst", grouped, key) / root
+    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
+    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
+    y = jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
+    y = y.reshape(batch, heads, length, size)
+    return y.transpose(0, 2, 1, 3).reshape(batch, length, -1)
 
 
 class Block(nn.Module):
-    """One layer: attention and gated MLP, each behind a norm and added to the stream."""
+    """One layer: attention and MLP, each behind a norm and added to the stream."""
 
     config: ModelConfig
 
@@ -72,47 +90,62 @@ class Block(nn.Module):
         self,
         x: Float[Array, "B S D"],
         positions: Int[Array, "B S"],
-        table: tuple[Array, Array],
+        tables: tuple[RotaryTable, ...],
         cache: LayerCache | None,
+        sliding: Bool[Array, ""],
     ) -> tuple[Array, LayerCache | None]:
         """Returns the new stream and the cache with this call's keys and values written into it.
 
         Without a cache, attention is causal in the order of the sequence, whatever `positions` say;
         with one, a query sees the slots up to its own position.
+
+        Args:
+          tables: what `rotary_tables` gives.
+          sliding: this layer has the sliding window; read only if some layers have one.
         """
         config = self.config
         heads, kv_heads, size = config.num_heads, config.num_kv_heads, config.head_size
         dtype = x.dtype
         kept = wide_dtype(config.compute_dtype)
-        batch, length, _ = x.shape
+        batch, length, width = x.shape
+
+        def norm(y, name):
+            scale = self.param(name, norm_initializer(config), y.shape[-1:], kept)
+            return rms_norm(y, scale, config)
 
         def project(y, name, outputs, bias=False):
             kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept)
             # Two axes: XLA:CPU runs the kernel's gradient over (B, S) as one matrix product.
-            y = y.reshape(-1, y.shape[-1]) @ kernel.astype(dtype)
+            rows = y.reshape(-1, y.shape[-1])
+            y = rows @ kernel.astype(dtype)
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
                 y += offset.astype(dtype)[None]
+            if self.has_variable("params", f"{name}_lora_a"):
+                down, up = (self.get_variable("params", f"{name}_lora_{side}") for side in "ab")
+                factor = config.lora.alpha / config.lora.rank
+                y += rows @ down.astype(dtype) @ up.astype(dtype) * factor
             return y.reshape(batch, length, outputs)
 
         def split(y, name, count):
             y = y.reshape(batch, length, count, size)
             if config.qk_norm and name != "value":
-                scale = self.param(f"{name}_norm", nn.initializers.ones, (size,), kept)
-                y = rms_norm(y, scale[None, None, None], config.norm_epsilon)
+                y = norm(y, f"{name}_norm")
             return y.transpose(0, 2, 1, 3)
 
-        scale = self.param("attention_norm", nn.initializers.ones, (config.width,), kept)
-        y = rms_norm(x, scale[None, None], config.norm_epsilon)
+        y = norm(x, "attention_norm")
         query = split(project(y, "query", heads * size, config.qkv_bias), "query", heads)
         key = split(project(y, "key", kv_heads * size, config.qkv_bias), "key", kv_heads)
         value = split(project(y, "value", kv_heads * size, config.qkv_bias), "value", kv_heads)
+        table = tables[0]
+        if config.sliding_layers:
+            table = jax.tree.map(lambda far, near: jnp.where(sliding, near, far), *tables)
         query = rotary(query, table)
         key = rotary(key, table)
 
         if cache is None:
             slots = jnp.arange(length, dtype=positions.dtype)
-            visible = (slots[None, :] <= slots[:, None])[None]
+            own = slots[None]
         else:
             rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
             # Slots past the end are dropped, so finished rows and padding write nothing.
@@ -122,20 +155,37 @@ class Block(nn.Module):
             )
             key, value = cache
             slots = jnp.arange(key.shape[2], dtype=positions.dtype)
-            visible = slots[None, None] <= positions[:, :, None]
+            own = positions
+        visible = slots[None, None] <= own[:, :, None]
+        if config.sliding_layers:
+            near = slots[None, None] > own[:, :, None] - config.sliding_window
+            visible &= near | ~sliding
 
-        grouped = query.reshape(batch, kv_heads, heads // kv_heads, length, size)
-        scores = jnp.einsum("bkgsh,bkth->bkgst", grouped, key) / jnp.sqrt(jnp.asarray(size, dtype))
-        scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
-        shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
-        y = jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
-        y = y.reshape(batch, heads, length, size).transpose(0, 2, 1, 3).reshape(batch, length, -1)
-        x = x + project(y, "attention_output", config.width)
+        y = attend(query, key, value, visible, config)
+        y = project(y, "attention_output", width)
+        x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 
-        scale = self.param("mlp_norm", nn.initializers.ones, (config.width,), kept)
-        y = rms_norm(x, scale[None, None], config.norm_epsilon)
-        gated = nn.silu(project(y, "gate", config.mlp_width)) * project(y, "up", config.mlp_width)
-        return x + project(gated, "mlp_output", config.width), cache
+        y = norm(x, "mlp_norm")
+        activation = _ACTIVATIONS[config.activation]
+        if config.num_experts is None:
+            gated = activation(project(y, "gate", config.mlp_width))
+            y = project(gated * project(y, "up", config.mlp_width), "mlp_output", width)
+        else:
+            experts, inner = config.num_experts, config.mlp_width
+            shapes = {
+                "router": (width, experts),
+                "gate": (experts, width, inner),
+                "up": (experts, width, inner),
+                "mlp_output": (experts, inner, width),
+            }
+            y = mixture(
+                y.reshape(-1, width),
+                *(self.param(n, _NORMAL, s, kept).astype(dtype) for n, s in shapes.items()),
+                activation,
+                config.experts_per_token,
+                config.normalized_experts,
+            ).reshape(batch, length, width)
+        return x + (norm(y, "mlp_output_norm") if config.output_norms else y), cache
 
 
 class Decoder(nn.Module):
@@ -157,25 +207,39 @@ class Decoder(nn.Module):
         if not config.tied:
             self.param("unembedding", _NORMAL, (config.vocab_size, config.width), kept)
         x = embedding[tokens].astype(config.compute_dtype)
+        if config.scaled_embedding:
+            x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
+        # Without a cache only: decoding has no backward pass.
+        remat = None if caches is not None else _KEPT.get(config.remat)
+        block = Block
+        if remat is not None:
+            block = nn.remat(Block, policy=remat, prevent_cse=False)
         stack = nn.scan(
-            Block,
+            block,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=(nn.broadcast, nn.broadcast, nn.broadcast),
+            in_axes=(nn.broadcast, nn.broadcast, nn.broadcast, 0),
             length=config.num_layers,
         )(config, name="layers")
-        table = rotary_table(positions, config)
+        tables = rotary_tables(positions, config)
+        sliding = np.isin(np.arange(config.num_layers), config.sliding_layers)
         deep = config.num_layers > MOST_UNROLLED_LAYERS
         if self.is_initializing() or (caches is None and deep):
-            x, _ = stack(x, positions, table, None)
+            x, _ = stack(x, positions, tables, None, sliding)
         else:
+
+            def run(layer, x, cache, sliding):
+                block = Block(config, parent=None)
+                return block.apply({"params": layer}, x, positions, tables, cache, sliding)
+
+            if remat is not None:
+                run = jax.checkpoint(run, policy=remat)
             layers = unstacked(self.variables["params"]["layers"], config.num_layers)
             written = []
             for index, layer in enumerate(layers):
                 cache = None if caches is None else caches[index]
-                block = Block(config, parent=None)
-                x, cache = block.apply({"params": layer}, x, positions, table, cache)
+                x, cache = run(layer, x, cache, sliding[index])
                 written.append(cache)
             caches = None if caches is None else tuple(written)
-        scale = self.param("final_norm", nn.initializers.ones, (config.width,), kept)
-        return rms_norm(x, scale[None, None], config.norm_epsilon), caches
+        scale = self.param("final_norm", norm_initializer(config), (config.width,), kept)
+        return rms_norm(x, scale, config), caches

@@ -19,9 +19,15 @@ Params = Any
 
 @dataclass(frozen=True)
 class Model:
-    """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument."""
+    """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument.
+
+    Fields:
+      generation_config: text of the `generation_config.json` that was loaded with the weights; read
+        by nothing here, kept for who serves what `save` writes.
+    """
 
     config: ModelConfig
+    generation_config: str | None = None
 
     def init(self, key: jax.Array) -> Params:
         """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms.
@@ -58,7 +64,9 @@ class Model:
         """Logits of hidden states; products accumulate in float32 or wider."""
         matrix = self.unembedding(params).astype(hidden.dtype)
         wide = wide_dtype(hidden.dtype)
-        return jnp.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
+        logits = jnp.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
+        cap = self.config.logit_softcap
+        return logits if cap is None else cap * jnp.tanh(logits / cap)
 
     def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
         """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""

@@ -54,6 +54,7 @@ def score(
         needs=needs,
         mask=rollouts.mask.reshape(-1),
         temperature=rollouts.temperature.reshape(-1),
+        softcap=model.config.logit_softcap,
         **dict(options),
     )
     return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
+
+from rlvr_jax.policy.gguf_tokenizer import gguf_tokenizer
 
 __all__ = ["tokenizer"]
 
@@ -13,15 +16,20 @@ os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 
 def tokenizer(path: str | Path) -> Any:
-    """Loads the tokenizer of a folder in Hugging Face's layout, without touching the network.
+    """Loads the tokenizer of a folder in Hugging Face's layout or of a GGUF file, offline.
+
+    A tokenizer may have fewer ids than the model has embeddings: many models pad those.
 
     Returns:
       A transformers tokenizer (`encode`, `batch_decode`, `eos_token_id`, `chat_template`, …).
     Raises:
-      ValueError: no such folder, no tokenizer in it, or one without an end-of-sequence token.
+      ValueError: no such folder, no tokenizer in it, one with an id that the model beside it does
+        not embed, or one without an end-of-sequence token.
     """
     from transformers import PreTrainedTokenizerFast
 
+    if Path(path).suffix == ".gguf":
+        return gguf_tokenizer(path)
     folder = Path(path)
     if not (folder / "tokenizer.json").is_file():
         raise ValueError(
@@ -32,4 +40,12 @@ def tokenizer(path: str | Path) -> Any:
     loaded = PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
     if loaded.eos_token_id is None:
         raise ValueError(f"tokenizer: {folder} must name an eos_token, found none")
+    config = folder / "config.json"
+    rows = json.loads(config.read_text()).get("vocab_size") if config.is_file() else None
+    largest = max(loaded.get_vocab().values())
+    if rows is not None and largest >= rows:
+        raise ValueError(
+            f"tokenizer: ids of {folder} must be below vocab_size = {rows} of its config.json,"
+            f" got {largest}"
+        )
     return loaded

@@ -1,186 +1,119 @@
-"""Weights in Hugging Face's layout: one table names every parameter, its layout and axes."""
+"""Policies in and out of folders in Hugging Face's layout, tensor by tensor."""
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.policy.config import ModelConfig, from_hugging_face, to_hugging_face
+from rlvr_jax.policy import gguf, lora
+from rlvr_jax.policy.config import ModelConfig
+from rlvr_jax.policy.hugging_face import from_hugging_face, to_hugging_face
 from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter_table
+from rlvr_jax.policy.placement import on_host, place, tensor_shape
+from rlvr_jax.policy.tensors import stored_tensors, write_tensors
 
-__all__ = ["ParameterEntry", "load", "parameter_table", "save"]
+__all__ = ["load", "save"]
 
-_INDEX = "model.safetensors.index.json"
-
-
-class ParameterEntry(NamedTuple):
-    """Where one parameter lives on both sides.
-
-    Fields:
-      path: keys into the parameter pytree; parameters below "layers" are stacked over layers.
-      name: Hugging Face's name; `{layer}` is the index of the layer.
-      transposed: Hugging Face keeps [out, in], the pytree [in, out].
-      axes: logical axes of the pytree's array without the layer axis, for sharding.
-    """
-
-    path: tuple[str, ...]
-    name: str
-    transposed: bool
-    axes: tuple[str, ...]
+_GENERATION = "generation_config.json"
 
 
-def parameter_table(config: ModelConfig) -> list[ParameterEntry]:
-    """All parameters of a decoder of the Qwen2 / Qwen3 / Llama kind."""
-    layer = "model.layers.{layer}."
+def load(
+    path: str | Path, sharding: Callable[[ModelConfig], Any] | None = None
+) -> tuple[Model, Params]:
+    """Loads a policy from a folder in Hugging Face's layout or from a GGUF file.
 
-    def matrix(ours, theirs, axes):
-        return ParameterEntry(("layers", ours), f"{layer}{theirs}.weight", True, axes)
-
-    def vector(ours, theirs, axis):
-        return ParameterEntry(("layers", ours), layer + theirs, False, (axis,))
-
-    table = [
-        ParameterEntry(("embedding",), "model.embed_tokens.weight", False, ("vocab", "embed")),
-        ParameterEntry(("final_norm",), "model.norm.weight", False, ("embed",)),
-        vector("attention_norm", "input_layernorm.weight", "embed"),
-        vector("mlp_norm", "post_attention_layernorm.weight", "embed"),
-        matrix("query", "self_attn.q_proj", ("embed", "heads")),
-        matrix("key", "self_attn.k_proj", ("embed", "kv_heads")),
-        matrix("value", "self_attn.v_proj", ("embed", "kv_heads")),
-        matrix("attention_output", "self_attn.o_proj", ("heads", "embed")),
-        matrix("gate", "mlp.gate_proj", ("embed", "mlp")),
-        matrix("up", "mlp.up_proj", ("embed", "mlp")),
-        matrix("mlp_output", "mlp.down_proj", ("mlp", "embed")),
-    ]
-    if config.qkv_bias:
-        table += [
-            vector("query_bias", "self_attn.q_proj.bias", "heads"),
-            vector("key_bias", "self_attn.k_proj.bias", "kv_heads"),
-            vector("value_bias", "self_attn.v_proj.bias", "kv_heads"),
-        ]
-    if config.qk_norm:
-        table += [
-            vector("query_norm", "self_attn.q_norm.weight", "head"),
-            vector("key_norm", "self_attn.k_norm.weight", "head"),
-        ]
-    if not config.tied:
-        table.append(ParameterEntry(("unembedding",), "lm_head.weight", False, ("vocab", "embed")))
-    return table
-
-
-def load(path: str | Path) -> tuple[Model, Params]:
-    """Loads a policy from a folder in Hugging Face's layout.
+    All names, shapes and dtypes are checked before anything is allocated. Then one parameter after
+    the other is read, each device's part of it only, and put where it belongs.
 
     Args:
-      path: folder with `config.json` and `model.safetensors` (or its sharded form with an index).
+      path: folder with `config.json` and `model.safetensors` (or its shards with an index), or a
+        file whose name ends in `.gguf`.
+      sharding: from the config the shardings of the parameters, e.g. `functools.partial(
+        rlvr_jax.parallel.parameter_shardings, mesh=mesh)`; one device if None.
     Returns:
       (model, params); params are float32.
     Raises:
       ValueError: no such folder, no config or weights in it, another architecture, a missing or
-        unexpected tensor, or one of the wrong shape.
+        unexpected tensor, or one of the wrong shape or dtype.
     """
-    folder = Path(path)
-    if not (folder / "config.json").is_file():
-        raise ValueError(f"load: path must be a folder with a config.json, got {str(path)!r}")
-    config = from_hugging_face(json.loads((folder / "config.json").read_text()))
-    tensors = dict(_tensors(folder))
-    model = Model(config)
-    shapes = _shapes(model)
-    params: dict[str, Any] = {}
-    for entry in parameter_table(config):
-        wanted = shapes
-        for part in entry.path:
-            wanted = wanted[part]
-        if entry.path[0] == "layers":
-            names = [entry.name.format(layer=index) for index in range(config.num_layers)]
-            array = np.stack([_take(tensors, name, entry, wanted.shape[1:]) for name in names])
-        else:
-            array = _take(tensors, entry.name, entry, wanted.shape)
-        node = params
-        for part in entry.path[:-1]:
-            node = node.setdefault(part, {})
-        node[entry.path[-1]] = jnp.asarray(array)
-    if config.tied:
-        tensors.pop("lm_head.weight", None)
-    if tensors:
-        raise ValueError(f"load: tensors without a place in the model: {sorted(tensors)[:5]}")
-    return model, params
+    generation_config = None
+    if Path(path).suffix == ".gguf":
+        config, tensors = gguf.read(path)
+    else:
+        folder = Path(path)
+        if not (folder / "config.json").is_file():
+            raise ValueError(f"load: path must be a folder with a config.json, got {str(path)!r}")
+        config = from_hugging_face(json.loads((folder / "config.json").read_text()))
+        tensors = stored_tensors(folder)
+        if (folder / _GENERATION).is_file():
+            generation_config = (folder / _GENERATION).read_text()
+    params = place(
+        parameter_table(config),
+        parameter_shapes(config),
+        tensors,
+        None if sharding is None else sharding(config),
+        passed_over=("lm_head.weight",) if config.tied else (),
+    )
+    return Model(config, generation_config), params
 
 
-def save(path: str | Path, model: Model, params: Params, tokenizer: Any = None) -> None:
+def save(
+    path: str | Path,
+    model: Model,
+    params: Params,
+    tokenizer: Any = None,
+    max_shard_bytes: int = 5_000_000_000,
+) -> None:
     """Writes a folder that `load`, transformers and servers read.
+
+    Adapters are merged into the matrices they adapt. On several hosts all call it, and the first
+    one writes.
 
     Args:
       path: folder to make; an existing policy in it is replaced.
-      tokenizer: what `rlvr_jax.policy.tokenizer` returned; written beside the weights.
+      tokenizer: what `rlvr_jax.policy.tokenizer` returned; written beside the weights, with its
+        chat template.
+      max_shard_bytes: largest file of weights; more than that goes into shards with an index.
     """
-    from safetensors.numpy import save_file
+    config = to_hugging_face(model.config)
+    params = lora.merge(model, params)
+    table = parameter_table(model.config)
+    leaves = [parameter_at(params, entry.path) for entry in table]
+    names = [
+        dict(entry.names(*map(range, leaf.shape[: entry.num_stacked])))
+        for entry, leaf in zip(table, leaves, strict=True)
+    ]
 
+    def tensors():
+        for entry, leaf, named in zip(table, leaves, names, strict=True):
+            for index, name in named.items():
+                array = on_host(leaf[index] if index else leaf)
+                yield name, np.ascontiguousarray(array.T if entry.transposed else array)
+
+    if jax.process_index() != 0:
+        for _ in tensors():  # what is on several hosts is gathered by all of them
+            pass
+        return
+    shapes = {
+        name: jax.ShapeDtypeStruct(tensor_shape(entry, leaf.shape), leaf.dtype)
+        for entry, leaf, named in zip(table, leaves, names, strict=True)
+        for name in named.values()
+    }
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    # `load` prefers the shards of an earlier policy to the file written here.
-    for stale in [folder / _INDEX, *folder.glob("model-*-of-*.safetensors")]:
-        stale.unlink(missing_ok=True)
-    tensors = {}
-    for entry in parameter_table(model.config):
-        node = params
-        for part in entry.path:
-            node = node[part]
-        array = np.asarray(node)
-        stacked = entry.path[0] == "layers"
-        for index, part in enumerate(array if stacked else [array]):
-            part = part.T if entry.transposed else part
-            tensors[entry.name.format(layer=index)] = np.ascontiguousarray(part)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = to_hugging_face(model.config)
+    write_tensors(folder, shapes, tensors(), max_shard_bytes)
     if tokenizer is not None:
         tokenizer.save_pretrained(str(folder))
         for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
             if getattr(tokenizer, name, None) is not None:
                 config[name] = getattr(tokenizer, name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-
-
-@functools.cache
-def _shapes(model: Model) -> Any:
-    """Shapes of a model's parameters; traced once however often it is loaded."""
-    return jax.eval_shape(model.init, jax.random.key(0))
-
-
-def _tensors(folder: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """All tensors of a folder, by name, as float32 numpy arrays."""
-    from safetensors import safe_open
-
-    index = folder / _INDEX
-    if index.is_file():
-        files = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    else:
-        files = ["model.safetensors"]
-    for name in files:
-        if not (folder / name).is_file():
-            raise ValueError(f"load: {folder} must hold {name}, found no such file")
-        with safe_open(folder / name, framework="flax") as shard:
-            for key in shard.keys():  # noqa: SIM118 (safe_open is no mapping)
-                yield key, np.asarray(shard.get_tensor(key).astype(jnp.float32))
-
-
-def _take(
-    tensors: dict[str, np.ndarray], name: str, entry: ParameterEntry, shape: tuple[int, ...]
-) -> np.ndarray:
-    """Removes and returns a tensor in the pytree's layout, in which it must have `shape`."""
-    if name not in tensors:
-        raise ValueError(f"load: the weights must hold {name}, found no such tensor")
-    array = tensors.pop(name)
-    wanted = shape[::-1] if entry.transposed else shape
-    if array.shape != wanted:
-        raise ValueError(
-            f"load: {name} must have the shape {wanted} of config.json, got {array.shape}"
-        )
-    return array.T if entry.transposed else array
+    (folder / _GENERATION).unlink(missing_ok=True)
+    if model.generation_config is not None:
+        (folder / _GENERATION).write_text(model.generation_config)

@@ -1,5 +1,7 @@
 """The decoder against an independent one in numpy, and against itself with and without a cache."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,17 +9,49 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
-from rlvr_jax.policy import Model, ModelConfig, decoder, save
+from rlvr_jax.policy import Model, ModelConfig, RopeScaling, decoder, save
 
 SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
 FAMILIES = {
     "qwen2": dict(num_kv_heads=2, head_size=4, qkv_bias=True, tied=True, rope_theta=1e4),
     "qwen3": dict(num_kv_heads=1, head_size=6, qk_norm=True, tied=False, rope_theta=1e6),
-    "llama": dict(num_kv_heads=4, head_size=4, tied=False, norm_epsilon=1e-2, rope_theta=5e5),
+    "llama": dict(
+        num_kv_heads=4,
+        head_size=4,
+        tied=False,
+        norm_epsilon=1e-2,
+        rope_theta=5e2,
+        rope_scaling=RopeScaling(8.0, 30),
+    ),
+    "gemma3": dict(
+        num_kv_heads=2,
+        head_size=6,
+        qk_norm=True,
+        rope_scaling=RopeScaling(4.0),
+        activation="gelu_tanh",
+        query_pre_attn_scalar=9,
+        sliding_window=3,
+        sliding_layers=(0,),
+        local_rope_theta=1e2,
+        output_norms=True,
+        unit_offset=True,
+        scaled_embedding=True,
+        logit_softcap=2.0,
+    ),
+    "qwen3_moe": dict(
+        num_kv_heads=2,
+        head_size=4,
+        qk_norm=True,
+        tied=False,
+        num_experts=5,
+        experts_per_token=2,
+        normalized_experts=True,
+    ),
 }
-# No family has both, but the decoder does: what all share is tested on this one.
-EVERYTHING = dict(num_kv_heads=2, head_size=6, qkv_bias=True, qk_norm=True, tied=False)
-CONFIGS = {**FAMILIES, "everything": EVERYTHING}
+# No family has all, but the decoder does: what the dense ones share is tested on this one.
+EVERYTHING = {**FAMILIES["gemma3"], "qkv_bias": True, "tied": False, "logit_softcap": None}
+EXPERTS = {**FAMILIES["qwen3_moe"], "normalized_experts": False}
+CONFIGS = {**FAMILIES, "everything": EVERYTHING, "experts": EXPERTS}
 LENGTH = 7
 
 # float64 on both sides, some hundred roundings of 1e-16 on numbers of order one
@@ -34,12 +68,15 @@ to_hidden, to_logits, extend = (
 def policy(name="everything", dtype="float64"):
     """A model and parameters without a zero or a one, so that every norm and bias counts."""
     model = Model(ModelConfig(**SIZE, **CONFIGS[name], compute_dtype=dtype))
+    return model, parameters(model)
+
+
+def parameters(model):
     random = np.random.default_rng(0)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
-    params = jax.tree.map(
+    return jax.tree.map(
         lambda leaf: jnp.asarray(random.normal(0.3, 0.5, leaf.shape), leaf.dtype), shapes
     )
-    return model, params
 
 
 def tokens(rows=3, length=LENGTH):
@@ -49,22 +86,47 @@ def tokens(rows=3, length=LENGTH):
 def reference_logits(config, weights, tokens):
     """Logits in float64 by loops over heads, from tensors in Hugging Face's names and layout."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
+    gemma = config.output_norms
 
     def norm(x, name):
         root = np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + config.norm_epsilon)
-        return x / root * weights[f"{name}.weight"]
+        return x / root * (gemma + weights[f"{name}.weight"])
 
     def linear(x, name):
         return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0.0)
 
-    def rotate(x):
-        frequency = config.rope_theta ** -(np.arange(0, size, 2) / size)
+    def frequencies(sliding):
+        theta = config.local_rope_theta if sliding else config.rope_theta
+        plain = theta ** -(np.arange(0, size, 2) / size)
+        scaling = config.rope_scaling
+        if sliding or scaling is None:
+            return plain
+        if scaling.original_positions is None:
+            return plain / scaling.factor
+        stretched = []
+        for frequency in plain:
+            wavelength = 2 * np.pi / frequency
+            if wavelength < scaling.original_positions / scaling.high_turns:
+                stretched.append(frequency)
+            elif wavelength > scaling.original_positions / scaling.low_turns:
+                stretched.append(frequency / scaling.factor)
+            else:
+                smooth = scaling.original_positions / wavelength - scaling.low_turns
+                smooth /= scaling.high_turns - scaling.low_turns
+                stretched.append((1 - smooth) * frequency / scaling.factor + smooth * frequency)
+        return np.array(stretched)
+
+    def rotate(x, frequency):
         angle = np.arange(len(x))[:, None] * np.concatenate([frequency, frequency])
         half = np.concatenate([-x[:, size // 2 :], x[:, : size // 2]], axis=-1)
         return x * np.cos(angle) + half * np.sin(angle)
 
-    def attention(x, prefix):
+    def attention(x, prefix, sliding):
         heads = []
+        scale = np.sqrt(config.query_pre_attn_scalar or size)
+        place = np.arange(len(x))
+        distance = place[:, None] - place
+        seen = (distance >= 0) & (distance < (config.sliding_window if sliding else np.inf))
         for head in range(config.num_heads):
             shared = head // (config.num_heads // config.num_kv_heads)
             q, k, v = (
@@ -73,22 +135,49 @@ def reference_logits(config, weights, tokens):
             )
             if config.qk_norm:
                 q, k = norm(q, f"{prefix}.q_norm"), norm(k, f"{prefix}.k_norm")
-            scores = rotate(q) @ rotate(k).T / np.sqrt(size)
-            share = np.exp(scores - scores.max()) * np.tri(len(x))
+            q, k = (rotate(part, frequencies(sliding)) for part in (q, k))
+            scores = q @ k.T / scale
+            share = np.exp(scores - scores.max()) * seen
             heads.append(share / share.sum(axis=-1, keepdims=True) @ v)
         return linear(np.concatenate(heads, axis=-1), f"{prefix}.o_proj")
 
+    def dense(y, prefix):
+        gate = linear(y, f"{prefix}.gate_proj")
+        if gemma:
+            bent = 0.5 * gate * (1 + np.tanh(np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)))
+        else:
+            bent = gate / (1 + np.exp(-gate))
+        return linear(bent * linear(y, f"{prefix}.up_proj"), f"{prefix}.down_proj")
+
+    def experts(y, prefix):
+        shares = np.exp(linear(y, f"{prefix}.gate"))
+        shares /= shares.sum(axis=-1, keepdims=True)
+        mixed = []
+        for token, share in zip(y, shares, strict=True):
+            chosen = np.argsort(-share)[: config.experts_per_token]
+            total = share[chosen].sum() if config.normalized_experts else 1.0
+            given = [dense(token, f"{prefix}.experts.{expert}") for expert in chosen]
+            mixed.append(share[chosen] @ np.array(given) / total)
+        return np.array(mixed)
+
     def row(ids):
         x = weights["model.embed_tokens.weight"][ids]
+        x = x * np.sqrt(config.width) if gemma else x
+        mlp = dense if config.num_experts is None else experts
         for layer in range(config.num_layers):
             prefix = f"model.layers.{layer}"
-            x = x + attention(norm(x, f"{prefix}.input_layernorm"), f"{prefix}.self_attn")
-            y = norm(x, f"{prefix}.post_attention_layernorm")
-            gate = linear(y, f"{prefix}.mlp.gate_proj")
-            swish = gate / (1 + np.exp(-gate))
-            x = x + linear(swish * linear(y, f"{prefix}.mlp.up_proj"), f"{prefix}.mlp.down_proj")
-        head = "model.embed_tokens" if config.tied else "lm_head"
-        return linear(norm(x, "model.norm"), head)
+            sliding = layer in config.sliding_layers
+            y = attention(norm(x, f"{prefix}.input_layernorm"), f"{prefix}.self_attn", sliding)
+            if gemma:
+                x = x + norm(y, f"{prefix}.post_attention_layernorm")
+                y = mlp(norm(x, f"{prefix}.pre_feedforward_layernorm"), f"{prefix}.mlp")
+                x = x + norm(y, f"{prefix}.post_feedforward_layernorm")
+            else:
+                x = x + y
+                x = x + mlp(norm(x, f"{prefix}.post_attention_layernorm"), f"{prefix}.mlp")
+        logits = linear(norm(x, "model.norm"), "model.embed_tokens" if config.tied else "lm_head")
+        cap = config.logit_softcap
+        return logits if cap is None else cap * np.tanh(logits / cap)
 
     size = config.head_size
     return np.stack([row(ids) for ids in np.asarray(tokens)])
@@ -105,8 +194,9 @@ def test_logits_agree_with_a_decoder_in_numpy(family, dtype, tolerance, tmp_path
     assert_allclose(logits, reference_logits(model.config, weights, tokens()), **tolerance)
 
 
-def test_extending_a_cache_in_pieces_is_one_full_pass():
-    model, params = policy()
+@pytest.mark.parametrize("name", ["everything", "experts"])
+def test_extending_a_cache_in_pieces_is_one_full_pass(name):
+    model, params = policy(name)
     full = to_hidden(model, params, tokens())
     for pieces in [(1,) * LENGTH, (3, 4), (4, 3), (1, 3, 3)]:
         caches, seen, hidden = model.empty_caches(3, LENGTH + 2), 0, []
@@ -130,8 +220,9 @@ def test_unstacked_parameters_extend_alike():
     assert jax.tree.structure(model.unstacked(layers)) == jax.tree.structure(layers)
 
 
-def test_rows_of_a_cache_may_be_at_different_positions():
-    model, params = policy()
+@pytest.mark.parametrize("name", ["everything", "experts"])
+def test_rows_of_a_cache_may_be_at_different_positions(name):
+    model, params = policy(name)
     full = to_hidden(model, params, tokens())
     lengths = np.array([1, 4, 3])
     slots = LENGTH + 2
@@ -153,8 +244,9 @@ def test_positions_past_the_slots_write_nothing():
         assert_array_equal(after.values, before.values)
 
 
-def test_a_token_changes_nothing_before_it():
-    model, params = policy()
+@pytest.mark.parametrize("name", ["everything", "experts"])
+def test_a_token_changes_nothing_before_it(name):
+    model, params = policy(name)
     changed = tokens().at[:, 4:].set(0)
     before, after = to_hidden(model, params, tokens()), to_hidden(model, params, changed)
     assert_array_equal(after[:, :4], before[:, :4])
@@ -185,8 +277,20 @@ def test_only_the_distance_of_positions_counts():
     assert np.abs(to_hidden(model, params, tokens(), 2 * near) - expected).max() > 1e-3
 
 
-def test_gradients_reach_every_parameter_and_agree_with_a_difference():
-    model, params = policy()
+def test_a_sliding_layer_sees_its_window_and_no_more():
+    window = {**EVERYTHING, "sliding_layers": (0, 1)}
+    model = Model(ModelConfig(**SIZE, **window, compute_dtype="float64"))
+    _, params = policy()
+    before = to_hidden(model, params, tokens())
+    after = to_hidden(model, params, tokens().at[:, 0].set(0))
+    # two layers of a window of 3 reach 4 tokens back
+    changed = np.abs(after - before).max(axis=(0, 2)) > 0
+    assert_array_equal(changed, np.arange(LENGTH) <= 4)
+
+
+@pytest.mark.parametrize("name", ["everything", "experts"])
+def test_gradients_reach_every_parameter_and_agree_with_a_difference(name):
+    model, params = policy(name)
     weight = jnp.asarray(np.random.default_rng(2).normal(size=(3, LENGTH, 11)))
 
     def loss(params):
@@ -194,7 +298,9 @@ def test_gradients_reach_every_parameter_and_agree_with_a_difference():
 
     gradient = jax.grad(loss)(params)
     for path, leaf in jax.tree.leaves_with_path(gradient):
-        assert np.all(np.any(np.asarray(leaf) != 0, axis=-1)), path
+        # no token may have visited an expert
+        rows = np.moveaxis(leaf, 0, -1).reshape(-1, 2).T if leaf.ndim == 4 else np.asarray(leaf)
+        assert np.all(np.any(rows != 0, axis=-1)), path
     random = np.random.default_rng(3)
     step = jax.tree.map(lambda leaf: random.normal(size=leaf.shape), params)
     ahead, behind = (
@@ -206,10 +312,11 @@ def test_gradients_reach_every_parameter_and_agree_with_a_difference():
 
 
 def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
-    model, params = policy(dtype="bfloat16")
-    assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
-    assert model.empty_caches(1, 2)[0].keys.dtype == jnp.bfloat16
-    assert jax.eval_shape(model.hidden, params, tokens()).dtype == jnp.bfloat16
+    for name in ("experts", "everything"):
+        model, params = policy(name, dtype="bfloat16")
+        assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
+        assert model.empty_caches(1, 2)[0].keys.dtype == jnp.bfloat16
+        assert jax.eval_shape(model.hidden, params, tokens()).dtype == jnp.bfloat16
     logits = to_logits(model, params, tokens())
     assert logits.dtype == jnp.float32
     wide, _ = policy(dtype="float32")
@@ -231,9 +338,30 @@ def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():
     assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
 
 
-def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(monkeypatch):
-    model = Model(ModelConfig(**{**SIZE, "num_layers": 5}, **EVERYTHING, compute_dtype="float64"))
-    params = model.init(jax.random.key(0))
+@pytest.mark.parametrize("num_layers, remat", [(2, "layers"), (5, "attention")])
+def test_what_is_computed_again_changes_no_gradient(num_layers, remat):
+    plain = ModelConfig(**{**SIZE, "num_layers": num_layers}, **EVERYTHING, compute_dtype="float64")
+    params = parameters(Model(plain))
+
+    def traced(config):
+        def loss(params):
+            return jnp.sum(jnp.square(Model(config).hidden(params, tokens())))
+
+        return jax.jit(jax.grad(loss)).trace(params)
+
+    kept, again = (traced(replace(plain, remat=kind)) for kind in ("none", remat))
+    assert "remat" in str(again.jaxpr)
+    assert "remat" not in str(kept.jaxpr)
+    gradients = (jax.tree.leaves(x.lower().compile()(params)) for x in (again, kept))
+    for leaf, expected in zip(*gradients, strict=True):
+        assert_allclose(leaf, expected, **EXACT)
+
+
+@pytest.mark.parametrize("name", ["everything", "experts"])
+def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, monkeypatch):
+    deep = {**SIZE, **CONFIGS[name], "num_layers": 5}
+    model = Model(ModelConfig(**deep, compute_dtype="float64"))
+    params = parameters(model)
     text = jax.jit(model.hidden).lower(params, tokens()).as_text()
     assert "while" in text
     scanned = model.hidden(params, tokens())

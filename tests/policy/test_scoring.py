@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.policy import Model, named_config, score, sequences
@@ -18,8 +19,9 @@ LENGTH = np.array([6, 4, 0, 1])
 EXACT = dict(rtol=1e-11, atol=1e-12)
 
 
-def policy():
-    model = Model(named_config("tiny", VOCABULARY, num_layers=1, compute_dtype="float64"))
+def policy(**overrides):
+    config = dict(num_layers=1, compute_dtype="float64", **overrides)
+    model = Model(named_config("tiny", VOCABULARY, **config))
     random = np.random.default_rng(0)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     params = jax.tree.map(lambda leaf: jnp.asarray(random.normal(size=leaf.shape)), shapes)
@@ -92,8 +94,9 @@ def test_sequences_are_prompt_and_response_without_a_gap():
         assert_array_equal(lines[row, start : start + BUDGET], given.tokens[row])
 
 
-def test_every_statistic_is_that_of_all_logits():
-    model, params = policy()
+@pytest.mark.parametrize("logit_softcap", [None, 1.5])
+def test_every_statistic_is_that_of_all_logits(logit_softcap):
+    model, params = policy(logit_softcap=logit_softcap)
     stats = score_all(model, params, rollouts())
     for name, expected in by_brute_force(model, params, rollouts()).items():
         assert_allclose(getattr(stats, name), expected, **EXACT, err_msg=name)

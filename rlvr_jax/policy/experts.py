@@ -1,0 +1,49 @@
+"""A layer of experts: a router sends every token to a few gated MLPs and mixes what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.policy.config import wide_dtype
+
+__all__ = ["mixture"]
+
+
+def mixture(
+    x: Float[Array, "n D"],
+    router: Float[Array, "D E"],
+    gate: Float[Array, "E D M"],
+    up: Float[Array, "E D M"],
+    output: Float[Array, "E M D"],
+    activation: Callable[[Array], Array],
+    experts_per_token: int,
+    normalized: bool,
+) -> Float[Array, "n D"]:
+    """Σ over the k likeliest experts e of p_e · (act(x gate_e) ∘ x up_e) output_e.
+
+    p = softmax(x router), in float32, divided by the sum of the k if `normalized`. The visits are
+    sorted by expert, so that each expert multiplies its own rows only and the work is that of k
+    experts, whatever their number; no visit is dropped.
+
+    Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
+    MegaBlocks, https://arxiv.org/abs/2211.15841.
+    """
+    tokens, experts = x.shape[0], router.shape[1]
+    shares = jax.nn.softmax((x @ router).astype(wide_dtype(x.dtype)), axis=-1)
+    share, chosen = jax.lax.top_k(shares, experts_per_token)
+    if normalized:
+        share = share / jnp.sum(share, axis=-1, keepdims=True)
+
+    order = jnp.argsort(chosen.reshape(-1))
+    visits = x[order // experts_per_token]
+    counts = jnp.bincount(chosen.reshape(-1), length=experts).astype(jnp.int32)
+    hidden = activation(jax.lax.ragged_dot(visits, gate, counts))
+    hidden = hidden * jax.lax.ragged_dot(visits, up, counts)
+    given = jax.lax.ragged_dot(hidden, output, counts)
+
+    given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
+    return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)

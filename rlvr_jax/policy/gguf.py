@@ -1,0 +1,152 @@
+"""Policies in GGUF files, as llama.cpp writes them: config and tensors.
+
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The files are read and
+dequantised by the package `gguf`, which is an extra.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.policy.config import ModelConfig
+from rlvr_jax.policy.tensors import StoredTensor
+
+__all__ = ["open_gguf", "read"]
+
+# What sets the architectures apart.
+_ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
+    "llama": {},
+    "qwen2": {"qkv_bias": True},
+    "qwen3": {"qk_norm": True},
+}
+
+_OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+_INNER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor]]:
+    """The shape of the model in a GGUF file, and its tensors in Hugging Face's names and layout.
+
+    Before a tensor's `read` is called, one row of it is dequantised, to see that it can be.
+
+    Raises:
+      ValueError: no GGUF file, another architecture, a size that is missing, rotary scaling, or a
+        quantisation that the package `gguf` cannot turn into floats. The package is missing.
+    """
+    reader, fields = open_gguf(path)
+    kind = fields("general.architecture")
+    if kind not in _ARCHITECTURES:
+        raise ValueError(
+            f"load: the architecture of {path} must be one of {', '.join(_ARCHITECTURES)},"
+            f" got {kind!r}"
+        )
+    scaling = fields(f"{kind}.rope.scaling.type", "none")
+    if scaling != "none":
+        raise ValueError(f"load: {kind}.rope.scaling.type must be 'none', got {scaling!r}")
+    stored = {tensor.name: tensor for tensor in reader.tensors}
+    heads, width = fields(f"{kind}.attention.head_count"), fields(f"{kind}.embedding_length")
+    size = fields(f"{kind}.attention.key_length", width // heads)
+    for key in ("rope.dimension_count", "attention.value_length"):
+        if fields(f"{kind}.{key}", size) != size:
+            raise ValueError(
+                f"load: {kind}.{key} must be the head size {size}, got {fields(f'{kind}.{key}')}"
+            )
+    if "token_embd.weight" not in stored:
+        raise ValueError("load: the weights must hold token_embd.weight, found no such tensor")
+    config = ModelConfig(
+        vocab_size=int(stored["token_embd.weight"].shape[1]),
+        width=width,
+        num_layers=fields(f"{kind}.block_count"),
+        num_heads=heads,
+        num_kv_heads=fields(f"{kind}.attention.head_count_kv", heads),
+        head_size=size,
+        mlp_width=fields(f"{kind}.feed_forward_length"),
+        rope_theta=_decimal(fields(f"{kind}.rope.freq_base", 10_000.0)),
+        norm_epsilon=_decimal(fields(f"{kind}.attention.layer_norm_rms_epsilon")),
+        tied="output.weight" not in stored,
+        max_positions=fields(f"{kind}.context_length"),
+        **_ARCHITECTURES[kind],
+    )
+    # Only llama's files keep the two halves of a rotary pair side by side.
+    paired = {"attn_q": config.num_heads, "attn_k": config.num_kv_heads} if kind == "llama" else {}
+    tensors = {}
+    for name, tensor in stored.items():
+        layer = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
+        if layer and layer[2] in _INNER:
+            theirs = f"model.layers.{layer[1]}.{_INNER[layer[2]]}.{layer[3]}"
+            tensors[theirs] = _stored(tensor, paired.get(layer[2]))
+        else:
+            stem, _, kind_of_tensor = name.partition(".")
+            tensors[f"{_OUTER.get(stem, stem)}.{kind_of_tensor}"] = _stored(tensor, None)
+    return config, tensors
+
+
+def open_gguf(path: str | Path) -> tuple[Any, Any]:
+    """The package's reader of a file, and a function from a key of its metadata to the value."""
+    try:
+        import gguf
+    except ModuleNotFoundError:
+        raise ValueError(
+            f"load: {path} is read by the package gguf, found none; it comes with"
+            " `pip install gguf`"
+        ) from None
+    if not Path(path).is_file():
+        raise ValueError(f"load: path must be a GGUF file, found no file {str(path)!r}")
+    try:
+        reader = gguf.GGUFReader(path)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"load: {path} must be a GGUF file, got one with: {error}") from None
+
+    def field(key, *default):
+        if key in reader.fields:
+            return reader.fields[key].contents()
+        if default:
+            return default[0]
+        raise ValueError(f"load: the metadata of {path} must hold {key}, found none")
+
+    return reader, field
+
+
+def _stored(tensor: Any, paired_heads: int | None) -> StoredTensor:
+    """A tensor of the file; with `paired_heads`, its rows in the order of Hugging Face."""
+    import gguf
+
+    try:
+        gguf.dequantize(tensor.data[:1], tensor.tensor_type)
+    except NotImplementedError:
+        raise ValueError(
+            f"load: {tensor.name} must have a quantisation that gguf turns into floats,"
+            f" got {tensor.tensor_type.name}"
+        ) from None
+    shape = tuple(int(size) for size in tensor.shape[::-1])
+    order = np.arange(shape[0])
+    if paired_heads is not None:
+        order = order.reshape(paired_heads, -1, 2).swapaxes(1, 2).reshape(-1)
+
+    def read(index):
+        rows = tensor.data[order[index[0]]]
+        return gguf.dequantize(rows, tensor.tensor_type)[(slice(None), *index[1:])]
+
+    return StoredTensor(shape, read)
+
+
+def _decimal(value: float) -> float:
+    """The shortest decimal that rounds to the float32 in the file: 1e-5, not 9.9999997e-6."""
+    return float(str(np.float32(value)))

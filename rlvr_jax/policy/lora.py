@@ -1,0 +1,200 @@
+"""Low-rank adapters: x W becomes x W + (α / r) x A B, with A [in, r] and B [r, out] per layer.
+
+A model whose config has `lora` takes parameters with adapters and without: those with adapters are
+the policy, those without the frozen reference, and both share the memory of the base. The adapter
+is a pytree of its own, so that training can keep gradients and optimizer state for it alone:
+
+    model = replace(model, config=replace(model.config, lora=LoraConfig(rank=16, alpha=32)))
+    adapter = lora.init(model, key)
+    stats = policy.score(model, lora.attach(base, adapter), rollouts)  # differentiate in adapter
+    reference = policy.score(model, base, rollouts)
+
+`policy.save` merges what is attached; `save` and `load` here keep the adapter alone, in the format
+of PEFT. Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors.numpy import save_file
+
+from rlvr_jax.policy.config import ADAPTABLE, LoraConfig, ModelConfig
+from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.parameters import (
+    ParameterEntry,
+    parameter_at,
+    parameter_shapes,
+    parameter_table,
+)
+from rlvr_jax.policy.placement import on_host, place
+from rlvr_jax.policy.tensors import tensors_of
+
+__all__ = ["adapter_table", "attach", "detach", "init", "load", "merge", "save"]
+
+_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+
+# Values of PEFT's config that would change the result, with the one that is built.
+_ONLY = {
+    "peft_type": "LORA",
+    "bias": "none",
+    "fan_in_fan_out": False,
+    "use_rslora": False,
+    "use_dora": False,
+    "lora_bias": False,
+    "modules_to_save": None,
+    "layers_to_transform": None,
+    "rank_pattern": {},
+    "alpha_pattern": {},
+    "target_parameters": None,
+    "trainable_token_indices": None,
+}
+
+
+def adapter_table(config: ModelConfig) -> list[ParameterEntry]:
+    """All parameters of the adapter, A and B of every target, in PEFT's names."""
+    table = []
+    for entry in _targets(config):
+        stem = "base_model.model." + entry.name.removesuffix(".weight")
+        for side, axes in (("a", (entry.axes[0], "rank")), ("b", ("rank", entry.axes[1]))):
+            path = ("layers", f"{entry.path[1]}_lora_{side}")
+            name = f"{stem}.lora_{side.upper()}.weight"
+            table.append(ParameterEntry(path, name, True, axes))
+    return table
+
+
+def init(model: Model, key: jax.Array) -> Params:
+    """A new adapter, which changes nothing yet: A uniform in ±1/√in, B zero (PEFT's default)."""
+    layers = {}
+    for entry in _targets(model.config):
+        stacked = parameter_at(parameter_shapes(model.config), entry.path)
+        depth, inputs, outputs = stacked.shape
+        rank, bound = model.config.lora.rank, inputs**-0.5
+        key, own = jax.random.split(key)
+        down = (depth, inputs, rank)
+        layers[f"{entry.path[1]}_lora_a"] = jax.random.uniform(
+            own, down, stacked.dtype, -bound, bound
+        )
+        layers[f"{entry.path[1]}_lora_b"] = jnp.zeros((depth, rank, outputs), stacked.dtype)
+    return {"layers": layers}
+
+
+def attach(base: Params, adapter: Params) -> Params:
+    """Parameters of the adapted policy; nothing is copied."""
+    return {**base, "layers": {**base["layers"], **adapter["layers"]}}
+
+
+def detach(params: Params) -> tuple[Params, Params]:
+    """The base and the adapter (which may be empty) of parameters; nothing is copied."""
+    own = {name: leaf for name, leaf in params["layers"].items() if "_lora_" in name}
+    rest = {name: leaf for name, leaf in params["layers"].items() if name not in own}
+    return {**params, "layers": rest}, {"layers": own}
+
+
+def merge(model: Model, params: Params) -> Params:
+    """Parameters without adapters that compute the same: W + (α / r) A B.
+
+    Parameters without adapters are returned as they are.
+    """
+    base, adapter = detach(params)
+    if not adapter["layers"]:
+        return params
+    layers = dict(base["layers"])
+    factor = model.config.lora.alpha / model.config.lora.rank
+    for entry in _targets(model.config):
+        name = entry.path[1]
+        down, up = (adapter["layers"][f"{name}_lora_{side}"] for side in "ab")
+        product = jnp.einsum("lir,lro->lio", down, up, precision=jax.lax.Precision.HIGHEST)
+        layers[name] = layers[name] + factor * product
+    return {**base, "layers": layers}
+
+
+def save(path: str | Path, model: Model, adapter: Params, base_model: str) -> None:
+    """Writes the adapter as a folder that PEFT loads.
+
+    Args:
+      path: folder to make; an adapter in it is replaced.
+      adapter: as from `init` or `detach`.
+      base_model: name or folder of the base, for who loads the adapter.
+    """
+    tensors = {}
+    for entry in adapter_table(model.config):
+        for layer, part in enumerate(on_host(parameter_at(adapter, entry.path))):
+            tensors[entry.name.format(layer=layer)] = np.ascontiguousarray(part.T)
+    if jax.process_index() != 0:
+        return
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": str(base_model),
+        "r": model.config.lora.rank,
+        "lora_alpha": model.config.lora.alpha,
+        "lora_dropout": 0.0,
+        "target_modules": [_module(entry) for entry in _targets(model.config)],
+        "bias": "none",
+        "inference_mode": True,
+    }
+    (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, Params]:
+    """Loads an adapter for a model from a folder in PEFT's format.
+
+    Args:
+      path: folder with `adapter_config.json` and `adapter_model.safetensors`.
+      model: the base; its own `lora` is replaced by the folder's.
+      shardings: of the adapter's arrays, in its structure; one device if None.
+    Returns:
+      The model with the adapter's config, and the adapter in float32.
+    Raises:
+      ValueError: no such files, a value that would change the result and is not built, or tensors
+        that do not fit the model.
+    """
+    folder = Path(path)
+    for name in (_CONFIG, _WEIGHTS):
+        if not (folder / name).is_file():
+            raise ValueError(f"lora.load: {folder} must hold {name}, found no such file")
+    written = json.loads((folder / _CONFIG).read_text())
+    for key, wanted in _ONLY.items():
+        seen = written.get(key) or wanted
+        if seen != wanted:
+            raise ValueError(f"lora.load: {key} must be {wanted!r}, got {seen!r}")
+    names = {_module(entry): entry.path[1] for entry in _adaptable(model.config)}
+    modules = written["target_modules"]
+    if not isinstance(modules, list) or not set(modules) <= set(names):
+        raise ValueError(
+            f"lora.load: target_modules must be a list of {', '.join(names)}, got {modules!r}"
+        )
+    targets = tuple(ours for theirs, ours in names.items() if theirs in modules)
+    lora = LoraConfig(written["r"], written["lora_alpha"], targets)
+    model = replace(model, config=replace(model.config, lora=lora))
+    shapes = jax.eval_shape(lambda: init(model, jax.random.key(0)))
+    tensors = tensors_of(folder / _WEIGHTS)
+    return model, place(adapter_table(model.config), shapes, tensors, shardings)
+
+
+def _adaptable(config: ModelConfig) -> list[ParameterEntry]:
+    """Entries of the matrices that may be adapted; those of experts may not."""
+    return [
+        entry
+        for entry in parameter_table(config)
+        if entry.path[-1] in ADAPTABLE and entry.num_stacked == 1
+    ]
+
+
+def _targets(config: ModelConfig) -> list[ParameterEntry]:
+    return [entry for entry in _adaptable(config) if entry.path[-1] in config.lora.targets]
+
+
+def _module(entry: ParameterEntry) -> str:
+    """PEFT's name of a matrix: the last part of the module's name."""
+    return entry.name.split(".")[-2]

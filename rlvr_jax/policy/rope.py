@@ -1,0 +1,63 @@
+"""Rotary positions: the pairs (x_i, x_{i + H/2}) of a head turn with the position."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.policy.config import ModelConfig, RopeScaling, wide_dtype
+
+__all__ = ["RotaryTable", "rotary", "rotary_tables", "stretched"]
+
+RotaryTable = tuple[Float[Array, "B 1 S h"], Float[Array, "B 1 S h"]]
+"""Cosine and sine of the angle of every pair at every position."""
+
+
+def rotary_tables(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[RotaryTable, ...]:
+    """Tables of position · θ^(-2i/H), in float32 or wider.
+
+    Returns:
+      The table of layers that see everything, and, if some layers have a sliding window, theirs.
+    """
+    half = config.head_size // 2
+    dtype = wide_dtype(config.compute_dtype)
+
+    def frequencies(theta):
+        return theta ** (-jnp.arange(half, dtype=dtype) / half)
+
+    def table(frequency):
+        angle = positions[:, None, :, None].astype(dtype) * frequency[None, None, None]
+        # Without the barrier XLA recomputes sines and cosines for every head, layer and pass.
+        return jax.lax.optimization_barrier((jnp.cos(angle), jnp.sin(angle)))
+
+    far = frequencies(config.rope_theta)
+    if config.rope_scaling is not None:
+        far = stretched(far, config.rope_scaling)
+    if not config.sliding_layers:
+        return (table(far),)
+    return table(far), table(frequencies(config.local_rope_theta))
+
+
+def stretched(frequency: Float[Array, "h"], scaling: RopeScaling) -> Float[Array, "h"]:
+    """Frequencies (radians per position) as `scaling` says.
+
+    Source: the reference code of Llama 3.1, https://github.com/meta-llama/llama-models; linear:
+    Chen et al. 2023, https://arxiv.org/abs/2306.15595.
+    """
+    if scaling.original_positions is None:
+        return frequency / scaling.factor
+    turns = scaling.original_positions * frequency / (2 * math.pi)
+    kept = (turns - scaling.low_turns) / (scaling.high_turns - scaling.low_turns)
+    kept = jnp.clip(kept, 0, 1)
+    return kept * frequency + (1 - kept) * frequency / scaling.factor
+
+
+def rotary(x: Float[Array, "B n S H"], table: RotaryTable) -> Array:
+    """Turns queries or keys by the angles of a table."""
+    cos, sin = table
+    first, second = jnp.split(x.astype(cos.dtype), 2, axis=-1)
+    turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    return turned.astype(x.dtype)

@@ -1,0 +1,92 @@
+"""A layer of experts against all experts on all tokens, and on a mesh."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
+from rlvr_jax.policy import Model, ModelConfig
+from rlvr_jax.policy.experts import mixture
+
+TOKENS, WIDTH, INNER, EXPERTS = 9, 6, 4, 5
+
+# float64 on both sides, some tens of roundings of 1e-16 on numbers of order one
+EXACT = dict(rtol=1e-11, atol=1e-12)
+
+
+def arrays():
+    random = np.random.default_rng(0)
+    shapes = [(TOKENS, WIDTH), (WIDTH, EXPERTS), (EXPERTS, WIDTH, INNER)]
+    shapes += [(EXPERTS, WIDTH, INNER), (EXPERTS, INNER, WIDTH)]
+    return [jnp.asarray(random.normal(size=shape)) for shape in shapes]
+
+
+def all_experts(x, router, gate, up, output, experts_per_token, normalized):
+    """The same sum with every expert at every token, most of them with share 0."""
+    shares = jax.nn.softmax(x @ router, axis=-1)
+    least = jnp.sort(shares, axis=-1)[:, -experts_per_token][:, None]
+    shares = jnp.where(shares >= least, shares, 0)
+    if normalized:
+        shares = shares / jnp.sum(shares, axis=-1, keepdims=True)
+    inner = jnp.tanh(jnp.einsum("nd,edm->nem", x, gate)) * jnp.einsum("nd,edm->nem", x, up)
+    return jnp.einsum("ne,nem,emd->nd", shares, inner, output)
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("experts_per_token", [1, 2, EXPERTS])
+def test_the_sum_over_the_visited_experts_and_its_gradient(experts_per_token, normalized):
+    weight = jnp.asarray(np.random.default_rng(1).normal(size=(TOKENS, WIDTH)))
+    ours = partial(
+        mixture, activation=jnp.tanh, experts_per_token=experts_per_token, normalized=normalized
+    )
+    theirs = partial(all_experts, experts_per_token=experts_per_token, normalized=normalized)
+
+    @partial(jax.jit, static_argnums=0)
+    def value_and_gradient(function, *given):
+        return jax.value_and_grad(
+            lambda *given: jnp.sum(weight * function(*given)), argnums=(0, 1, 2, 3, 4)
+        )(*given)
+
+    value, gradients = value_and_gradient(ours, *arrays())
+    expected, wanted = value_and_gradient(theirs, *arrays())
+    assert_allclose(value, expected, **EXACT)
+    for gradient, other in zip(gradients, wanted, strict=True):
+        assert_allclose(gradient, other, **EXACT)
+
+
+def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
+    x, router, *matrices = arrays()
+    router = jnp.zeros_like(router).at[:, 2].set(50.0)
+    given = mixture(jnp.abs(x), router, *matrices, jnp.tanh, 1, False)
+    gate, up, output = (matrix[2] for matrix in matrices)
+    expected = (jnp.tanh(jnp.abs(x) @ gate) * (jnp.abs(x) @ up)) @ output
+    assert_allclose(given, expected, **EXACT)
+
+
+def test_a_mesh_changes_nothing():
+    config = ModelConfig(
+        vocab_size=16,
+        width=16,
+        num_layers=1,
+        num_heads=4,
+        num_kv_heads=2,
+        head_size=8,
+        mlp_width=8,
+        num_experts=4,
+        experts_per_token=2,
+        compute_dtype="float64",
+    )
+    model = Model(config)
+    random = np.random.default_rng(2)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(lambda x: jnp.asarray(random.normal(0, 0.4, x.shape)), shapes)
+    tokens = jnp.asarray(random.integers(0, 16, (8, 5)), jnp.int32)
+    mesh = make_mesh("data=2,fsdp=2,tensor=2")
+    sharded = jax.device_put(params, parameter_shardings(config, mesh))
+    hidden = jax.jit(model.hidden)
+    split = hidden(sharded, jax.device_put(tokens, row_sharding(mesh)))
+    assert_allclose(split, hidden(params, tokens), **EXACT)

@@ -1,11 +1,14 @@
 """Rollouts: the in-process sampler, and batches in files.
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
-`Pool` with `prefill`, `decode`, `fork`, `truncate` is what branching methods are made of.
+`Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
+`compact`, `reset`) is what branching methods are made of.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
-from rlvr_jax.rollout.pool import Pool, decode, empty, fork, prefill, truncate
+from rlvr_jax.rollout.decode import decode
+from rlvr_jax.rollout.feed import prefill, probe, reset, verify
+from rlvr_jax.rollout.pool import Pool, compact, empty, fork, retire, truncate
 from rlvr_jax.rollout.processors import (
     Processor,
     Sampling,
@@ -23,6 +26,7 @@ __all__ = [
     "Processor",
     "Sampling",
     "StepContext",
+    "compact",
     "compose",
     "decode",
     "empty",
@@ -32,9 +36,13 @@ __all__ = [
     "keep_top_p",
     "load_rollouts",
     "prefill",
+    "probe",
+    "reset",
+    "retire",
     "row_keys",
     "sample",
     "save_rollouts",
     "to_rollouts",
     "truncate",
+    "verify",
 ]

@@ -6,6 +6,9 @@ static shapes; a rollout method is a small driver of them.
 
     prefill   append given tokens to rows            fork      copy rows, cut at a position
     decode    draw tokens until rows stop            truncate  roll rows back to a length
+    verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
+    probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
+    reset     begin rows anew from another prompt
 
 The invariant that makes cutting free: the cache of a row is right for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
@@ -15,7 +18,6 @@ the rows beside it, or on how many calls drew it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,16 +25,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from rlvr_jax.policy import LayerCache, Model, Params
+from rlvr_jax.policy import LayerCache, Model
 from rlvr_jax.policy.config import wide_dtype
-from rlvr_jax.rollout.processors import Sampling, StepContext
 
-__all__ = ["BUDGET", "FINISHED", "FREE", "RUNNING", "Pool", "decode", "empty", "fork", "prefill"]
-__all__ += ["truncate"]
+__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
+__all__ += ["compact", "empty", "fork", "retire", "truncate"]
 
-FREE, RUNNING, BUDGET, FINISHED = 0, 1, 2, 3
+FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
 
-_TILE = 512  # tokens of the vocabulary that one uniform number chooses among
+_RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 
 
 @jax.tree_util.register_dataclass
@@ -44,7 +45,8 @@ class Pool:
       tokens: int [R, S]; meaningless from `length` on.
       length, prompt_length: int [R].
       limit: int [R], the row pauses when its length reaches it.
-      status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn).
+      status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
+        PRUNED (given up: keeps its record and never runs again).
       key: [R], the row's random key.
       caches: keys and values of each layer.
       mask: bool [R, S], tokens that were sampled (not given).
@@ -100,120 +102,6 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
     )
 
 
-def prefill(
-    model: Model,
-    params: Params,
-    pool: Pool,
-    tokens: Int[Array, "R n"],
-    count: Int[Array, "R"],
-) -> Pool:
-    """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
-
-    Args:
-      tokens: right-padded; row r gets its first count[r], 0 leaves it alone.
-    """
-    slots = pool.tokens.shape[1]
-    tokens, count = jnp.asarray(tokens, jnp.int32), jnp.asarray(count, jnp.int32)
-    offsets = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-    # Padding goes to a slot past the end, where writes are dropped.
-    positions = jnp.where(offsets < count[:, None], pool.length[:, None] + offsets, slots)
-    rows = jnp.arange(tokens.shape[0], dtype=jnp.int32)[:, None]
-    # The last token of a row may not be cached yet (the invariant): feed it once more.
-    last = jnp.maximum(pool.length - 1, 0)
-    again = jnp.take_along_axis(pool.tokens, last[:, None], axis=1)
-    feed = jnp.concatenate([again, tokens], axis=1)
-    fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
-    _, caches = model.extend(params, pool.caches, feed, fed)
-    started = (pool.status == FREE) & (count > 0)
-    return replace(
-        pool,
-        tokens=pool.tokens.at[rows, positions].set(tokens, mode="drop"),
-        length=pool.length + count,
-        prompt_length=jnp.where(started, count, pool.prompt_length),
-        status=jnp.where(started, RUNNING, pool.status),
-        caches=caches,
-    )
-
-
-def decode(
-    model: Model,
-    params: Params,
-    pool: Pool,
-    steps: int,
-    sampling: Sampling,
-    stop_tokens: Sequence[int],
-    weight_version: Int[Array, ""] | int = 0,
-) -> Pool:
-    """Draws at most `steps` tokens for every running row; ends early when no row runs.
-
-    Args:
-      stop_tokens: ids that finish a row; the stop token is part of the response.
-      weight_version: recorded with every token.
-    """
-    processor = sampling.chain()
-    if processor is not None and pool.carry is None:
-        pool = replace(pool, carry=processor.init(pool.tokens.shape[0]))
-    params = model.unstacked(params)
-    rows = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
-    slots = pool.tokens.shape[1]
-    weight_version = jnp.asarray(weight_version, jnp.int32)
-    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
-    # Drawn before the loop: two numbers per row and step, keyed by the position they are for.
-    uniforms = jax.vmap(
-        lambda key, start: jax.vmap(
-            lambda i: jax.random.uniform(jax.random.fold_in(key, start + i), (2,), jnp.float32)
-        )(jnp.arange(steps, dtype=jnp.int32))
-    )(pool.key, pool.length)
-
-    # A prefill or a fork may have left a row at its limit.
-    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
-    pool = replace(pool, status=jnp.where(paused, BUDGET, pool.status))
-
-    def body(carry):
-        step, pool = carry
-        running = pool.status == RUNNING
-        last = pool.length - 1
-        feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
-        fed = jnp.where(running, last, slots)[:, None]
-        hidden, caches = model.extend(params, pool.caches, feed, fed)
-        policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
-        sampled, state = policy, pool.carry
-        if processor is not None:
-            context = StepContext(pool.length - pool.prompt_length, weight_version)
-            sampled, state = processor.apply(policy, state, context)
-            state = _keep(running, state, pool.carry)
-        token, behaviour_logp = _draw(sampled, uniforms[:, step])
-        logp = behaviour_logp if processor is None else _logp(policy, token)
-        at = jnp.where(running, pool.length, slots)
-
-        def put(array, value):
-            return array.at[rows, at].set(value.astype(array.dtype), mode="drop")
-
-        length = pool.length + running.astype(jnp.int32)
-        stopped = jnp.any(token[:, None] == stops[None], axis=1)
-        status = jnp.where(stopped, FINISHED, jnp.where(length >= pool.limit, BUDGET, RUNNING))
-        pool = replace(
-            pool,
-            tokens=put(pool.tokens, token),
-            length=length,
-            status=jnp.where(running, status, pool.status),
-            caches=caches,
-            mask=put(pool.mask, jnp.ones_like(running)),
-            logp=put(pool.logp, logp),
-            behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
-            entropy=put(pool.entropy, _entropy(policy)),
-            version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
-            carry=state,
-        )
-        return step + 1, pool
-
-    def some_row_runs(carry):
-        step, pool = carry
-        return (step < steps) & jnp.any(pool.status == RUNNING)
-
-    return jax.lax.while_loop(some_row_runs, body, (jnp.zeros((), jnp.int32), pool))[1]
-
-
 def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Array, "Q"]) -> Pool:
     """A pool whose row q is row source[q] cut to cut[q] tokens, running, with a key of its own.
 
@@ -240,61 +128,65 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
     keep = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] < length[:, None]
     cut = {
         name: jnp.where(keep, getattr(pool, name), jnp.zeros((), getattr(pool, name).dtype))
-        for name in ("mask", "logp", "behaviour_logp", "entropy", "version")
+        for name in _RECORDS
     }
     stopped = (pool.status == FINISHED) | (pool.status == BUDGET)
     status = jnp.where(shorter & stopped, RUNNING, pool.status)
     return replace(pool, length=length, status=status, **cut)
 
 
-def _draw(logits: Float[Array, "R V"], uniform: Float[Array, "R 2"]) -> tuple[Array, Array]:
-    """Draws from softmax(logits), first a tile of the vocabulary, then a token of it.
+def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
+    """Takes rows out of the game.
 
-    One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
-    percent of the mass between rare tokens.
-
-    Returns:
-      (tokens, log-probs), [R].
+    Args:
+      rows: True on the rows to retire.
+      status: FREE empties them (group and trace too), ready for a new prompt; PRUNED keeps what
+        they hold.
+    Raises:
+      ValueError: another status.
     """
-    rows, vocabulary = logits.shape
-    tile = min(_TILE, vocabulary)
-    padding = -vocabulary % tile
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    tiles = jnp.pad(shifted, ((0, 0), (0, padding)), constant_values=-jnp.inf)
-    tiles = tiles.reshape(rows, -1, tile)
-    mass = jnp.sum(jnp.exp(tiles), axis=-1)
-    place = _invert(mass, uniform[:, 1])
-    inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
-    offset = _invert(jnp.exp(inside), uniform[:, 0])
-    chosen = jnp.take_along_axis(inside, offset[:, None], axis=-1)[:, 0]
-    return place * tile + offset, chosen - jnp.log(jnp.sum(mass, axis=-1))
+    if status == PRUNED:
+        return replace(pool, status=jnp.where(rows, PRUNED, pool.status))
+    if status != FREE:
+        raise ValueError(f"retire: status must be FREE ({FREE}) or PRUNED ({PRUNED}), got {status}")
+    pool = cleared(pool, rows)
+    none = {name: jnp.where(rows, -1, getattr(pool, name)) for name in ("group", "trace")}
+    return replace(pool, **none)
 
 
-def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array, "R"]:
-    """The first entry with mass whose cumulative mass exceeds u · total."""
-    # A parallel cumulative sum may rise by rounding where an entry has no mass.
-    cumulative = jnp.where(mass > 0, jnp.cumsum(mass, axis=-1), 0)
-    total = jnp.max(cumulative, axis=-1, keepdims=True)
-    target = uniform[:, None].astype(total.dtype) * total
-    return jnp.argmax(cumulative > target, axis=-1).astype(jnp.int32)
+def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
+    """Empties rows; their key, limit, group, trace and carry stay."""
+    records = {
+        name: jnp.where(
+            rows[:, None], jnp.zeros((), getattr(pool, name).dtype), getattr(pool, name)
+        )
+        for name in _RECORDS
+    }
+    return replace(
+        pool,
+        length=jnp.where(rows, 0, pool.length),
+        prompt_length=jnp.where(rows, 0, pool.prompt_length),
+        status=jnp.where(rows, FREE, pool.status),
+        parent=jnp.where(rows, -1, pool.parent),
+        branch_position=jnp.where(rows, -1, pool.branch_position),
+        **records,
+    )
 
 
-def _logp(logits: Float[Array, "R V"], token: Int[Array, "R"]) -> Float[Array, "R"]:
-    chosen = jnp.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
-    return chosen - jax.nn.logsumexp(logits, axis=-1)
+def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size"]]:
+    """Brings the running rows to the front, otherwise in their order.
 
-
-def _entropy(logits: Float[Array, "R V"]) -> Float[Array, "R"]:
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    mass = jnp.exp(shifted)
-    total = jnp.sum(mass, axis=-1)
-    return jnp.log(total) - jnp.sum(mass * shifted, axis=-1) / total
-
-
-def _keep(running: Bool[Array, "R"], new: Any, old: Any) -> Any:
-    """Takes a carry's new rows where the row runs."""
-
-    def choose(new, old):
-        return jnp.where(running.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-    return jax.tree.map(choose, new, old)
+    Args:
+      size: rows of the new pool, at most R; rows behind them are dropped, so at most `size` should
+        be running and the others be read out before. None: all.
+    Returns:
+      The pool and the old index of each of its rows.
+    Raises:
+      ValueError: size outside 1 … R.
+    """
+    rows = pool.status.shape[0]
+    size = rows if size is None else size
+    if not 1 <= size <= rows:
+        raise ValueError(f"compact: size must be in 1 … {rows}, got {size}")
+    order = jnp.argsort(pool.status != RUNNING, stable=True)[:size].astype(jnp.int32)
+    return jax.tree.map(lambda leaf: leaf[order], pool), order

@@ -104,8 +104,10 @@ def keep_top_k(k: int) -> Processor:
     """Keeps the k largest logits; ties with the k-th stay."""
 
     def keep(logits: Float[Array, "R V"]) -> Array:
-        kth = jax.lax.top_k(logits, min(k, logits.shape[-1]))[0][:, -1:]
-        return logits >= kth
+        largest = jax.lax.top_k(logits, min(k, logits.shape[-1]))
+        # Sliced at once, XLA:CPU sorts the whole vocabulary: 606 instead of 7 ms for 16 × 151,936.
+        values, _ = jax.lax.optimization_barrier(largest)
+        return logits >= values[:, -1:]
 
     return _stateless(keep)
 

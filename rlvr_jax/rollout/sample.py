@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key
 
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.rollout.pool import BUDGET, Pool, decode, empty, fork, prefill
+from rlvr_jax.rollout.decode import decode
+from rlvr_jax.rollout.feed import prefill
+from rlvr_jax.rollout.pool import BUDGET, Pool, empty, fork
 from rlvr_jax.rollout.processors import Sampling
 from rlvr_jax.types import Rollouts
 

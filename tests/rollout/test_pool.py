@@ -1,76 +1,39 @@
 """The pool's primitives: any order of them that describes the same rows gives the same rows."""
 
 from dataclasses import replace
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pool_rows import (
+    EXACT,
+    GREEDY,
+    MODEL,
+    PARAMS,
+    PROMPT_LENGTH,
+    PROMPTS,
+    RECORD,
+    ROWS,
+    SLOTS,
+    STEPS,
+    VOCABULARY,
+    WIDTH,
+    assert_same_rows,
+    copy,
+    cut_back,
+    draw,
+    give,
+    keys,
+    logits_at,
+    started,
+    to_logits,
+)
 
-from rlvr_jax.policy import Model, named_config
-from rlvr_jax.rollout import Processor, Sampling, decode, empty, fork, prefill, truncate
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING, _draw, _invert
-
-VOCABULARY, ROWS, SLOTS, WIDTH = 13, 4, 16, 4
-STOP = 0
-STEPS = 6
-PROMPTS = np.random.default_rng(0).integers(1, VOCABULARY, (ROWS, WIDTH)).astype(np.int32)
-PROMPT_LENGTH = np.array([4, 2, 3, 1], np.int32)
-PLAIN, GREEDY = Sampling(), Sampling(temperature=1e-4)
-
-MODEL = Model(named_config("tiny", VOCABULARY, compute_dtype="float64"))
-
-# float64 on both sides, some hundred roundings of 1e-16 on numbers of order ten
-EXACT = dict(rtol=1e-10, atol=1e-11)
-RECORD = ("logp", "behaviour_logp", "entropy")
-
-
-def _parameters():
-    """Random weights of a policy that is sure of some tokens and not of others."""
-    random = np.random.default_rng(1)
-    shapes = jax.eval_shape(MODEL.init, jax.random.key(0))
-    return jax.tree.map(lambda leaf: jnp.asarray(random.normal(0, 0.3, leaf.shape)), shapes)
-
-
-PARAMS = _parameters()
-
-# Compiled once for each shape, for all tests; `stop` is a tuple of ids.
-run = jax.jit(partial(decode, MODEL), static_argnames=("steps", "sampling", "stop_tokens"))
-give = jax.jit(partial(prefill, MODEL))
-copy, cut_back = jax.jit(fork), jax.jit(truncate)
-
-
-def draw(pool, steps=STEPS, sampling=PLAIN, stop_tokens=(), weight_version=0):
-    return run(PARAMS, pool, steps, sampling, stop_tokens, weight_version)
-
-
-def keys(rows=ROWS, seed=5):
-    return jax.random.split(jax.random.key(seed), rows)
-
-
-def started(tokens=PROMPTS, count=PROMPT_LENGTH):
-    pool = replace(empty(MODEL, len(tokens), SLOTS), key=keys(len(tokens)))
-    return give(PARAMS, pool, tokens, count)
-
-
-def assert_same_rows(pool, expected, names=RECORD, tolerance=EXACT):
-    """Same tokens, masks and states; the same record up to rounding. Caches may differ."""
-    written = np.arange(pool.tokens.shape[1]) < np.asarray(expected.length)[:, None]
-    for name in ("length", "prompt_length", "status", "mask", "version"):
-        assert_array_equal(getattr(pool, name), getattr(expected, name), err_msg=name)
-    assert_array_equal(np.where(written, pool.tokens, -1), np.where(written, expected.tokens, -1))
-    for name in names:
-        assert_allclose(getattr(pool, name), getattr(expected, name), err_msg=name, **tolerance)
-
-
-def logits_at(tokens, position):
-    """Logits of what follows the token at `position`, by a full pass."""
-    return to_logits(PARAMS, jnp.asarray(tokens)[None])[0, position]
-
-
-to_logits = jax.jit(MODEL.logits)
+from rlvr_jax.rollout import Processor, Sampling, empty
+from rlvr_jax.rollout.decode import _draw, _invert
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING
 
 
 def test_an_empty_pool_is_free_and_stays_so():

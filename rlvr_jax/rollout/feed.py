@@ -1,0 +1,185 @@
+"""Tokens that are given and not drawn: prompts, tools' answers, drafts, questions on the side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from rlvr_jax.kernels.token_stats import token_stats
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING, Pool, cleared, truncate
+from rlvr_jax.types import TokenStats
+
+__all__ = ["prefill", "probe", "reset", "verify"]
+
+
+def prefill(
+    model: Model,
+    params: Params,
+    pool: Pool,
+    tokens: Int[Array, "R n"],
+    count: Int[Array, "R"],
+) -> Pool:
+    """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
+
+    A free row begins with them as its prompt; a finished one runs again, as after a tool's answer.
+
+    Args:
+      tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must fit into the
+        row's slots.
+    """
+    return _fed(model, params, pool, tokens, count)[0]
+
+
+def verify(
+    model: Model,
+    params: Params,
+    pool: Pool,
+    draft: Int[Array, "R D"],
+    count: Int[Array, "R"],
+    accept: Callable[[Array, Array], Array],
+    *,
+    temperature: float = 1.0,
+    behaviour_logp: Float[Array, "R D"] | None = None,
+    stop_tokens: Sequence[int] = (),
+    weight_version: Int[Array, ""] | int = 0,
+) -> Pool:
+    """Scores a draft of each row in one pass and keeps its longest accepted prefix as sampled.
+
+    What was kept stands in the row, in its cache and in its record as if `decode` had drawn it; the
+    next `decode` goes on behind it. With a stop token at its end the row is finished.
+
+    Args:
+      draft: right-padded; row r's has count[r] tokens, 0 leaves the row alone.
+      accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
+        are keyed by the row's key and the position, apart from those that draw.
+      temperature: of the recorded log-probs and entropies.
+      behaviour_logp: recorded as such: log-probs of when the draft was drawn. None: this policy's.
+    """
+    draft, count = jnp.asarray(draft, jnp.int32), jnp.asarray(count, jnp.int32)
+    start, (rows, width) = pool.length, draft.shape
+    pool, hidden = _fed(model, params, pool, draft, count)
+    stats = _scores(model, params, hidden, draft, count, temperature)
+    positions = start[:, None] + jnp.arange(width, dtype=jnp.int32)[None]
+
+    def uniform(key, position):
+        # 1 apart from the numbers of `decode`, which come from (key, position) itself.
+        return jax.random.uniform(jax.random.fold_in(jax.random.fold_in(key, position), 1))
+
+    uniforms = jax.vmap(jax.vmap(uniform, (None, 0)))(pool.key, positions)
+    given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
+    kept = jnp.cumprod((accept(stats.logp, uniforms) & given).astype(jnp.int32), axis=1)
+    number = jnp.sum(kept, axis=1, dtype=jnp.int32)
+    row, slots = jnp.arange(rows, dtype=jnp.int32)[:, None], pool.tokens.shape[1]
+    at = jnp.where(kept == 1, positions, slots)
+
+    def put(array, values):
+        return array.at[row, at].set(values.astype(array.dtype), mode="drop")
+
+    recorded = stats.logp if behaviour_logp is None else jnp.asarray(behaviour_logp)
+    version = jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), draft.shape)
+    pool = replace(
+        pool,
+        mask=put(pool.mask, kept == 1),
+        logp=put(pool.logp, stats.logp),
+        behaviour_logp=put(pool.behaviour_logp, recorded),
+        entropy=put(pool.entropy, stats.entropy),
+        version=put(pool.version, version),
+    )
+    pool = truncate(pool, start + number)
+    last = jnp.take_along_axis(draft, jnp.maximum(number - 1, 0)[:, None], axis=1)
+    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
+    stopped = (number > 0) & jnp.any(last == stops[None], axis=1)
+    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
+    status = jnp.where(paused, BUDGET, pool.status)
+    return replace(pool, status=jnp.where(stopped, FINISHED, status))
+
+
+def probe(
+    model: Model,
+    params: Params,
+    pool: Pool,
+    query: Int[Array, "R Q"],
+    count: Int[Array, "R"],
+    temperature: float = 1.0,
+) -> tuple[Float[Array, "R Q"], Float[Array, "R Q+1 D"]]:
+    """What the policy would say to given tokens at the end of each row; the pool stays as it is.
+
+    Args:
+      query: right-padded; row r's has count[r] tokens.
+    Returns:
+      Log-probs of the tokens of the query, 0 behind them; and the hidden states of the row's last
+      token and of the query's, for a head.
+    """
+    query, count = jnp.asarray(query, jnp.int32), jnp.asarray(count, jnp.int32)
+    _, hidden = _fed(model, params, pool, query, count)
+    return _scores(model, params, hidden, query, count, temperature).logp, hidden
+
+
+def reset(
+    model: Model,
+    params: Params,
+    pool: Pool,
+    rows: Bool[Array, "R"],
+    tokens: Int[Array, "R n"],
+    count: Int[Array, "R"],
+    key: Key[Array, "R"],
+) -> Pool:
+    """Begins rows anew with another prompt and key; group and trace stay, so the parts of one
+    answer that was written in several contexts can be found again.
+
+    Args:
+      rows: True on the rows to reset; others are left alone.
+      tokens: the new prompts, right-padded, count[r] tokens in row r.
+    """
+    pool = cleared(pool, rows)
+    pool = replace(pool, key=jnp.where(rows, key, pool.key))
+    return prefill(model, params, pool, tokens, jnp.where(rows, count, 0))
+
+
+def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
+    """The pool with the tokens appended, and hidden states [R, n + 1, D]: entry j, of the token
+    before tokens[:, j], says how likely that one is."""
+    slots = pool.tokens.shape[1]
+    tokens, count = jnp.asarray(tokens, jnp.int32), jnp.asarray(count, jnp.int32)
+    offsets = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+    # Padding goes to a slot past the end, where writes are dropped.
+    positions = jnp.where(offsets < count[:, None], pool.length[:, None] + offsets, slots)
+    rows = jnp.arange(tokens.shape[0], dtype=jnp.int32)[:, None]
+    # The last token of a row may not be cached yet (the invariant): feed it once more.
+    last = jnp.maximum(pool.length - 1, 0)
+    before = jnp.take_along_axis(pool.tokens, last[:, None], axis=1)
+    feed = jnp.concatenate([before, tokens], axis=1)
+    fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
+    hidden, caches = model.extend(params, pool.caches, feed, fed)
+    started = (pool.status == FREE) & (count > 0)
+    again = (pool.status == FINISHED) & (count > 0)
+    pool = replace(
+        pool,
+        tokens=pool.tokens.at[rows, positions].set(tokens, mode="drop"),
+        length=pool.length + count,
+        prompt_length=jnp.where(started, count, pool.prompt_length),
+        status=jnp.where(started | again, RUNNING, pool.status),
+        caches=caches,
+    )
+    return pool, hidden
+
+
+def _scores(model, params, hidden, tokens, count, temperature) -> TokenStats:
+    """Log-prob and entropy of given tokens, [R, n]; 0 behind them."""
+    rows, width = tokens.shape
+    given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
+    stats = token_stats(
+        hidden[:, :-1].reshape(rows * width, -1),
+        model.unembedding(params),
+        tokens.reshape(-1),
+        needs=("logp", "entropy"),
+        mask=given.reshape(-1),
+        temperature=temperature,
+        softcap=model.config.logit_softcap,
+    )
+    return jax.tree.map(lambda values: values.reshape(rows, width), stats)

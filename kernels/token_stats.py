@@ -1,21 +1,30 @@
 """What a policy says about tokens, from its last hidden states, without storing the logits."""
 
-import difflib
-import math
 from collections.abc import Collection
 from numbers import Real
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.kernels import reference, xla
+from rlvr_jax.kernels import dispatch, operation, reference
+from rlvr_jax.kernels.algebra import STREAMING
+from rlvr_jax.kernels.arguments import (
+    check_arrays,
+    check_names,
+    check_needs,
+    check_numbers,
+    check_temperature,
+)
+from rlvr_jax.kernels.operation import on_mesh
+from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens
 from rlvr_jax.types import TokenStats
 
-__all__ = ["token_stats"]
+__all__ = ["IMPLEMENTATIONS", "STATISTICS", "token_stats"]
 
-STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
-IMPLEMENTATIONS = {"reference": reference.statistics, "xla": xla.statistics}
+STATISTICS = (*STREAMING, *ROWS)
+IMPLEMENTATIONS = ("reference", *dispatch.SUMS)
 
 
 def token_stats(
@@ -28,126 +37,141 @@ def token_stats(
     temperature: float | Float[Array, ""] | Float[Array, "N"] = 1.0,
     softcap: float | None = None,
     bias: Float[Array, "V"] | None = None,
+    second_temperature: float | Float[Array, ""] | Float[Array, "N"] | None = None,
+    top_k: int = 0,
+    top_p: float | None = None,
+    include_crossing: bool = True,
+    nucleus_mask: Bool[Array, "N"] | None = None,
+    min_p: float | None = None,
+    other: tuple[Float[Array, "N E"], Float[Array, "V E"]] | None = None,
+    mesh: Mesh | None = None,
     implementation: str | None = None,
 ) -> TokenStats:
     """Computes log-prob, entropy and other vocabulary sums of tokens from hidden states.
 
-        z = cap tanh((h·w + bias) / cap) / T,   p = softmax z,   l = log p
-        logp = l_y   logsumexp = log Σ e^z   entropy = -Σ p l   p_squared = Σ p²
-        p_squared_logp = Σ p² l
+        z = cap tanh((h·w + bias) / cap) / T,   p = softmax z,   l = log p,   y the target
+        logp = l_y   logsumexp = log Σ e^z   entropy H = -Σ p l   p_squared = Σ p²
+        p_squared_logp = Σ p² l   varentropy = Σ p l² - H²   mean_logit = Σ z / V
+        max_logp, max_id = max l and its id   topk_logp, topk_ids = the top_k largest l
+        min_p_mass = Σ p 1[p ≥ min_p max p]   second_logp = l_y at the second temperature
+        nucleus_entropy = H of p in {p ≥ t}, t the largest threshold of mass ≥ top_p
+        kl = KL(p‖q)   reverse_kl = KL(q‖p)   js = ½ KL(p‖m) + ½ KL(q‖m),  m = (p + q) / 2
 
     All are in nats. Logits and sums are float32, whatever the inputs are; float64 if one of
-    hidden and unembedding is. logp ≤ 0 and 0 ≤ entropy ≤ log V hold exactly. Gradients go to
-    hidden, unembedding and bias. Reverse mode only, except for "reference". Over several devices,
-    call it inside `jax.shard_map(..., check_vma=False)`: left to itself, the compiler gathers
-    hidden states for the loops over tiles.
+    hidden and unembedding is. logp ≤ 0, 0 ≤ entropy ≤ log V and 1/V ≤ p_squared ≤ 1 hold exactly.
+    Equal logits are in or out of a nucleus together; of equal ones the smaller id comes first.
+    NaN or Inf in a hidden state spoils the statistics of its token only.
+
+    Gradients go to hidden, unembedding and bias, from all but mean_logit, max_logp, max_id,
+    min_p_mass, topk_logp and topk_ids, which are constants; the set of a nucleus is one too.
+    Reverse mode only, except for "reference". Tokens that are off the mask, or that get no
+    cotangent, cost nothing if V is above a tile of 2048.
 
     Args:
       hidden: the model's last hidden states.
       unembedding: output embedding, in the layout of Hugging Face and tied embeddings.
-      targets: the tokens of `logp`. A target outside [0, V) makes its own logp NaN, without
-        gradient through it; all else is as if the target were good.
+      targets: the tokens of `logp`. A target outside [0, V) makes its own logp and second_logp
+        NaN, without gradient through them; all else is as if the target were good.
       needs: names of the statistics to compute, of the fields of `TokenStats`.
       mask: tokens off it get 0 in every statistic and no gradient, whatever their other
-        arguments hold (NaN included). With V above a tile they cost nothing.
+        arguments hold (NaN included).
       temperature: T > 0, one or one per token; no gradient.
       softcap: the cap of the logits, if the model has one.
       bias: added to h·w, before the cap. -inf takes an entry out of the vocabulary.
-      implementation: "reference" keeps all logits; "xla" keeps tiles of them. None picks by
-        platform: "xla" on all.
+      second_temperature: T₂ > 0 of `second_logp`, one or one per token; no gradient.
+      top_k: k of `topk_logp` and `topk_ids`, from 1 to 64 and at most V.
+      top_p: mass of `nucleus_entropy`, in (0, 1].
+      include_crossing: whether the tokens at the threshold, with which the mass reaches top_p,
+        belong to the nucleus. Without them it may be empty, and its entropy is 0.
+      nucleus_mask: tokens off it get nucleus_entropy 0, without gradient and without cost.
+      min_p: cut of `min_p_mass` relative to the largest probability, in (0, 1].
+      other: hidden states and unembedding of the second policy q of `kl`, `reverse_kl` and `js`,
+        of any width E; bias, cap and temperature are those of the first. No gradient.
+      mesh: splits tokens over its axes data and fsdp, the vocabulary over tensor, whichever it
+        has; its axes must be of type Auto. Any number of tokens will do. Without it, the function
+        runs where it is called: on one device, or inside a caller's
+        `jax.shard_map(..., check_vma=False)`.
+      implementation: "reference" keeps all logits; "xla" keeps tiles of them; "pallas_tpu"
+        and "pallas_gpu" are kernels for the forward pass, with the backward pass of "xla". None
+        picks by platform: on TPU its kernel, or "xla" with one warning that says why the kernel
+        cannot run; "xla" on all others.
 
     Returns:
-      `TokenStats` with [N] arrays for `needs` and None elsewhere.
+      `TokenStats` with [N] arrays ([N, top_k] for the two of top-k) for `needs` and None elsewhere.
 
     Raises:
-      ValueError: a name in needs or implementation that is not known; shapes that do not fit;
-        hidden or unembedding not floating, targets not integers, mask not bool; a temperature or
-        softcap that is not positive.
+      ValueError: a name in needs or implementation that is not known; an implementation that was
+        named and cannot run; a statistic without the argument that it reads; shapes that do not
+        fit; hidden or unembedding not floating, targets not integers, a mask not bool; a number
+        outside its range; a vocabulary that the mesh axis tensor does not divide.
     """
-    hidden, unembedding, targets = map(jnp.asarray, (hidden, unembedding, targets))
-    mask, bias = (None if x is None else jnp.asarray(x) for x in (mask, bias))
-    _check_names("needs", needs, STATISTICS)
-    implementation = "xla" if implementation is None else implementation
-    _check_names("implementation", [implementation], IMPLEMENTATIONS)
-    _check_arrays(hidden, unembedding, targets, mask, bias)
-    _check_numbers(temperature, softcap, hidden.shape[0])
-
-    is_double = jnp.float64 in (hidden.dtype, unembedding.dtype)
-    dtype = jnp.dtype(jnp.float64 if is_double else jnp.float32)
-    targets = targets.astype(jnp.int32)
-    if isinstance(temperature, Real) and temperature == 1:
-        temperature = None
-    else:
-        temperature = jax.lax.stop_gradient(jnp.asarray(temperature, dtype))
-        temperature = jnp.broadcast_to(temperature, targets.shape)
-    if mask is not None:
-        hidden = jnp.where(mask[:, None], hidden, 0)
-        targets = jnp.where(mask, targets, 0)
-        temperature = None if temperature is None else jnp.where(mask, temperature, 1)
-    stats = IMPLEMENTATIONS[implementation](
-        hidden,
-        unembedding,
-        bias,
-        targets,
-        mask,
-        temperature,
-        needs=tuple(name for name in STATISTICS if name in needs),
-        softcap=None if softcap is None else float(softcap),
-        dtype=dtype,
+    policy = Policy(*(None if x is None else jnp.asarray(x) for x in (hidden, unembedding, bias)))
+    other = None if other is None else OtherPolicy(*map(jnp.asarray, other))
+    targets = jnp.asarray(targets)
+    mask, nucleus_mask = (None if x is None else jnp.asarray(x) for x in (mask, nucleus_mask))
+    check_names("needs", needs, STATISTICS)
+    if implementation is not None:
+        check_names("implementation", [implementation], IMPLEMENTATIONS)
+    check_arrays(policy, other, targets, mask, nucleus_mask)
+    check_temperature("temperature", temperature, targets.shape)
+    check_temperature("second_temperature", second_temperature, targets.shape)
+    check_numbers(policy.unembedding.shape[0], softcap, top_k, top_p, min_p)
+    check_needs(
+        needs,
+        second_temperature=second_temperature,
+        top_k=top_k or None,
+        top_p=top_p,
+        min_p=min_p,
+        other=other,
     )
-    if mask is None:
-        return stats
-    return jax.tree.map(lambda value: jnp.where(mask, value, 0), stats)
+
+    is_double = jnp.float64 in (policy.hidden.dtype, policy.unembedding.dtype)
+    dtype = jnp.dtype(jnp.float64 if is_double else jnp.float32)
+    is_one = isinstance(temperature, Real) and temperature == 1
+    scale = None if is_one else _inverse(temperature, targets.shape, dtype)
+    ratio = None
+    if "second_logp" in needs:
+        ratio = _inverse(second_temperature, targets.shape, dtype)
+        ratio = ratio if scale is None else ratio / scale
+    tokens = Tokens(targets.astype(jnp.int32), mask, scale, ratio, nucleus_mask)
+    other = jax.lax.stop_gradient(other)
+    if mask is not None:
+        policy, other, tokens = _without_masked(policy, other, tokens)
+    plan = Plan(
+        needs=tuple(name for name in STATISTICS if name in needs),
+        dtype=dtype,
+        softcap=None if softcap is None else float(softcap),
+        top_k=top_k,
+        top_p=top_p,
+        include_crossing=include_crossing,
+        min_p=min_p,
+        implementation=implementation,
+    )
+    if implementation == "reference":
+        return reference.statistics(plan, policy, other, tokens)
+    return operation.statistics(on_mesh(plan, mesh, policy), policy, other, tokens)
 
 
-def _check_names(argument, names, known):
-    for name in names:
-        if name not in known:
-            close = difflib.get_close_matches(str(name), known) or sorted(known)
-            raise ValueError(
-                f"token_stats: {argument} must be of {sorted(known)}, got {name!r};"
-                f" closest: {', '.join(close)}"
-            )
+def _inverse(temperature, shape, dtype):
+    """1 / temperature for every token, without gradient."""
+    temperature = jax.lax.stop_gradient(jnp.asarray(temperature, dtype))
+    return jnp.broadcast_to(1 / temperature, shape)
 
 
-def _check_arrays(hidden, unembedding, targets, mask, bias):
-    if hidden.ndim != 2 or unembedding.ndim != 2 or hidden.shape[1] != unembedding.shape[1]:
-        raise ValueError(
-            "token_stats: hidden [N, D] and unembedding [V, D] must agree in D, got"
-            f" {hidden.shape} and {unembedding.shape}"
-        )
-    if 0 in unembedding.shape:
-        raise ValueError(
-            f"token_stats: unembedding [V, D] must have entries, got {unembedding.shape}"
-        )
-    for name, array, letter, size, other in (
-        ("targets", targets, "N", hidden.shape[0], f"hidden {hidden.shape}"),
-        ("mask", mask, "N", hidden.shape[0], f"hidden {hidden.shape}"),
-        ("bias", bias, "V", unembedding.shape[0], f"unembedding {unembedding.shape}"),
-    ):
-        if array is not None and array.shape != (size,):
-            raise ValueError(
-                f"token_stats: {name} must have shape [{letter}] = ({size},) as {other}, got"
-                f" {array.shape}"
-            )
-    for name, array, kind, words in (
-        ("hidden", hidden, jnp.floating, "floating"),
-        ("unembedding", unembedding, jnp.floating, "floating"),
-        ("bias", bias, jnp.floating, "floating"),
-        ("targets", targets, jnp.integer, "integers"),
-        ("mask", mask, jnp.bool_, "bool"),
-    ):
-        if array is not None and not jnp.issubdtype(array.dtype, kind):
-            raise ValueError(f"token_stats: {name} must be {words}, got {array.dtype}")
+def _without_masked(policy, other, tokens):
+    """The same with harmless numbers for masked tokens, whose own may be NaN."""
+    mask = tokens.active
 
+    def kept(values, instead):
+        if values is None:
+            return None
+        return jnp.where(mask[:, None] if values.ndim == 2 else mask, values, instead)
 
-def _check_numbers(temperature, softcap, tokens):
-    shape = jnp.shape(temperature)
-    if shape not in ((), (tokens,)):
-        raise ValueError(
-            f"token_stats: temperature must have shape () or [N] = ({tokens},), got {shape}"
-        )
-    if isinstance(temperature, Real) and not 0 < temperature < math.inf:
-        raise ValueError(f"token_stats: temperature must be positive, got {temperature}")
-    if softcap is not None and not (isinstance(softcap, Real) and 0 < softcap < math.inf):
-        raise ValueError(f"token_stats: softcap must be a positive number or None, got {softcap}")
+    tokens = tokens._replace(
+        targets=kept(tokens.targets, 0),
+        inverse_temperature=kept(tokens.inverse_temperature, 1),
+        second_ratio=kept(tokens.second_ratio, 1),
+    )
+    if other is not None:
+        other = other._replace(hidden=kept(other.hidden, 0))
+    return policy._replace(hidden=kept(policy.hidden, 0)), other, tokens

@@ -1,0 +1,268 @@
+"""Time and memory of `token_stats` beside what one would write instead.
+
+    python -m rlvr_jax.kernels.bench
+    python -m rlvr_jax.kernels.bench --shapes 4096x512x8192 --dtypes bfloat16 --repeats 5 --json
+    python -m rlvr_jax.kernels.bench --shapes 2048x896x151936 --programs naive xla
+
+For each shape (tokens x width x vocabulary) and dtype it times, one after the other in every round,
+so that a busy machine slows all of them: one product of the hidden states and the unembedding; the
+naive version (float32 logits, log_softmax, autodiff); optax's cross entropy (log-prob only); and
+every implementation that runs here. A ratio is the median over rounds of two times of one round.
+
+The floor is 2·N·D·V operations forward and 6·N·D·V more backward (one recomputation, two products)
+at the rate of that one product. Memory is what the compiler sets aside besides arguments and
+results. `processor_to_naive` compares the processor time of all threads, which other programs on
+the machine move less; it means nothing on an accelerator. A second table says what share of the
+time remains if only some tokens count.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterable
+
+import jax
+import jax.numpy as jnp
+import optax
+from rich.console import Console
+from rich.table import Table
+
+from rlvr_jax.kernels.token_stats import IMPLEMENTATIONS, token_stats
+
+__all__ = ["main", "measure", "selection"]
+
+SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
+LITE = ("logp", "entropy")
+FULL = (*LITE, "p_squared", "p_squared_logp")
+WALL, PROCESSOR = 0, 1
+SHARES = (1.0, 0.5, 0.2, 0.1)
+
+
+def naive(hidden, unembedding, targets):
+    """Log-prob and entropy from a full array of float32 logits."""
+    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+    logp = jax.nn.log_softmax(logits, axis=-1)
+    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
+
+
+def naive_full(hidden, unembedding, targets):
+    """`naive`, with Σ p² and Σ p² log p."""
+    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+    logp = jax.nn.log_softmax(logits, axis=-1)
+    target = jnp.take_along_axis(logp, targets[:, None], axis=-1)[:, 0]
+    p = jnp.exp(logp)
+    sums = (jnp.sum(x, axis=-1) for x in (p * logp, p * p, p * p * logp))
+    entropy, p_squared, p_squared_logp = sums
+    return target, -entropy, p_squared, p_squared_logp
+
+
+def cross_entropy(hidden, unembedding, targets):
+    """optax's cross entropy: the log-prob alone."""
+    logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
+    return (-optax.softmax_cross_entropy_with_integer_labels(logits, targets),)
+
+
+def product(hidden, unembedding, targets):
+    """One matrix product, reduced so that it is not stored for the caller."""
+    del targets
+    dimensions = (((1,), (1,)), ((), ()))
+    logits = jax.lax.dot_general(
+        hidden, unembedding, dimensions, preferred_element_type=jnp.float32
+    )
+    return (jnp.max(logits, axis=-1),)
+
+
+def ours(implementation: str, needs: tuple[str, ...], **options) -> Callable:
+    """`token_stats` as a function to be timed."""
+
+    def run(hidden, unembedding, targets):
+        stats = token_stats(
+            hidden, unembedding, targets, needs=needs, implementation=implementation, **options
+        )
+        return tuple(getattr(stats, need) for need in needs)
+
+    return run
+
+
+def with_gradient(function: Callable, cotangent=1.0) -> Callable:
+    """The function's gradients to hidden states and unembedding."""
+
+    def run(hidden, unembedding, targets):
+        def total(hidden, unembedding):
+            return sum(jnp.sum(cotangent * x) for x in function(hidden, unembedding, targets))
+
+        return jax.grad(total, (0, 1))(hidden, unembedding)
+
+    return run
+
+
+def make_inputs(shape: tuple[int, int, int], dtype):
+    """Hidden states, an unembedding that gives logits of spread 1, and targets."""
+    tokens, width, vocabulary = shape
+    keys = jax.random.split(jax.random.key(0), 3)
+    hidden = jax.random.normal(keys[0], (tokens, width), dtype)
+    unembedding = jax.random.normal(keys[1], (vocabulary, width), dtype) / width**0.5
+    return hidden, unembedding.astype(dtype), jax.random.randint(keys[2], (tokens,), 0, vocabulary)
+
+
+def contestants() -> dict[str, tuple[Callable, str]]:
+    """Functions to be timed, each with the naive version that computes the same."""
+    table = {"naive": (naive, "naive"), "naive full": (naive_full, "naive full")}
+    table["optax"] = cross_entropy, "naive"
+    for name in IMPLEMENTATIONS:
+        if name != "reference":
+            table[name] = ours(name, LITE), "naive"
+            table[f"{name} full"] = ours(name, FULL), "naive full"
+    return table
+
+
+def timed_rounds(programs: dict, inputs, repeats: int) -> dict:
+    """(Wall, processor) seconds of each program, round by round; programs take turns in a round."""
+    rounds = {name: [] for name in programs}
+    for program in programs.values():
+        jax.block_until_ready(program(*inputs))
+    for _ in range(repeats):
+        for name, program in programs.items():
+            begun = time.perf_counter(), time.process_time()
+            jax.block_until_ready(program(*inputs))
+            ended = time.perf_counter(), time.process_time()
+            rounds[name].append((ended[0] - begun[0], ended[1] - begun[1]))
+    return rounds
+
+
+def ratio(rounds: dict, name, beside, clock: int = WALL) -> float | None:
+    """Median over rounds of the time of one program over that of another, if both were run."""
+    if beside not in rounds:
+        return None
+    pairs = zip(rounds[name], rounds[beside], strict=True)
+    return statistics.median(mine[clock] / yours[clock] for mine, yours in pairs)
+
+
+def measure(
+    shape: tuple[int, int, int], dtype, repeats: int, names: Collection[str] = ()
+) -> list[dict]:
+    """Rows of the first table for one shape and dtype, of the contestants `names` or all."""
+    inputs = make_inputs(shape, dtype)
+    chosen = {name: entry for name, entry in contestants().items() if not names or name in names}
+    functions = {("product", "forward"): product}
+    for name, (function, _) in chosen.items():
+        functions[name, "forward"] = function
+        functions[name, "forward + backward"] = with_gradient(function)
+    about = {"shape": "x".join(map(str, shape)), "dtype": jnp.dtype(dtype).name}
+    programs, rows = {}, []
+    for key, function in functions.items():
+        try:
+            programs[key] = jax.jit(function).lower(*inputs).compile()
+        except ValueError as error:  # an implementation that was named and cannot run here
+            rows.append(
+                about | dict(zip(("program", "pass"), key, strict=True), skipped=str(error))
+            )
+    rounds = timed_rounds(programs, inputs, repeats)
+    operations = 2 * shape[0] * shape[1] * shape[2]
+    for (name, which), program in programs.items():
+        products = 1 if which == "forward" else 4
+        to_product = ratio(rounds, (name, which), ("product", "forward"))
+        beside = chosen[name][1] if name in chosen else "naive"
+        median = statistics.median(wall for wall, _ in rounds[name, which])
+        row = {
+            "program": name,
+            "pass": which,
+            "seconds": median,
+            "to_naive": ratio(rounds, (name, which), (beside, which)),
+            "processor_to_naive": ratio(rounds, (name, which), (beside, which), PROCESSOR),
+            "to_product": to_product,
+            "floor_share": products / to_product,
+            "gflops": products * operations / median / 1e9,
+            "temporary_mib": program.memory_analysis().temp_size_in_bytes / 2**20,
+        }
+        rows.append(about | row)
+    return rows
+
+
+def selection(shape: tuple[int, int, int], dtype, repeats: int) -> list[dict]:
+    """Rows of the second table: time at each share of selected tokens over that of all."""
+    inputs = make_inputs(shape, dtype)
+    chosen = jax.random.permutation(jax.random.key(1), shape[0])
+    function = ours("xla", LITE)
+    forward, backward = {}, {}
+    for share in SHARES:
+        mask = chosen < round(share * shape[0])
+        forward[f"{share}"] = jax.jit(ours("xla", LITE, mask=mask))
+        weight = mask.astype(jnp.float32)
+        # With linearization outside the timed call, only the backward pass is timed.
+        pullback = jax.jit(jax.vjp(lambda h, w: function(h, w, inputs[2]), *inputs[:2])[1])
+        backward[f"{share}"] = lambda *_, pull=pullback, c=weight: pull((c, c))
+    rows = []
+    for title, programs in (("masked forward", forward), ("backward alone", backward)):
+        rounds = timed_rounds(programs, inputs, repeats)
+        rows += [
+            {
+                "shape": "x".join(map(str, shape)),
+                "dtype": jnp.dtype(dtype).name,
+                "pass": title,
+                "selected": float(share),
+                "to_all": ratio(rounds, share, "1.0"),
+                "processor_to_all": ratio(rounds, share, "1.0", PROCESSOR),
+            }
+            for share in programs
+        ]
+    return rows
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    """Prints both tables, or their rows as one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--shapes", nargs="+", default=SHAPES, help="tokens x width x vocabulary")
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--programs", nargs="+", default=(), help="some of the contestants only")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args(arguments)
+    for name in options.programs:
+        if name not in contestants():
+            parser.error(
+                f"argument --programs: must be of {', '.join(contestants())}, got {name!r}"
+            )
+    found = {"device": jax.devices()[0].device_kind, "programs": [], "selection": []}
+    for text in options.shapes:
+        shape = tuple(int(size) for size in text.split("x"))
+        if len(shape) != 3 or min(shape) < 1:
+            parser.error(f"argument --shapes: must be tokens x width x vocabulary, got {text!r}")
+        for dtype in options.dtypes:
+            found["programs"] += measure(shape, jnp.dtype(dtype), options.repeats, options.programs)
+            if not options.programs:
+                found["selection"] += selection(shape, jnp.dtype(dtype), options.repeats)
+    if options.json:
+        print(json.dumps(found, indent=1))
+        return
+    console = Console()
+    console.print(f"device: {found['device']}")
+    for rows in (found["programs"], found["selection"]):
+        for shape, dtype in dict.fromkeys((row["shape"], row["dtype"]) for row in rows):
+            console.print(_table(f"{shape} {dtype}", rows, shape, dtype))
+    for row in found["programs"]:
+        if "skipped" in row:
+            console.print(f"skipped: {row['program']}, {row['pass']}: {row['skipped']}")
+
+
+def _table(title, rows, shape, dtype):
+    """The rows of one shape and dtype that were measured."""
+    mine = [row for row in rows if (row["shape"], row["dtype"]) == (shape, dtype)]
+    mine = [row for row in mine if "skipped" not in row]
+    columns = [name for name in mine[0] if name not in ("shape", "dtype")]
+    table = Table(*columns, title=title)
+    for row in mine:
+        table.add_row(*(_cell(row[name]) for name in columns))
+    return table
+
+
+def _cell(value):
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What is fixed when `token_stats` is traced, and the arrays that its loops read."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import Array, Bool, Float, Int
+
+__all__ = ["ROWS", "OtherPolicy", "Plan", "Policy", "Tiles", "Tokens", "by_platform"]
+
+# Statistics that need the largest logit or the normalizer of the whole row before their sum can
+# start, or an order of the row: they are computed on waves of tokens with all of the vocabulary.
+ROWS = (
+    "min_p_mass",
+    "topk_logp",
+    "topk_ids",
+    "nucleus_entropy",
+    "kl",
+    "reverse_kl",
+    "js",
+)
+
+
+class Policy(NamedTuple):
+    """What logits are made of, and what gradients go to."""
+
+    hidden: Float[Array, "N D"]
+    unembedding: Float[Array, "V D"]
+    bias: Float[Array, "V"] | None = None
+
+
+class OtherPolicy(NamedTuple):
+    """A second policy; it shares bias, cap and temperature with the first, and not its width."""
+
+    hidden: Float[Array, "N E"]
+    unembedding: Float[Array, "V E"]
+
+
+class Tokens(NamedTuple):
+    """What else is known of each token; None is what the comment says."""
+
+    targets: Int[Array, "N"]
+    active: Bool[Array, "N"] | None = None  # all
+    inverse_temperature: Float[Array, "N"] | None = None  # 1
+    second_ratio: Float[Array, "N"] | None = None  # no second temperature
+    nucleus: Bool[Array, "N"] | None = None  # all active ones
+
+
+class Tiles(NamedTuple):
+    """Sizes of loops on one platform.
+
+    Fields:
+      platform: "cpu", "gpu" or "tpu".
+      forward, backward: (tokens, vocabulary entries) of a tile.
+      wave: (logits of a wave of whole rows, vocabulary entries of one product of a wave).
+      search: rows whose nucleus is searched at a time, a divisor of 8; None is all of a wave.
+    """
+
+    platform: str
+    forward: tuple[int, int]
+    backward: tuple[int, int]
+    wave: tuple[int, int]
+    search: int | None
+
+
+# CPU: a float32 tile of 512 x 2048 logits is 4 MiB and stays in the cache; wider ones lose. So do
+# eight rows of 150 000 logits, over which a search goes thirty times.
+# TPU: a float32 tile of 2048 x 2048 logits (16 MiB) and one of the unembedding's gradient stay in
+# VMEM. More tokens would not save traffic of the accumulated gradient, and would skip fewer.
+# GPU: matrix products have to be large. Forward, waves of tokens over any vocabulary at once;
+# backward, tiles, as the gradient of the unembedding would otherwise be carried in float32.
+WHOLE = 2**30
+TILES = (
+    Tiles("cpu", forward=(512, 2048), backward=(512, 2048), wave=(2**24, 2048), search=8),
+    Tiles("gpu", forward=(1024, WHOLE), backward=(2048, 16384), wave=(2**27, WHOLE), search=None),
+    Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, WHOLE), search=None),
+)
+# Up to so many logits (32 MiB in float32) a vocabulary of one tile is done at once. The choice of
+# the vocabulary's tiles depends on V alone, so that a token's bits do not depend on N.
+AT_ONCE_VOCABULARY = 2048
+AT_ONCE_LOGITS = 2**23
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute, and how.
+
+    Fields:
+      needs: names of the statistics.
+      dtype: of logits and sums.
+      softcap, top_k, top_p, include_crossing, min_p: arguments of `token_stats`.
+      mesh, token_axes, vocabulary_axis: the mesh and the names of its axes over which tokens and
+        vocabulary are split; None, () and None on one device.
+      implementation: which one makes the streaming sums; None leaves it to `dispatch`.
+    """
+
+    needs: tuple[str, ...]
+    dtype: Any
+    softcap: float | None = None
+    top_k: int = 0
+    top_p: float | None = None
+    include_crossing: bool = True
+    min_p: float | None = None
+    mesh: jax.sharding.Mesh | None = None
+    token_axes: tuple[str, ...] = ()
+    vocabulary_axis: str | None = None
+    implementation: str | None = None
+
+
+def is_at_once(tokens: int, vocabulary_size: int) -> bool:
+    """Whether all logits of a device are so few that loops over tiles cost more than they save."""
+    is_small = vocabulary_size <= AT_ONCE_VOCABULARY
+    return tokens == 0 or (is_small and tokens * vocabulary_size <= AT_ONCE_LOGITS)
+
+
+def by_platform(function, *operands):
+    """function(tiles, *operands) with the tiles of the platform that it is compiled for."""
+    cpu, gpu, tpu = (lambda *args, tiles=tiles: function(tiles, *args) for tiles in TILES)
+    return jax.lax.platform_dependent(*operands, cpu=cpu, cuda=gpu, rocm=gpu, default=tpu)

@@ -1,0 +1,203 @@
+"""Statistics that need a token's whole row of logits, computed on waves of tokens.
+
+A wave is as many tokens as keep their rows of logits small (64 MiB on CPU). In it the largest logit
+and the normalizer are known before any sum starts, so all these statistics cost one sweep. Waves
+are made of active tokens only, and those of the nucleus of tokens that ask for it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.kernels import nucleus, second_policy, tiles
+from rlvr_jax.kernels.algebra import LOWEST
+from rlvr_jax.kernels.nucleus import Nucleus
+from rlvr_jax.kernels.plan import (
+    OtherPolicy,
+    Plan,
+    Policy,
+    Tiles,
+    Tokens,
+    by_platform,
+    is_at_once,
+)
+from rlvr_jax.types import TokenStats, replace
+
+__all__ = ["RowStats", "sweep"]
+
+
+class RowStats(NamedTuple):
+    """Statistics of rows, [n] each, and what their backward pass has to know; None if not needed.
+
+    Fields:
+      stats: the statistics of `ROWS` that are needed, and logsumexp.
+      nucleus: of the tokens that asked for theirs.
+      other_logsumexp: of the second policy's logits.
+      pull: Σ p log(p/m), for `js`.
+    """
+
+    stats: TokenStats
+    nucleus: Nucleus | None = None
+    other_logsumexp: Float[Array, "n"] | None = None
+    pull: Float[Array, "n"] | None = None
+
+
+class _Wave(NamedTuple):
+    """What a wave reads of its tokens."""
+
+    hidden: Float[Array, "n D"]
+    other_hidden: Float[Array, "n E"] | None
+    inverse_temperature: Float[Array, "n"] | None
+
+
+def sweep(
+    plan: Plan,
+    policy: Policy,
+    other: OtherPolicy | None,
+    tokens: Tokens,
+    active: Bool[Array, "N"],
+    needs: tuple[str, ...],
+) -> RowStats:
+    """The statistics `needs` of `ROWS` for the active tokens, 0 for the others.
+
+    Args:
+      policy, other, tokens: of this device: its tokens and its part of the vocabulary.
+    """
+    divergent = any(need in second_policy.DIVERGENCES for need in needs)
+    other = other if divergent else None
+    plan = dataclasses.replace(plan, needs=needs)
+    operands = policy, other, tokens.inverse_temperature, active
+    if is_at_once(*active.shape, policy.unembedding.shape[0]):
+        return _at_once(plan, *operands)
+    return by_platform(partial(_in_waves, plan), *operands)
+
+
+def _at_once(plan, policy, other, inverse_temperature, active):
+    wave = _Wave(policy.hidden, None if other is None else other.hidden, inverse_temperature)
+
+    def logits(hidden, unembedding):
+        operands = hidden.astype(plan.dtype), unembedding.astype(plan.dtype)
+        return tiles.logits_of(plan, *operands, policy.bias, inverse_temperature)[0]
+
+    z = logits(wave.hidden, policy.unembedding)
+    k = None if other is None else logits(wave.other_hidden, other.unembedding)
+    stats = _row_stats(plan, z, k)
+    return jax.tree.map(lambda x: jnp.where(_rows(active, x), x, 0), stats)
+
+
+def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
+    vocabulary_size = policy.unembedding.shape[0]
+    budget, width = sizes.wave
+    size = max(8, budget // vocabulary_size // 8 * 8)
+    size = min(size, -(-active.shape[0] // 8) * 8)
+    rows = tiles.active_first(active, active.shape[0], size)
+    num_waves = rows.num_tiles
+    if plan.token_axes and plan.vocabulary_axis:
+        # Waves reduce over devices: all of them go round equally often.
+        num_waves = jax.lax.pmax(num_waves, plan.token_axes)
+    hidden = policy.hidden, None if other is None else other.hidden
+    hidden = tiles.take(rows, hidden)
+    wanted = _Wave(*hidden, tiles.take(rows, inverse_temperature, fill=1))
+
+    def logits(hidden, unembedding, scale):
+        """[size, V] logits; the matrix is read in tiles, as a CPU wants it."""
+        dtype = tiles.working_dtype(plan, sizes.platform, hidden, unembedding)
+        view, hidden = tiles.viewed(unembedding, sizes.platform), hidden.astype(dtype)
+
+        def over_tile(z, first, columns):
+            entries, bias = tiles.tile_of((view, policy.bias), first, columns)
+            entries = tiles.widened(entries, dtype)
+            part, _ = tiles.logits_of(plan, hidden, entries, bias, scale)
+            return jax.lax.dynamic_update_slice_in_dim(z, part, first, axis=1)
+
+        empty = jnp.zeros((size, vocabulary_size), plan.dtype)
+        return tiles.fold_vocabulary(over_tile, empty, vocabulary_size, width)
+
+    def wave(part):
+        z = logits(part.hidden, policy.unembedding, part.inverse_temperature)
+        if other is None:
+            return _row_stats(plan, z, None, sizes.search)
+        scale = part.inverse_temperature
+        other_z = logits(part.other_hidden, other.unembedding, scale)
+        return _row_stats(plan, z, other_z, sizes.search)
+
+    def step(index, stats):
+        part = tiles.tile_of(wanted, index * size, size)
+        return tiles.write(stats, wave(part), index * size)
+
+    shapes = jax.eval_shape(wave, tiles.tile_of(wanted, 0, size))
+    empty = jax.tree.map(lambda s: jnp.zeros((rows.num_rows, *s.shape[1:]), s.dtype), shapes)
+    full = jax.lax.fori_loop(jnp.int32(0), num_waves, step, empty)
+    return tiles.put_back(rows, full)
+
+
+def _row_stats(plan, logits, other_logits, search=None) -> RowStats:
+    """All statistics of a wave from its logits, [n, V] or this device's part of them."""
+    total = partial(_total, plan.vocabulary_axis)
+    largest, shift, exp, s0 = _normalizer(logits, total)
+    log_s0 = jnp.log(s0)
+    stats = TokenStats(logsumexp=largest + log_s0)
+    found, other_logsumexp, pull = None, None, None
+    if "min_p_mass" in plan.needs:
+        mass = total(jnp.where(exp >= plan.min_p, exp, 0)) / s0
+        stats = replace(stats, min_p_mass=jnp.minimum(mass, 1))
+    if "topk_logp" in plan.needs or "topk_ids" in plan.needs:
+        values, ids = _largest(plan, logits)
+        logp = jnp.minimum(values - stats.logsumexp[:, None], 0)
+        stats = replace(
+            stats,
+            topk_logp=logp if "topk_logp" in plan.needs else None,
+            topk_ids=ids if "topk_ids" in plan.needs else None,
+        )
+    if "nucleus_entropy" in plan.needs:
+        found = nucleus.entropy(exp, shift, s0, plan.top_p, total, search, plan.include_crossing)
+        stats = replace(stats, nucleus_entropy=found.entropy)
+    if other_logits is not None:
+        other_largest, other_shift, _, other_s0 = _normalizer(other_logits, total)
+        other_log_s0 = jnp.log(other_s0)
+        logp = jnp.maximum(shift - log_s0[:, None], LOWEST)
+        logq = jnp.maximum(other_shift - other_log_s0[:, None], LOWEST)
+        measured, pull = second_policy.divergences(plan.needs, logp, logq, total)
+        stats = replace(stats, kl=measured.kl, reverse_kl=measured.reverse_kl, js=measured.js)
+        other_logsumexp = other_largest + other_log_s0
+    return RowStats(stats, found, other_logsumexp, pull)
+
+
+def _normalizer(logits, total: Callable):
+    """The largest logit m, d = z - m (clipped), e^d and Σ e^d."""
+    largest = total(logits, jnp.max)
+    shift = jnp.clip(logits - largest[:, None], LOWEST, 0)
+    exp = jnp.exp(shift)
+    return largest, shift, exp, total(exp)
+
+
+def _total(axis_name, values, reduce=jnp.sum):
+    """Sum (or maximum) over the vocabulary, of all devices along the axis if there is one."""
+    local = reduce(values, axis=1)
+    if axis_name is None:
+        return local
+    over_devices = jax.lax.psum if reduce is jnp.sum else jax.lax.pmax
+    return over_devices(local, axis_name)
+
+
+def _largest(plan, logits):
+    """The `top_k` largest logits, descending, and their ids; equal ones by ascending id."""
+    count = min(plan.top_k, logits.shape[1])
+    values, ids = jax.lax.top_k(logits, count)
+    if plan.vocabulary_axis is None:
+        return values, ids
+    ids = ids + jax.lax.axis_index(plan.vocabulary_axis) * logits.shape[1]
+    gather = partial(jax.lax.all_gather, axis_name=plan.vocabulary_axis, axis=1, tiled=True)
+    values, ids = gather(values), gather(ids)
+    values, place = jax.lax.top_k(values, plan.top_k)
+    return values, jnp.take_along_axis(ids, place, axis=1)
+
+
+def _rows(active, values):
+    """`active` with as many axes as `values`."""
+    return active.reshape(-1, *(1,) * (values.ndim - 1))

@@ -1,0 +1,182 @@
+"""Loops over tiles of tokens and of the vocabulary, and the matrix products inside them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.kernels import algebra
+from rlvr_jax.kernels.plan import Plan, Tokens
+
+__all__ = [
+    "Rows",
+    "active_first",
+    "fold_vocabulary",
+    "logits_of",
+    "narrowed",
+    "product",
+    "put_back",
+    "take",
+    "take_tokens",
+    "tile_of",
+    "viewed",
+    "widened",
+    "working_dtype",
+    "write",
+]
+
+
+class Rows(NamedTuple):
+    """An order of tokens that has the active ones in front, so that a loop can stop after them.
+
+    Fields:
+      order: [M], the token of each row, M being N rounded up to tiles; N where there is none.
+        None if all tokens are active: they are taken as they come, and hidden states not copied.
+      place: [N], the row of each token; M if it has none. None with `order`.
+      num_tiles: how many tiles hold active tokens; a traced number.
+      num_tokens, num_rows: N and M.
+    """
+
+    order: Int[Array, "M"] | None
+    place: Int[Array, "N"] | None
+    num_tiles: Int[Array, ""]
+    num_tokens: int
+    num_rows: int
+
+
+def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) -> Rows:
+    """Rows for tiles of `tile` tokens; inactive tokens have none. None: all are active."""
+    num_tiles = -(-num_tokens // tile)
+    num_rows = num_tiles * tile
+    if active is None:
+        return Rows(None, None, jnp.int32(num_tiles), num_tokens, num_rows)
+    count = jnp.sum(active, dtype=jnp.int32)
+    index = jnp.arange(num_tokens, dtype=jnp.int32)
+    order = jnp.argsort(~active, stable=True).astype(jnp.int32)
+    place = jnp.zeros(num_tokens, jnp.int32).at[order].set(index)
+    place = jnp.where(active, place, num_rows)
+    order = jnp.where(index < count, order, num_tokens)
+    order = jnp.pad(order, (0, num_rows - num_tokens), constant_values=num_tokens)
+    return Rows(order, place, (count + tile - 1) // tile, num_tokens, num_rows)
+
+
+def take(rows: Rows, tree, fill: int = 0):
+    """Every array's entries in the order of `rows`, with `fill` in rows without a token."""
+
+    def taken(x):
+        if rows.order is not None:
+            return x.at[rows.order].get(mode="fill", fill_value=fill)
+        if rows.num_rows == rows.num_tokens:
+            return x
+        padding = ((0, rows.num_rows - rows.num_tokens), *[(0, 0)] * (x.ndim - 1))
+        return jnp.pad(x, padding, constant_values=fill)
+
+    return jax.tree.map(taken, tree)
+
+
+def take_tokens(rows: Rows, tokens: Tokens) -> Tokens:
+    """`take` with 1 for what logits are multiplied by: a logit may be -inf."""
+    scales = take(rows, (tokens.inverse_temperature, tokens.second_ratio), fill=1)
+    inverse_temperature, second_ratio = scales
+    return take(rows, tokens)._replace(
+        inverse_temperature=inverse_temperature, second_ratio=second_ratio
+    )
+
+
+def put_back(rows: Rows, tree):
+    """The inverse of `take`: every token's entry, 0 for tokens that have no row."""
+
+    def put(x):
+        if rows.place is None:
+            return x[: rows.num_tokens]
+        return x.at[rows.place].get(mode="fill", fill_value=0)
+
+    return jax.tree.map(put, tree)
+
+
+def tile_of(tree, first, size: int):
+    """Rows [first, first + size) of every array in the tree."""
+    return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, first, size), tree)
+
+
+def write(tree, tile, first):
+    """The tree with the tile's rows put at `first`, in the tree's dtypes."""
+    return jax.tree.map(
+        lambda x, t: jax.lax.dynamic_update_slice_in_dim(x, t.astype(x.dtype), first, axis=0),
+        tree,
+        tile,
+    )
+
+
+def fold_vocabulary(step: Callable, carry, vocabulary_size: int, tile: int):
+    """Folds step(carry, first entry, number of entries) over whole tiles and the remainder.
+
+    The remainder is one static slice: neither masks nor a padded copy of the unembedding.
+    """
+    num_tiles, remainder = divmod(vocabulary_size, tile)
+
+    def whole_tile(index, carry):
+        return step(carry, index * tile, tile)
+
+    if num_tiles == 1:
+        carry = step(carry, jnp.int32(0), tile)
+    elif num_tiles:
+        carry = jax.lax.fori_loop(jnp.int32(0), jnp.int32(num_tiles), whole_tile, carry)
+    if remainder:
+        carry = step(carry, jnp.int32(num_tiles * tile), remainder)
+    return carry
+
+
+def working_dtype(plan: Plan, platform: str, *matrices):
+    """The dtype of the operands of matrix products.
+
+    bfloat16 where all are and the hardware multiplies it; a CPU does not, and there float32 is
+    both faster and spares the logit gradient a rounding.
+    """
+    is_bfloat16 = all(matrix.dtype == jnp.bfloat16 for matrix in matrices)
+    return jnp.bfloat16 if is_bfloat16 and platform != "cpu" else plan.dtype
+
+
+def viewed(matrix: Float[Array, "V D"], platform: str):
+    """The matrix as loops slice it.
+
+    XLA on CPU widens a bfloat16 matrix as a whole if a loop slices it; its bits it leaves alone.
+    """
+    if platform == "cpu" and matrix.dtype == jnp.bfloat16:
+        return jax.lax.bitcast_convert_type(matrix, jnp.uint16)
+    return matrix
+
+
+def widened(tile, dtype):
+    """A slice of what `viewed` gave, as numbers of `dtype`."""
+    if tile.dtype == jnp.uint16:
+        bits = tile.astype(jnp.uint32) << 16
+        tile = jax.lax.bitcast_convert_type(bits, jnp.float32)
+    return tile.astype(dtype)
+
+
+def narrowed(tile, view):
+    """The inverse of `widened`: numbers in the form in which `view` holds them."""
+    if view.dtype == jnp.uint16:
+        return jax.lax.bitcast_convert_type(tile.astype(jnp.bfloat16), jnp.uint16)
+    return tile.astype(view.dtype)
+
+
+def product(plan: Plan, left, right, contracted: tuple[int, int]):
+    """Matrix product over the two axes, accumulated in the plan's dtype.
+
+    Accelerators round float32 operands to fewer bits unless told not to.
+    """
+    precision = None if left.dtype == jnp.bfloat16 else jax.lax.Precision.HIGHEST
+    dimensions = (((contracted[0],), (contracted[1],)), ((), ()))
+    return jax.lax.dot_general(
+        left, right, dimensions, precision=precision, preferred_element_type=plan.dtype
+    )
+
+
+def logits_of(plan: Plan, hidden, unembedding, bias, inverse_temperature):
+    """Logits and the slope of their cap, of operands of one dtype."""
+    products = product(plan, hidden, unembedding, (1, 1))
+    return algebra.logits_and_slope(products, bias, plan.softcap, inverse_temperature)

@@ -52,6 +52,7 @@ setup(
     extras_require={
         "test": [
             "pytest>=8",
+            "pytest-xdist>=3.6",
             "beartype>=0.20",
             "ruff>=0.8",
             "reasoning-gym>=0.1.25",

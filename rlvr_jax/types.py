@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "replace"]
@@ -66,6 +67,28 @@ class Rollouts:
         mask. Ids that occur count, gaps are skipped.
       off_policy: bool [B], rows that another policy wrote.
       answer: int [B], class of the final answer: rows of a group with equal ids agree.
+      critic_values: [B, K], what K critics expected the reward of the row to be.
+      old_max_logp, old_min_p_mass: [B, T], `max_logp` and `min_p_mass` of the old policy.
+      old_p_squared, old_p_squared_logp, old_logsumexp, old_mean_logit: [B, T], those statistics of
+        the old policy.
+      old_topk_logp: [B, T, K], the old policy's log-probs of the ids of `TokenStats.topk_ids`.
+      old_tempered_logp: [B, T, K], the old policy's log-probs of the sampled tokens at K other
+        temperatures, which the reader names.
+      old_second_prompt_logp: [B, T], `second_prompt_logp` of the old policy.
+      prompt_logp: [B, P], the old policy's log-probs of the prompt's tokens.
+      probe_confidence, probe_accuracy: [B, T], in [0, 1] and equal on the tokens of a step: how
+        sure and how right the policy is if it is made to answer after that step.
+      embedding: [B, D], of the response as a whole.
+      trigger: bool [B, T], where the policy's likeliest token was one of a list of words that begin
+        a second thought.
+      self_reward: [B], what the policy that wrote the row expected its outcome to be.
+      env_step: int [B], at which step of its episode a row was sampled (one row per step).
+      soft: bool [B, T], positions where the sampler fed itself a mixture of tokens.
+      candidate_ids: int [B, T, K], the tokens of that mixture.
+      candidate_noisy_logp: [B, T, K], their log-probs when they were mixed, with the noise that
+        was added.
+      formulas: int [B, F], ids of the formulas (or other parts) that occur in the row, padded
+        with -1; an id may stand there twice.
     """
 
     prompt_tokens: Int[Array, "B P"]
@@ -95,6 +118,86 @@ class Rollouts:
     turn: Int[Array, "B T"] | None = None
     off_policy: Bool[Array, "B"] | None = None
     answer: Int[Array, "B"] | None = None
+    critic_values: Float[Array, "B K"] | None = None
+    old_max_logp: Float[Array, "B T"] | None = None
+    old_min_p_mass: Float[Array, "B T"] | None = None
+    old_p_squared: Float[Array, "B T"] | None = None
+    old_p_squared_logp: Float[Array, "B T"] | None = None
+    old_logsumexp: Float[Array, "B T"] | None = None
+    old_mean_logit: Float[Array, "B T"] | None = None
+    old_topk_logp: Float[Array, "B T K"] | None = None
+    old_tempered_logp: Float[Array, "B T K"] | None = None
+    old_second_prompt_logp: Float[Array, "B T"] | None = None
+    prompt_logp: Float[Array, "B P"] | None = None
+    probe_confidence: Float[Array, "B T"] | None = None
+    probe_accuracy: Float[Array, "B T"] | None = None
+    embedding: Float[Array, "B D"] | None = None
+    trigger: Bool[Array, "B T"] | None = None
+    self_reward: Float[Array, "B"] | None = None
+    env_step: Int[Array, "B"] | None = None
+    soft: Bool[Array, "B T"] | None = None
+    candidate_ids: Int[Array, "B T K"] | None = None
+    candidate_noisy_logp: Float[Array, "B T K"] | None = None
+    formulas: Int[Array, "B F"] | None = None
+
+    @classmethod
+    def of_responses(
+        cls,
+        tokens: Int[Array, "B T"],
+        mask: Bool[Array, "B T"],
+        reward: Float[Array, "B"],
+        group: Int[Array, "B"],
+        **records,
+    ) -> Rollouts:
+        """The record of a batch that another sampler drew; every array may be numpy or jax.
+
+        Args:
+          tokens, mask: responses, and which of their tokens were sampled.
+          reward: what is trained on; also the outcome unless that is given.
+          group: which rows answer the same prompt.
+          records: any other fields. Those that are not given say that nothing is known: no prompt,
+            log-probs 0, temperature 1, rows numbered in order, cut off by nobody.
+        Raises:
+          ValueError: shapes that do not fit.
+          TypeError: a record that is no field.
+        """
+        mask, reward = jnp.asarray(mask, bool), jnp.asarray(reward)
+        rows, width = mask.shape
+        for name, array, shape in (
+            ("tokens", tokens, (rows, width)),
+            ("reward", reward, (rows,)),
+            ("group", group, (rows,)),
+        ):
+            if np.shape(array) != shape:
+                raise ValueError(
+                    f"Rollouts.of_responses: {name} must have the shape {shape} as mask"
+                    f" {mask.shape}, got {np.shape(array)}"
+                )
+        none = jnp.full((rows,), -1, jnp.int32)
+        zero = jnp.zeros((rows, width), reward.dtype)
+        position = jnp.arange(1, width + 1, dtype=jnp.int32)
+        known = {
+            "prompt_tokens": jnp.zeros((rows, 0), jnp.int32),
+            "prompt_length": jnp.zeros((rows,), jnp.int32),
+            "length": jnp.max(jnp.where(mask, position[None], 0), axis=1, initial=0),
+            "rollout_id": jnp.arange(rows, dtype=jnp.int32),
+            "parent": none,
+            "branch_position": none,
+            "truncated": jnp.zeros((rows,), bool),
+            "behaviour_logp": zero,
+            "entropy": zero,
+            "temperature": jnp.ones_like(zero),
+            "outcome": reward,
+            "weight_version": jnp.zeros((rows,), jnp.int32),
+        }
+        given = {name: jnp.asarray(value) for name, value in records.items()}
+        return cls(
+            tokens=jnp.asarray(tokens, jnp.int32),
+            mask=mask,
+            reward=reward,
+            group=jnp.asarray(group, jnp.int32),
+            **known | given,
+        )
 
 
 @_pytree
@@ -117,14 +220,18 @@ class TokenStats:
       min_p_mass: Σ p over the tokens with p ≥ min_p · max p. No gradient.
       topk_logp, topk_ids: [..., k], the k largest log p, descending, and their ids. No gradient.
       nucleus_entropy: entropy of p restricted to its smallest set of tokens of mass ≥ top_p and
-        renormalized.
+        renormalized; with `include_crossing=False` without the last token of that set.
       kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
       second_logp: log p(target) at a second temperature.
+      candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
 
-    Two fields come from elsewhere than the vocabulary:
+    Some fields come from elsewhere than the vocabulary at the token:
 
       value: the critic's estimate at the token.
       hidden: [..., D], last hidden state of the model at the token.
+      second_prompt_logp: log p(target) of the same response after a second prompt.
+      verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
+        after a question that is appended to it): what the policy says about its own answer.
     """
 
     logp: Float[Array, "..."] | None = None
@@ -144,16 +251,19 @@ class TokenStats:
     reverse_kl: Float[Array, "..."] | None = None
     js: Float[Array, "..."] | None = None
     second_logp: Float[Array, "..."] | None = None
+    candidate_logp: Float[Array, "... K"] | None = None
     value: Float[Array, "..."] | None = None
     hidden: Float[Array, "... D"] | None = None
+    second_prompt_logp: Float[Array, "..."] | None = None
+    verdict_logp: Float[Array, "B K"] | None = None
 
 
 @_pytree
 @dataclass(frozen=True)
 class Signals:
-    """What an objective has decided about each token so far; every field is [B, T].
+    """What an objective has decided about each token so far; every field but the last is [B, T].
 
-    A chain stops the gradients of the first five; gradient flows through `ratio` and `penalty`.
+    A chain stops the gradients of the first five; gradient flows through the last three.
 
       advantage: signed credit.
       weight: factor on the token's policy loss; leaves denominators alone.
@@ -161,6 +271,7 @@ class Signals:
       clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
       ratio: current over old probability, of the token or of what it belongs to.
       penalty: term added to the token's loss, not multiplied by `weight`.
+      term: scalar, added to the aggregated loss: what is no average over tokens.
     """
 
     advantage: Float[Array, "B T"]
@@ -170,13 +281,15 @@ class Signals:
     clip_high: Float[Array, "B T"]
     ratio: Float[Array, "B T"]
     penalty: Float[Array, "B T"]
+    term: Float[Array, ""]
 
     @classmethod
     def neutral(cls, mask: Bool[Array, "B T"], dtype) -> Signals:
         """Signals about which nothing is decided: advantage 0, weight 1, ratio 1, no clip."""
         zeros, ones = jnp.zeros(mask.shape, dtype), jnp.ones(mask.shape, dtype)
         unbounded = jnp.full(mask.shape, jnp.inf, dtype)
-        return cls(zeros, ones, mask, unbounded, unbounded, ones, zeros)
+        nothing = jnp.zeros((), dtype)
+        return cls(zeros, ones, mask, unbounded, unbounded, ones, zeros, nothing)
 
 
 @dataclass(frozen=True)

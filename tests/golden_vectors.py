@@ -61,8 +61,41 @@ def hyperparameters(slug, folder=FOLDER):
     return {}
 
 
-def token_stats(logits, tokens, other=None, top_k=0, second_temperature=None):
-    """All statistics, written down plainly; `other` holds the logits of a second policy."""
+def nucleus(logits, top_p, include_crossing=True):
+    """Which entries of the vocabulary make up the nucleus, [B, T, V]."""
+    p = jax.nn.softmax(jax.lax.stop_gradient(logits))
+    order = jnp.argsort(-p, axis=-1)
+    mass = jnp.cumsum(jnp.take_along_axis(p, order, axis=-1), axis=-1)
+    before = jnp.concatenate([jnp.zeros_like(mass[..., :1]), mass[..., :-1]], axis=-1)
+    kept = (before if include_crossing else mass) < top_p
+    return jnp.take_along_axis(kept, jnp.argsort(order, axis=-1), axis=-1)
+
+
+def token_after(mask):
+    """Position right after the last token of each row, [B]; T where the row is full."""
+    width = mask.shape[1]
+    return np.max(np.where(mask, np.arange(width) + 1, 0), axis=1)
+
+
+def token_stats(
+    logits,
+    tokens,
+    other=None,
+    top_k=0,
+    second_temperature=None,
+    top_p=None,
+    include_crossing=True,
+    min_p=None,
+    second_prompt=None,
+    verdict=None,
+    candidates=None,
+):
+    """All statistics, written down plainly.
+
+    `other` holds the logits of a second policy, `second_prompt` those under a second prompt;
+    `verdict` is (ids, positions [B]): whose log-probs, and where in each row; there is no such
+    position in a full row, which gets those of the first one.
+    """
     logp_all = jax.nn.log_softmax(logits)
     p = jnp.exp(logp_all)
     own = tokens[..., None]
@@ -73,6 +106,26 @@ def token_stats(logits, tokens, other=None, top_k=0, second_temperature=None):
     if second_temperature is not None:
         cooled = jax.nn.log_softmax(logits / second_temperature)
         more["second_logp"] = jnp.take_along_axis(cooled, own, axis=-1)[..., 0]
+    if top_p is not None:
+        kept = nucleus(logits, top_p, include_crossing)
+        several = jnp.sum(kept, axis=-1) > 1
+        inside = jnp.where(kept | ~several[..., None], logits, -jnp.inf)
+        own_logp = jnp.where(kept, jax.nn.log_softmax(inside), 0)
+        spread = -jnp.sum(jnp.where(kept, jnp.exp(own_logp) * own_logp, 0), axis=-1)
+        more["nucleus_entropy"] = jnp.where(several, spread, 0)
+    if min_p is not None:
+        cut = jnp.log(min_p) + jnp.max(largest, axis=-1, keepdims=True)
+        more["min_p_mass"] = jnp.sum(jnp.where(largest >= cut, jnp.exp(largest), 0), axis=-1)
+    if second_prompt is not None:
+        shown = jax.nn.log_softmax(second_prompt)
+        more["second_prompt_logp"] = jnp.take_along_axis(shown, own, axis=-1)[..., 0]
+    if candidates is not None:
+        more["candidate_logp"] = jnp.take_along_axis(logp_all, jnp.asarray(candidates), axis=-1)
+    if verdict is not None:
+        ids, positions = verdict
+        rows, width = jnp.arange(tokens.shape[0]), tokens.shape[1]
+        there = logp_all[rows, jnp.where(positions < width, positions, 0)]
+        more["verdict_logp"] = there[:, jnp.asarray(ids)]
     if other is not None:
         other = jax.nn.log_softmax(other)
         q, middle = jnp.exp(other), jnp.logaddexp(logp_all, other) - jnp.log(2.0)
@@ -100,19 +153,47 @@ def array(values, dtype):
 
 
 @functools.cache
-def rollouts(case, soft=False, dtype=np.float64):
-    """The input set as the record of a batch; the reward is the outcome (`soft`: graded)."""
+def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatures=(1.2, 0.8)):
+    """The input set as the record of a batch; the reward is the outcome (`soft`: graded).
+
+    The critics of a row say its last value and its mean value; its formulas are its token ids. The
+    prompt is one token, of the mean graded reward of its group as probability. Probes are as sure
+    as the policy was at the token, and right where the sampled token is its favourite.
+    """
     data = inputs(case)
     mask = data["mask"]
     rows, width = mask.shape
     length = mask.sum(axis=1)
     outcome = array(data["soft_rewards" if soft else "rewards"], dtype)
 
-    def logp(name):
+    def all_logp(name):
         logits = data[name]
-        normalizer = np.log(np.exp(logits).sum(axis=-1))
-        own = np.take_along_axis(logits, data["tokens"][..., None], axis=-1)[..., 0]
-        return array(np.where(mask, own - normalizer, 0), dtype)
+        return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+    def logp(name):
+        own = np.take_along_axis(all_logp(name), data["tokens"][..., None], axis=-1)[..., 0]
+        return array(np.where(mask, own, 0), dtype)
+
+    def row_mean(name):
+        total = np.where(mask.reshape(mask.shape + (1,) * (data[name].ndim - 2)), data[name], 0)
+        count = np.maximum(length, 1)
+        return total.sum(axis=1) / count.reshape(count.shape + (1,) * (data[name].ndim - 2))
+
+    old = all_logp("old_logits")
+    p, largest = np.exp(old), old.max(axis=-1)
+    min_p_mass = np.where(old >= np.log(min_p) + largest[..., None], p, 0).sum(axis=-1)
+    group = np.arange(rows) // int(data["group_size"])
+    same = group[:, None] == group
+    prompt_probability = (same * data["soft_rewards"]).sum(axis=1) / same.sum(axis=1)
+    candidates = np.argsort(-old, axis=-1)[..., :top_k]
+    ids = np.asarray(jax.lax.top_k(jax.nn.log_softmax(data["logits"]), top_k)[1])
+    tempered = [
+        data["old_logits"] / t - np.log(np.exp(data["old_logits"] / t).sum(axis=-1, keepdims=True))
+        for t in temperatures
+    ]
+    own_tempered = [np.take_along_axis(x, data["tokens"][..., None], axis=-1) for x in tempered]
+    last = np.maximum(token_after(mask) - 1, 0)
+    last_value = np.where(length > 0, data["values"][np.arange(rows), last], 0)
 
     return Rollouts(
         prompt_tokens=array(np.zeros((rows, 1)), np.int32),
@@ -120,13 +201,13 @@ def rollouts(case, soft=False, dtype=np.float64):
         tokens=array(data["tokens"], np.int32),
         length=array(length, np.int32),
         mask=array(mask, bool),
-        group=array(np.arange(rows) // int(data["group_size"]), np.int32),
+        group=array(group, np.int32),
         rollout_id=array(np.arange(rows), np.int32),
         parent=array(np.full(rows, -1), np.int32),
         branch_position=array(np.full(rows, -1), np.int32),
         truncated=array(length >= width, bool),
         behaviour_logp=logp("old_logits"),
-        entropy=array(np.zeros(mask.shape), dtype),
+        entropy=array(np.where(mask, -(p * old).sum(axis=-1), 0), dtype),
         temperature=array(np.ones(mask.shape), dtype),
         outcome=outcome,
         reward=outcome,
@@ -141,14 +222,51 @@ def rollouts(case, soft=False, dtype=np.float64):
         turn=array(data["turn_ids"], np.int32),
         off_policy=array(data["off_policy"], bool),
         answer=array(data["answers"], np.int32),
+        critic_values=array(np.stack([last_value, row_mean("values")], axis=1), dtype),
+        old_max_logp=array(np.where(mask, largest, 0), dtype),
+        old_min_p_mass=array(np.where(mask, min_p_mass, 0), dtype),
+        old_p_squared=array((p**2).sum(axis=-1), dtype),
+        old_p_squared_logp=array((p**2 * old).sum(axis=-1), dtype),
+        old_logsumexp=array(np.log(np.exp(data["old_logits"]).sum(axis=-1)), dtype),
+        old_mean_logit=array(data["old_logits"].mean(axis=-1), dtype),
+        old_topk_logp=array(np.take_along_axis(old, ids, axis=-1), dtype),
+        old_tempered_logp=array(np.concatenate(own_tempered, axis=-1), dtype),
+        old_second_prompt_logp=logp("old_logits"),
+        prompt_logp=array(np.log(np.maximum(prompt_probability, 1e-300))[:, None], dtype),
+        probe_confidence=array(np.where(mask, np.exp((p * old).sum(axis=-1)), 0), dtype),
+        probe_accuracy=array(mask & (data["tokens"] == old.argmax(axis=-1)), dtype),
+        embedding=array(row_mean("hidden"), dtype),
+        trigger=array(mask & (data["tokens"] % 3 == 0), bool),
+        self_reward=array(data["soft_rewards"], dtype),
+        env_step=array(np.arange(rows) % 4, np.int32),
+        soft=array(mask & (data["turn_ids"] == 0), bool),
+        candidate_ids=array(candidates, np.int32),
+        candidate_noisy_logp=array(np.take_along_axis(old, candidates, axis=-1), dtype),
+        formulas=array(
+            np.pad(np.where(mask, data["tokens"], -1), ((0, 0), (0, 1)), constant_values=-1),
+            np.int32,
+        ),
     )
 
 
 @functools.cache
 def stats(case, dtype=np.float64):
     """The statistics of the current policy on one input set."""
-    measured = _token_stats(inputs(case)["logits"], inputs(case)["tokens"])
-    return jax.tree.map(lambda values: array(values, dtype), measured)
+    data = inputs(case)
+    measured = _all_token_stats(
+        data["logits"],
+        data["tokens"],
+        data["teacher_logits"],
+        (np.arange(2), token_after(data["mask"])),
+        data["old_logits"],
+        rollouts(case).candidate_ids,
+    )
+    measured = replace(measured, hidden=data["hidden"])
+
+    def cast(values):
+        return array(values, dtype if np.issubdtype(values.dtype, np.floating) else values.dtype)
+
+    return jax.tree.map(cast, measured)
 
 
 def prepared(recipe, batch):
@@ -226,6 +344,7 @@ class Step(NamedTuple):
     state: dict
     metrics: dict
     signals: Signals
+    token_loss: jax.Array
 
 
 def step(own, measured, batch, state=None, seed=0):
@@ -250,7 +369,14 @@ jit = functools.partial(jax.jit, compiler_options=options)
 def _step(own, measured, batch, state, key):
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
-    return Step(loss, dstats, new_state, metrics, own.signals(measured, batch, state, key))
+
+    def numeric(slope):  # that of an integer statistic has a type which numpy cannot compare
+        return jnp.zeros(slope.shape) if slope.dtype == jax.dtypes.float0 else slope
+
+    dstats = jax.tree.map(numeric, dstats)
+    signals = own.signals(measured, batch, state, key)
+    token_loss = own.token_loss(measured, batch, state, key)
+    return Step(loss, dstats, new_state, metrics, signals, token_loss)
 
 
 def _prepare(reward, selection, batch):
@@ -262,7 +388,20 @@ def _prepare(reward, selection, batch):
 
 
 _prepared = functools.partial(jit, static_argnums=(0, 1))(_prepare)
-_token_stats = jit(token_stats)
+
+
+@jit
+def _all_token_stats(logits, tokens, second_prompt, verdict, other, candidates):
+    return token_stats(
+        logits,
+        tokens,
+        other=other,
+        top_k=3,
+        top_p=0.8,
+        second_prompt=second_prompt,
+        verdict=verdict,
+        candidates=candidates,
+    )
 
 
 def assert_agrees(actual, expected, tolerance=1e-11):

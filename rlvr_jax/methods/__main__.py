@@ -39,11 +39,10 @@ def markdown() -> str:
     ]
     for name in names():
         about = method(name)
-        defaults = ", ".join(
-            f"{p.name}={p.default}" for p in inspect.signature(about.recipe).parameters.values()
-        )
+        defaults = ", ".join(f"{key}={value}" for key, value in _defaults(name).items())
+        paper = f"[{about.title}]({about.url})" if about.url else about.title
         lines.append(
-            f"| `{name}` | [{about.title}]({about.url}) | {about.changes} | {_needs(name)}"
+            f"| `{name}` | {paper} | {about.changes} | {_needs(name)}"
             f" | {defaults or '–'} | {about.evidence} | {about.left_out or '–'} |"
         )
     return "\n".join(lines)
@@ -57,9 +56,7 @@ def card(name: str) -> str:
     lines.append(f"changes {about.changes}; {about.evidence}")
     lines += [f"left out: {about.left_out}"] * bool(about.left_out)
     lines += ["", "defaults"]
-    lines += [
-        f"  {p.name} = {p.default}" for p in inspect.signature(about.recipe).parameters.values()
-    ]
+    lines += [f"  {key} = {value}" for key, value in _defaults(name).items()]
     lines += ["", "parts", *(f"  {label}" for label in recipe.objective.labels)]
     if recipe.selection is not None:
         lines.append(
@@ -70,6 +67,16 @@ def card(name: str) -> str:
         lines.append("  reward shaping")
     lines += ["", f"needs {_needs(name)}"]
     return "\n".join(lines)
+
+
+def _defaults(name):
+    """Hyperparameters with their defaults as text, functions and parts by name."""
+
+    def text(value):
+        return str(getattr(value, "label", getattr(value, "__name__", value)))
+
+    parameters = inspect.signature(method(name).recipe).parameters.values()
+    return {parameter.name: text(parameter.default) for parameter in parameters}
 
 
 def _needs(name):

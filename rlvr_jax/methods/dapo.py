@@ -32,6 +32,7 @@ def dapo(
     cache_length: int = 4096,
     overlong_factor: float = 1.0,
     max_rounds: int = 10,
+    epsilon: float = 1e-6,
 ) -> Recipe:
     """Clip-higher on the token mean, on groups of mixed outcomes with a penalty for length.
 
@@ -41,10 +42,11 @@ def dapo(
       cache_length: last tokens of the budget, over which the penalty grows (L_cache).
       overlong_factor: penalty at the full budget.
       max_rounds: batches that are drawn at most to fill one update.
+      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(
-            advantage=group_normalized(),
+            advantage=group_normalized(epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         ),
@@ -57,4 +59,5 @@ METHOD = Method(
     dapo,
     "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     "https://arxiv.org/abs/2503.14476",
+    changes="surrogate, aggregation, reward, selection",
 )

@@ -34,4 +34,5 @@ METHOD = Method(
     dr_grpo,
     "Understanding R1-Zero-Like Training: A Critical Perspective",
     "https://arxiv.org/abs/2503.20783",
+    changes="advantage, aggregation",
 )

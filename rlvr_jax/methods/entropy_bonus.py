@@ -4,21 +4,23 @@ Wang et al. 2025, "Reinforcement Learning for Reasoning in Large Language Models
 Example", https://arxiv.org/abs/2504.20571
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
-    loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) - c_H H + c_KL k3(π ‖ π_ref)] / Σ n_i
+    loss = Σ [c_pg max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) - c_H H + c_KL k3(π ‖ π_ref)] / Σ n_i
 
 H is the entropy over the whole vocabulary, with its gradient; estimates by -logp of the samples
 have gradient 0 in expectation. Coefficients are the defaults of the authors' code, which also
 samples at temperature 0.6. A coefficient that follows the entropy is `adaptive_entropy_bonus`.
 """
 
-from rlvr_jax import objectives
 from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
+from rlvr_jax.objectives import regularizers as terms
+from rlvr_jax.objectives.weights import scale_weight
 from rlvr_jax.types import Method, Recipe
 
 
 def entropy_bonus(
     entropy_coefficient: float = 0.001,
     kl_coefficient: float = 0.001,
+    policy_coefficient: float = 1.0,
     clip_low: float = 0.2,
     clip_high: float = 0.2,
 ) -> Recipe:
@@ -27,14 +29,16 @@ def entropy_bonus(
     Args:
       entropy_coefficient: weight of the mean entropy (c_H).
       kl_coefficient: weight of the KL (c_KL); with 0 no reference is needed.
+      policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone.
       clip_low, clip_high: half-widths of the trust region (ε).
     """
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
+            transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[objectives.entropy_bonus(entropy_coefficient), *kl],
+            regularizers=[terms.entropy_bonus(entropy_coefficient), *kl],
             aggregation=token_mean(),
         )
     )
@@ -44,4 +48,6 @@ METHOD = Method(
     entropy_bonus,
     "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
     "https://arxiv.org/abs/2504.20571",
+    changes="regularizer",
+    left_out="training on one prompt that is repeated 128 times per batch",
 )

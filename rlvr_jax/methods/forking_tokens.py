@@ -6,9 +6,11 @@ Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939
     loss = Σ 1[H ≥ τ] · max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
 τ is the quantile of the current policy's entropy H over the batch above which the kept share lies.
-Readings differ: we divide by all response tokens, as TRL does; dividing by the kept ones makes the
-gradient five times larger. Others take the quantile per response or per micro-batch. The paper
-trains with DAPO's constants, filter and length penalty; this recipe has the constants only.
+Readings differ: we divide by all response tokens, as TRL does. Dividing by the kept ones
+(`drop_weightless` after `keep_top_entropy`) makes the gradient five times larger; others keep the
+⌊ρ n⌋ largest of a micro-batch (`masked_top_k`), or those strictly above the quantile of their
+response (`above_quantile`). The paper trains with DAPO's constants, filter and length penalty; this
+recipe has the constants only.
 """
 
 from rlvr_jax.objectives import (
@@ -42,4 +44,5 @@ METHOD = Method(
     forking_tokens,
     "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM Reasoning",
     "https://arxiv.org/abs/2506.01939",
+    changes="weight",
 )

@@ -21,19 +21,25 @@ from rlvr_jax.objectives import (
 from rlvr_jax.types import Method, Recipe
 
 
-def gspo(clip_low: float = 3e-4, clip_high: float = 4e-4) -> Recipe:
+def gspo(clip_low: float = 3e-4, clip_high: float = 4e-4, epsilon: float = 1e-6) -> Recipe:
     """Group-normalized advantages and a clipped, length-normalized ratio of responses.
 
     Args:
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
         objective=objective(
-            advantage=group_normalized(),
+            advantage=group_normalized(epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=sequence_ratio),
             aggregation=rollout_mean_token_mean(),
         )
     )
 
 
-METHOD = Method(gspo, "Group Sequence Policy Optimization", "https://arxiv.org/abs/2507.18071")
+METHOD = Method(
+    gspo,
+    "Group Sequence Policy Optimization",
+    "https://arxiv.org/abs/2507.18071",
+    changes="surrogate",
+)

@@ -45,4 +45,5 @@ METHOD = Method(
     kl_cov,
     "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     "https://arxiv.org/abs/2505.22617",
+    changes="surrogate, regularizer",
 )

@@ -30,4 +30,5 @@ METHOD = Method(
     rloo,
     "Back to Basics: Revisiting REINFORCE Style Optimization",
     "https://arxiv.org/abs/2402.14740",
+    changes="advantage, surrogate, aggregation",
 )

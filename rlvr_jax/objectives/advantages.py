@@ -4,13 +4,30 @@ In a group of one there is nothing to compare with, and the advantage is 0. Grou
 get exactly 0. `rollouts.reward` is read, never `rollouts.outcome`.
 """
 
+from collections.abc import Callable, Iterable
+
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.core import Transform, UpdatePlan, describe, stateless
 from rlvr_jax.objectives.groups import group_mean, group_others_mean, group_std
-from rlvr_jax.types import replace
+from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["group_centered", "group_normalized", "leave_one_out"]
+__all__ = [
+    "group_centered",
+    "group_normalized",
+    "group_of_one_remark",
+    "leave_one_out",
+    "length_centered",
+    "no_advantage",
+    "plain_reward",
+    "relative_to",
+    "rollout_advantage",
+]
+
+# Of the rewards and group ids of all rollouts, given back to each: [B], [B] -> [B].
+Statistic = Callable[[Array, Array], Array]
 
 
 def group_normalized(epsilon: float = 1e-6) -> Transform:
@@ -58,15 +75,104 @@ def leave_one_out() -> Transform:
     return _from_rewards(advantage, "leave_one_out()")
 
 
-def _from_rewards(advantage, label):
+def length_centered() -> Transform:
+    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
+
+    The baseline of least variance if the squared norm of a response's score grows like its length;
+    the advantages of a group sum to 0 over its tokens.
+    Reads: reward, group, mask. Writes: advantage. Metrics: none.
+    Source: OPO, https://github.com/volcengine/verl (docs/algo/opo.md).
+    """
+
+    def advantage(rollouts):
+        length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
+        return rollouts.reward - group_mean(rollouts.reward, rollouts.group, weights=length)
+
+    return rollout_advantage(advantage, "length_centered()", remark=group_of_one_remark)
+
+
+def relative_to(
+    baseline: Statistic, scale: Statistic | float = 1.0, epsilon: float = 0.0
+) -> Transform:
+    """A_i = (R_i - b) / (s + ε) with any statistics b and s of the rewards.
+
+    Args:
+      baseline, scale: functions (reward [B], group [B]) -> [B], such as `group_mean`, `batch_mean`
+        or `batch_std`; the scale may be a number.
+      epsilon: ε, added to the scale; positive where the scale can be 0.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a scale that is a number and not positive.
+    """
+    if not callable(scale) and not scale > 0:
+        raise ValueError(f"relative_to: scale must be positive or a statistic, got {scale}")
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        divisor = scale(reward, group) if callable(scale) else scale
+        return (reward - baseline(reward, group)) / (divisor + epsilon)
+
+    label = describe("relative_to", baseline=baseline, scale=scale, epsilon=epsilon)
+    compares = baseline in (group_mean, group_others_mean)
+    return rollout_advantage(advantage, label, remark=group_of_one_remark if compares else None)
+
+
+def no_advantage() -> Transform:
+    """A_i = 0: for a loss that its surrogate or its regularizers make without rewards.
+
+    Reads: nothing. Writes: advantage. Metrics: none.
+    """
+
     def apply(signals, context, state):
-        rollouts = context.rollouts
-        own = advantage(rollouts.reward, rollouts.group)[:, None]
+        del context
+        return replace(signals, advantage=jnp.zeros_like(signals.advantage)), state, {}
+
+    return stateless(apply, label="no_advantage()")
+
+
+def plain_reward() -> Transform:
+    """A_i = R_i: no baseline, so groups of equal rewards are trained on as well.
+
+    Reads: reward. Writes: advantage. Metrics: none.
+    """
+    return rollout_advantage(lambda rollouts: rollouts.reward, "plain_reward()")
+
+
+def rollout_advantage(
+    advantage: Callable[[Rollouts], Array],
+    label: str,
+    needs: Iterable[str] = (),
+    remark: Callable[[str, UpdatePlan], str | None] | None = None,
+) -> Transform:
+    """An estimator that gives one number to all tokens of a rollout.
+
+    Args:
+      advantage: rollouts -> [B].
+      label, needs: as in `Transform`.
+      remark: (label, plan) -> one sentence if the estimator cannot act under this plan, else None.
+    Reads: what `advantage` reads. Writes: advantage. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        own = advantage(context.rollouts)[:, None]
         return replace(signals, advantage=jnp.where(signals.mask, own, 0)), state, {}
 
-    def remark(plan):
-        if plan.group_size == 1:
-            return f"{label} is 0 everywhere: a group of one has no baseline."
-        return None
+    def sentence(plan):
+        return remark(label, plan) if remark else None
 
-    return stateless(apply, label=label, remark=remark)
+    return stateless(apply, needs=needs, label=label, remark=sentence)
+
+
+def group_of_one_remark(label: str, plan: UpdatePlan) -> str | None:
+    """The sentence of an estimator that compares the rollouts of a group, if there is only one."""
+    if plan.group_size == 1:
+        return f"{label} is 0 everywhere: a group of one has no baseline."
+    return None
+
+
+def _from_rewards(advantage, label):
+    return rollout_advantage(
+        lambda rollouts: advantage(rollouts.reward, rollouts.group),
+        label,
+        remark=group_of_one_remark,
+    )

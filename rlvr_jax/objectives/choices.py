@@ -1,15 +1,18 @@
-"""Choosing exactly k tokens of a batch: the largest, or at random.
+"""Choosing exactly k tokens: the largest, of the batch or of each row, or some at random.
 
-Both count over the whole `[B, T]` array without sorting or gathering it, so they shard by rows, and
+Both count over the `[B, T]` array without sorting or gathering it, so they shard by rows, and
 depend on `rollout_id` and the position in the response only: neither the order of rows nor the
 width of the padding changes who is chosen.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.objectives.order_statistics import kth_largest, ordered_bits
 
 __all__ = ["masked_top_k", "random_choice"]
 
@@ -17,8 +20,9 @@ __all__ = ["masked_top_k", "random_choice"]
 def masked_top_k(
     values: Float[Array, "B T"],
     eligible: Bool[Array, "B T"],
-    k: int | Int[Array, ""],
+    k: int | Int[Array, "..."],
     rollout_id: Int[Array, "B"],
+    count: Callable[[Array], Array] = masked_count,
 ) -> Bool[Array, "B T"]:
     """Chooses the k eligible tokens of largest value; all of them if there are fewer.
 
@@ -28,12 +32,14 @@ def masked_top_k(
     Args:
       values: float32 or float64, not NaN where eligible.
       eligible: bool, the tokens to choose from.
-      k: how many; may be traced.
+      k: how many; may be traced; one number, or one per set in the shape of what `count` gives.
       rollout_id: distinct for rows with eligible tokens.
+      count: (bool [B, T]) -> how many of each set are True, in a shape that broadcasts against
+        [B, T]: all of them together, or by `scoped_count`. The choice is made in each set.
     Returns:
-      bool, True on exactly min(k, number eligible) tokens.
+      bool, True on exactly min(k, number eligible) tokens of each set.
     """
-    return _first_k(_ordered_bits(values), eligible, k, rollout_id)
+    return _first_k(ordered_bits(values), eligible, k, rollout_id, count)
 
 
 def random_choice(
@@ -62,48 +68,29 @@ def random_choice(
         return jax.random.bits(token_key, (), jnp.uint32)
 
     draws = jax.vmap(jax.vmap(draw, (None, 0)), (0, None))(rollout_id, position)
-    return _first_k(draws, eligible, k, rollout_id)
+    return _first_k(draws, eligible, k, rollout_id, masked_count)
 
 
-def _first_k(priority, eligible, k, rollout_id):
+def _first_k(priority, eligible, k, rollout_id, count):
     """The k eligible tokens of highest (priority, -rollout_id, -position)."""
-    num_tokens = eligible.shape[1]
-    low_id_first = jnp.broadcast_to(~_ordered_bits(rollout_id)[:, None], eligible.shape)
-    early_first = jnp.broadcast_to(
-        jnp.arange(num_tokens, dtype=jnp.uint32)[::-1][None], eligible.shape
-    )
-    levels = (
-        (priority, 8 * priority.dtype.itemsize),
-        (low_id_first, 8 * low_id_first.dtype.itemsize),
-        (early_first, num_tokens.bit_length()),
-    )
-    left = jnp.minimum(k, masked_count(eligible))
-    chosen, tied = jnp.zeros_like(eligible), eligible
-    for keys, num_bits in levels:
-        threshold = _kth_largest(keys, tied, left, num_bits)
+
+    def choose(keys, num_bits, state):
+        chosen, tied, left = state
+        threshold = kth_largest(keys, tied, left, num_bits, count)
         above = tied & (keys > threshold)
-        chosen, tied = chosen | above, tied & (keys == threshold)
-        left = left - masked_count(above)
+        return chosen | above, tied & (keys == threshold), left - count(above)
+
+    def break_ties(state):
+        num_tokens = eligible.shape[1]
+        low_id_first = jnp.broadcast_to(~ordered_bits(rollout_id)[:, None], eligible.shape)
+        early_first = jnp.arange(num_tokens, dtype=jnp.uint32)[::-1][None]
+        early_first = jnp.broadcast_to(early_first, eligible.shape)
+        state = choose(low_id_first, 8 * low_id_first.dtype.itemsize, state)
+        return choose(early_first, num_tokens.bit_length(), state)
+
+    state = (jnp.zeros_like(eligible), eligible, jnp.minimum(k, count(eligible)))
+    state = choose(priority, 8 * priority.dtype.itemsize, state)
+    # Equal values are rare, and the two further searches cost as much as the first.
+    too_many = jnp.any(count(state[1]) > state[2])
+    chosen, tied, left = jax.lax.cond(too_many, break_ties, lambda state: state, state)
     return chosen | (tied & (left > 0))
-
-
-def _kth_largest(keys, eligible, k, num_bits):
-    """Largest threshold that at least k eligible keys reach, found bit by bit from the top."""
-    one = jnp.ones((), keys.dtype)
-
-    def add_bit(i, threshold):
-        candidate = threshold | (one << (num_bits - 1 - i).astype(keys.dtype))
-        return jnp.where(masked_count(eligible & (keys >= candidate)) >= k, candidate, threshold)
-
-    return jax.lax.fori_loop(0, num_bits, add_bit, jnp.zeros((), keys.dtype))
-
-
-def _ordered_bits(values):
-    """Unsigned integers in the order of the given floats or signed integers."""
-    unsigned = jnp.uint64 if values.dtype.itemsize == 8 else jnp.uint32
-    top = jnp.ones((), unsigned) << (8 * values.dtype.itemsize - 1)
-    if jnp.issubdtype(values.dtype, jnp.integer):
-        return jax.lax.bitcast_convert_type(values, unsigned) ^ top
-    values = jnp.where(values == 0, 0, values)  # -0 and 0 are one value with two bit patterns
-    bits = jax.lax.bitcast_convert_type(values, unsigned)
-    return jnp.where(bits >= top, ~bits, bits | top)

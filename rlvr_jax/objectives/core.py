@@ -2,9 +2,9 @@
 
 An objective turns token statistics `[B, T]` into a scalar, in this order: the surrogate sets the
 ratio and the trust region, the advantage and the transforms decide, the regularizers add to the
-penalty, and the aggregation averages
+penalty or to the term, and the aggregation averages
 
-    loss = aggregate(weight · surrogate + penalty)
+    loss = aggregate(weight · surrogate + penalty) + term
 
 What is decided (advantage, weight, mask, clip bounds) carries no gradient: the chain stops it after
 each part. Off the mask nothing is read: whatever stands there, NaN included, is replaced by 0
@@ -45,7 +45,18 @@ RECORDS = tuple(
     for entry in dataclasses.fields(Rollouts)
     if entry.default is None and entry.name not in ("old_logp", "advantage")
 )
-PER_ROLLOUT = ("component_rewards", "off_policy", "answer")
+PER_ROLLOUT = (
+    "component_rewards",
+    "off_policy",
+    "answer",
+    "critic_values",
+    "embedding",
+    "env_step",
+    "self_reward",
+    "formulas",
+    "verdict_logp",
+    "prompt_logp",
+)
 NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
 Options = tuple[tuple[str, float], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
@@ -218,7 +229,7 @@ def objective(
       advantage: writes `advantage`.
       transforms: change what was decided, in the given order.
       surrogate: sets ratio and trust region before all of them, and the token loss after.
-      regularizers: add to `penalty`, with gradient.
+      regularizers: add to `penalty` or `term`, with gradient.
       aggregation: token losses to scalar.
     Metrics of the loss: clipped_share (of the tokens, those where the clip decides), covariance
       (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
@@ -274,15 +285,16 @@ def objective(
         metrics = {**summarize(signals, context.stats.logp), **metrics}
         signals, state, metrics = run(additions, signals, context, state, key, metrics)
         values = signals.weight * surrogate.loss(signals, context) + signals.penalty
-        return values, signals.mask, state, metrics
+        return values, signals, state, metrics
 
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
-        values, mask, state, metrics = losses(stats, rollouts, state, key)
-        return aggregation(values, mask), (state, jax.lax.stop_gradient(metrics))
+        values, signals, state, metrics = losses(stats, rollouts, state, key)
+        total = aggregation(values, signals.mask) + signals.term
+        return total, (state, jax.lax.stop_gradient(metrics))
 
     def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
-        values, mask, _, _ = losses(stats, rollouts, state, key)
-        return jnp.where(mask, values, 0)
+        values, signals, _, _ = losses(stats, rollouts, state, key)
+        return jnp.where(signals.mask, values, 0)
 
     def advantages(rollouts: Rollouts, state: dict, key):
         nothing = jnp.zeros_like(rollouts.behaviour_logp)
@@ -372,19 +384,19 @@ def _on_mask(stats, rollouts):
     """Zeroes what stands off the mask and gives all numbers the dtype of the statistics."""
     mask, dtype = rollouts.mask, stats.logp.dtype
 
-    def clean(value):
-        if not jnp.issubdtype(value.dtype, jnp.floating):
-            return value
-        value = value.astype(dtype)
-        if value.shape[:2] != mask.shape:
-            return value
-        return jnp.where(mask.reshape(mask.shape + (1,) * (value.ndim - 2)), value, 0)
+    def clean(record):
+        cleaned = {}
+        for entry in dataclasses.fields(record):
+            name, value = entry.name, getattr(record, entry.name)
+            if name in ("step", "turn") and value is not None:
+                cleaned[name] = jnp.where(mask, value, -1)
+            elif value is not None and jnp.issubdtype(value.dtype, jnp.floating):
+                value = value.astype(dtype)
+                # [B, K] may happen to be [B, T], so names decide.
+                if name not in PER_ROLLOUT and value.shape[:2] == mask.shape:
+                    tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
+                    value = jnp.where(tokens, value, 0)
+                cleaned[name] = value
+        return replace(record, **cleaned)
 
-    others = {
-        name: jnp.where(mask, getattr(rollouts, name), -1)
-        for name in ("step", "turn")
-        if getattr(rollouts, name) is not None
-    }
-    if rollouts.component_rewards is not None:  # [B, K], which may happen to be [B, T]
-        others["component_rewards"] = rollouts.component_rewards.astype(dtype)
-    return jax.tree.map(clean, stats), replace(jax.tree.map(clean, rollouts), **others)
+    return clean(stats), clean(rollouts)

@@ -12,7 +12,8 @@ policy (from the old policy in the last row):
 | `k3_plus` | x + d - 1 | d | that of KL(policy ‖ reference) |
 | `k3_importance` | ρ (x + d - 1) | ρ d | that of KL(policy ‖ reference), off-policy too |
 
-All are functions (logp, reference_logp, old_logp) -> nats, of one shape, and clamp nothing.
+All are functions (logp, reference_logp, old_logp) -> nats, of one shape, and clamp nothing;
+`k3_clamped` is the form of many trainers, that of `k3` up to 10 nats and flat beyond.
 Sources: Schulman 2020, http://joschu.net/blog/kl-approx.html; DeepSeek-AI 2025, DeepSeek-V3.2
 (`k3_importance`).
 """
@@ -23,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["Divergence", "absolute", "k1", "k2", "k3", "k3_importance", "k3_plus"]
+__all__ = ["Divergence", "absolute", "k1", "k2", "k3", "k3_clamped", "k3_importance", "k3_plus"]
 
 Values = Float[Array, "..."]
 Divergence = Callable[[Array, Array, Array], Array]
@@ -52,6 +53,16 @@ def k3(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
     del old_logp
     d = logp - reference_logp
     return jnp.expm1(-d) + d  # exp(-d) - 1 would lose the small values
+
+
+def k3_clamped(logp: Values, reference_logp: Values, old_logp: Values) -> Values:
+    """min(k3, 10) with d clamped to ±20: finite, without gradient where it is clamped."""
+    del old_logp
+    d = logp - reference_logp
+    inside = jnp.abs(d) <= 20
+    d = jnp.where(inside, d, jax.lax.stop_gradient(jnp.clip(d, -20, 20)))
+    value = jnp.expm1(-d) + d
+    return jnp.where(value <= 10, value, 10)
 
 
 def k3_plus(logp: Values, reference_logp: Values, old_logp: Values) -> Values:

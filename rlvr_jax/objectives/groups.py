@@ -4,36 +4,85 @@ A group is every row with the same id; ids are any integers and need not stand t
 the batch counts, also one without tokens: an empty answer was graded like any other. Rows that only
 fill the batch must have a group of their own. Groups of equal values are recognised by comparison:
 their deviation is exactly 0, whatever the mean rounds to.
+
+Arguments that several functions have:
+
+    where: bool [B], the rows that count; every row of a group is given the result. A statistic of
+      no row is 0.
+    weights: [B], ≥ 0, of the rows in a mean; rows of weight 0 do not count.
+    virtual: (value, number) of entries that every group is given on top of its rows.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = [
+    "batch_mean",
+    "batch_std",
     "group_all_equal",
     "group_count",
+    "group_max",
     "group_mean",
     "group_others_mean",
     "group_spread",
     "group_std",
+    "group_sum",
+    "with_virtual",
 ]
 
+Rows = Bool[Array, "B"] | None
+Virtual = tuple[float, int] | None
 
-def group_count(group: Int[Array, "B"]) -> Int[Array, "B"]:
+
+def group_count(group: Int[Array, "B"], where: Rows = None) -> Int[Array, "B"]:
     """Number of rollouts in the group of each rollout."""
-    return _reduced(jax.ops.segment_sum, jnp.ones_like(group), group)
+    return group_sum(jnp.ones(group.shape, jnp.int32), group, where)
 
 
-def group_mean(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def group_sum(
+    values: Float[Array, "B"] | Int[Array, "B"], group: Int[Array, "B"], where: Rows = None
+):
+    """Sum over the group."""
+    counted = values if where is None else jnp.where(where, values, 0)
+    return _reduced(jax.ops.segment_sum, counted, group)
+
+
+def group_max(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Float[Array, "B"]:
+    """Largest value of the group."""
+    return jnp.where(group_count(group, where) > 0, _extremes(values, group, where)[1], 0)
+
+
+def group_mean(
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    where: Rows = None,
+    weights: Float[Array, "B"] | None = None,
+    virtual: Virtual = None,
+) -> Float[Array, "B"]:
     """Mean over the group; exactly the common value if all are equal."""
-    total = _reduced(jax.ops.segment_sum, values, group)
-    mean = total / group_count(group).astype(values.dtype)
-    return jnp.where(group_all_equal(values, group), values, mean)
+    if weights is None:
+        weights = jnp.ones_like(values)
+    where = (weights != 0) if where is None else where & (weights != 0)
+    total, mass = group_sum(weights * values, group, where), group_sum(weights, group, where)
+    if virtual is not None:
+        value, number = virtual
+        total, mass = total + number * value, mass + number
+    mean = total / jnp.where(mass > 0, mass, 1)
+    smallest, largest = _extremes(values, group, where, virtual)
+    return jnp.where(mass > 0, jnp.where(smallest == largest, largest, mean), 0)
 
 
 def group_std(
-    values: Float[Array, "B"], group: Int[Array, "B"], ddof: int = 1
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    ddof: int = 1,
+    where: Rows = None,
+    virtual: Virtual = None,
 ) -> Float[Array, "B"]:
     """Standard deviation over the group, in two passes; 0 for equal values and groups of one.
 
@@ -42,26 +91,69 @@ def group_std(
       group: id of the group of each rollout.
       ddof: the sum of squares is divided by n - ddof.
     """
-    squares = _reduced(jax.ops.segment_sum, (values - group_mean(values, group)) ** 2, group)
-    return jnp.sqrt(squares / jnp.maximum(group_count(group) - ddof, 1).astype(values.dtype))
+    mean = group_mean(values, group, where, virtual=virtual)
+    squares, count = group_sum((values - mean) ** 2, group, where), group_count(group, where)
+    if virtual is not None:
+        value, number = virtual
+        squares, count = squares + number * (value - mean) ** 2, count + number
+    return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
+
+
+def with_virtual(value: float, number: int) -> tuple[Callable, Callable]:
+    """`group_mean` and `group_std` with virtual entries, as functions (values, group) -> [B]."""
+
+    def mean(values, group):
+        return group_mean(values, group, virtual=(value, number))
+
+    def std(values, group):
+        return group_std(values, group, virtual=(value, number))
+
+    for statistic in (mean, std):
+        statistic.__name__ = f"group_{statistic.__name__} with {number} of {value:g}"
+    return mean, std
 
 
 def group_others_mean(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
     """Mean over the other rollouts of the group; the own value if there are none or all agree."""
-    total = _reduced(jax.ops.segment_sum, values, group)
-    others = (total - values) / jnp.maximum(group_count(group) - 1, 1).astype(values.dtype)
+    others = (group_sum(values, group) - values) / jnp.maximum(group_count(group) - 1, 1).astype(
+        values.dtype
+    )
     return jnp.where(group_all_equal(values, group), values, others)
 
 
-def group_spread(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def group_spread(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Float[Array, "B"]:
     """Largest minus smallest value of the group."""
-    largest = _reduced(jax.ops.segment_max, values, group)
-    return largest - _reduced(jax.ops.segment_min, values, group)
+    smallest, largest = _extremes(values, group, where)
+    return jnp.where(group_count(group, where) > 0, largest - smallest, 0)
 
 
-def group_all_equal(values: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:
+def group_all_equal(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Bool[Array, "B"]:
     """Whether all rollouts of the group have the same value; True for a group of one."""
-    return group_spread(values, group) == 0
+    return group_spread(values, group, where) == 0
+
+
+def batch_mean(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """Mean over all rollouts of the batch; exactly the common value if all are equal."""
+    return group_mean(values, jnp.zeros_like(group))
+
+
+def batch_std(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """Standard deviation over all rollouts of the batch; the squares are divided by B - 1."""
+    return group_std(values, jnp.zeros_like(group))
+
+
+def _extremes(values, group, where=None, virtual=None):
+    """Smallest and largest value of the group; inf and -inf of nothing."""
+    counted = jnp.ones_like(group, dtype=bool) if where is None else where
+    smallest = _reduced(jax.ops.segment_min, jnp.where(counted, values, jnp.inf), group)
+    largest = _reduced(jax.ops.segment_max, jnp.where(counted, values, -jnp.inf), group)
+    if virtual is not None and virtual[1]:
+        smallest, largest = jnp.minimum(smallest, virtual[0]), jnp.maximum(largest, virtual[0])
+    return smallest, largest
 
 
 def _reduced(reduce, values, group):

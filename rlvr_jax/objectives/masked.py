@@ -7,6 +7,8 @@ token at all is 0; deviations are computed in two passes.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from rlvr_jax.objectives.order_statistics import quantile
+
 __all__ = [
     "masked_count",
     "masked_max",
@@ -70,24 +72,17 @@ def masked_max(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[A
 def masked_quantile(
     values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float
 ) -> Float[Array, ""]:
-    """The quantile of all values on the mask, with linear interpolation.
+    """The quantile of all values on the mask, with linear interpolation; 0 if there is none.
 
     With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
-    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. 0 if there is no value.
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋), the default rule of numpy. No gradient.
 
     Args:
       values: any shape, finite on the mask.
       mask: bool, the same shape.
       fraction: in [0, 1].
     """
-    ordered = jnp.sort(jnp.where(mask, values, jnp.inf), axis=None)
-    last = jnp.maximum(masked_count(mask) - 1, 0)
-    position = fraction * last.astype(values.dtype)
-    below = jnp.clip(jnp.floor(position).astype(jnp.int32), 0, last)
-    above = jnp.minimum(below + 1, last)
-    low, high = ordered[below], ordered[above]
-    quantile = low + (position - below.astype(values.dtype)) * (high - low)
-    return jnp.where(jnp.any(mask), quantile, 0)
+    return quantile(values, mask, fraction, lambda reduction, chosen: reduction[0](chosen))
 
 
 def share_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:

@@ -18,6 +18,7 @@ __all__ = [
     "clamped_token_ratio",
     "clip_to_trusted",
     "is_clipped",
+    "on_policy_ratio",
     "product_ratio",
     "sequence_ratio",
     "token_ratio",
@@ -38,6 +39,17 @@ def clamped_token_ratio(
 ) -> Float[Array, "B T"]:
     """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
     return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
+
+
+def on_policy_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """1 with the gradient of logp: the policy gradient with a loss whose value is -A.
+
+    The age of the rollouts is not corrected for.
+    """
+    del old_logp
+    return jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
 
 
 def sequence_ratio(

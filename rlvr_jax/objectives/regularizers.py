@@ -4,18 +4,66 @@ They follow the aggregation of the loss: under `token_mean` a bonus is the mean 
 tokens, under other aggregations it is weighted as they weigh tokens.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3
 from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.types import replace
+from rlvr_jax.types import Signals, replace
 
-__all__ = ["AdaptiveEntropyState", "adaptive_entropy_bonus", "entropy_bonus", "kl_penalty"]
+__all__ = [
+    "AdaptiveEntropyState",
+    "adaptive_entropy_bonus",
+    "entropy_bonus",
+    "kl_penalty",
+    "statistic_penalty",
+    "statistic_term",
+]
+
+
+def statistic_penalty(coefficient: float, statistic: str) -> Transform:
+    """Adds a statistic of the policy to the loss, with its gradient: penalty' = penalty + c · s.
+
+    With "kl", "reverse_kl" or "js" it is an exact divergence from a second policy, summed over the
+    vocabulary, where `kl_penalty` has an estimate at the sampled token.
+
+    Args:
+      coefficient: c.
+      statistic: field of `TokenStats` of shape [B, T].
+    Reads: the statistic. Writes: penalty. Metrics: statistic_penalty/<statistic>, its mean.
+    """
+
+    def apply(signals, context, state):
+        values = getattr(context.stats, statistic)
+        signals = replace(signals, penalty=signals.penalty + coefficient * values)
+        metrics = {f"statistic_penalty/{statistic}": masked_mean(values, signals.mask)}
+        return signals, state, metrics
+
+    label = describe("statistic_penalty", coefficient=float(coefficient), statistic=statistic)
+    return stateless(apply, needs={statistic}, label=label)
+
+
+def statistic_term(coefficient: float, statistic: str) -> Transform:
+    """Adds the token mean of a statistic to the loss, whatever the aggregation: term + c · mean s.
+
+    Args:
+      coefficient: c.
+      statistic: field of `TokenStats` of shape [B, T].
+    Reads: the statistic, mask. Writes: term. Metrics: statistic_term/<statistic>, the mean.
+    """
+
+    def apply(signals, context, state):
+        mean = masked_mean(getattr(context.stats, statistic), signals.mask)
+        signals = replace(signals, term=signals.term + coefficient * mean)
+        return signals, state, {f"statistic_term/{statistic}": mean}
+
+    label = describe("statistic_term", coefficient=float(coefficient), statistic=statistic)
+    return stateless(apply, needs={statistic}, label=label)
 
 
 def entropy_bonus(coefficient: float) -> Transform:
@@ -89,14 +137,19 @@ def adaptive_entropy_bonus(
     return Transform(init, apply, frozenset({"entropy", "batch_statistics"}), label)
 
 
-def kl_penalty(coefficient: float, estimator: Divergence = k3) -> Transform:
+def kl_penalty(
+    coefficient: float,
+    estimator: Divergence = k3,
+    weight: Callable[[Signals, Context], Array] | None = None,
+) -> Transform:
     """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
 
     Args:
       coefficient: β, at least 0.
       estimator: one of `rlvr_jax.objectives.divergences`; they differ in bias and gradient.
+      weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
     Reads: logp, old_logp, reference_logp. Writes: penalty. Metrics: kl_penalty/<estimator>, its
-      mean over the tokens.
+      mean over the tokens before the weight.
     Raises:
       ValueError: a negative coefficient.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
@@ -109,8 +162,11 @@ def kl_penalty(coefficient: float, estimator: Divergence = k3) -> Transform:
             context.stats.logp, context.rollouts.reference_logp, context.old_logp
         )
         mean = masked_mean(divergence, signals.mask)
+        if weight is not None:
+            divergence = jax.lax.stop_gradient(weight(signals, context)) * divergence
         signals = replace(signals, penalty=signals.penalty + coefficient * divergence)
         return signals, state, {f"kl_penalty/{estimator.__name__}": mean}
 
-    label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator)
+    more = {} if weight is None else {"weight": weight}
+    label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator, **more)
     return stateless(apply, needs={"logp", "reference_logp"}, label=label)

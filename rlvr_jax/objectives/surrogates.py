@@ -1,32 +1,42 @@
 """Policy losses of a token, before weights and penalties."""
 
+import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.core import Surrogate, describe
 from rlvr_jax.objectives.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import replace
 
-__all__ = ["importance_weighted", "ppo_clip", "reinforce"]
+__all__ = ["importance_weighted", "no_policy_loss", "ppo_clip", "reinforce"]
 
 
-def ppo_clip(low: float, high: float, ratio: Ratio = token_ratio) -> Surrogate:
+def ppo_clip(
+    low: float, high: float, ratio: Ratio = token_ratio, dual: float | None = None
+) -> Surrogate:
     """The pessimistic clipped loss, max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)).
 
     On a bound both branches are equal and have the gradient -A ∇ρ: the token is still trained.
-    Transforms may replace the bounds token by token.
+    Transforms may replace the bounds token by token. The dual clip bounds what a negative
+    advantage can cost where ρ is huge: min(loss, -c A) where A < 0. It is not part of
+    `clipped_share`.
 
     Args:
       low: half-width below 1 (ε_low), at least 0; with 1 or more nothing is clipped from below.
       high: half-width above 1 (ε_high), at least 0.
       ratio: ρ, one of `rlvr_jax.objectives.ratios`.
+      dual: c of the dual clip, above 1; None for none.
     Raises:
-      ValueError: a negative half-width.
-    Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
+      ValueError: a negative half-width, or dual not above 1.
+    Sources: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; Ye et al. 2020,
+      https://arxiv.org/abs/1912.09729 (dual clip).
     """
     for name, value in (("low", low), ("high", high)):
         if not value >= 0:
             raise ValueError(f"ppo_clip: {name} must be at least 0, got {value}")
-    label = describe("ppo_clip", low=float(low), high=float(high), ratio=ratio)
+    if dual is not None and not dual > 1:
+        raise ValueError(f"ppo_clip: dual must be above 1 or None, got {dual}")
+    more = {} if dual is None else {"dual": float(dual)}
+    label = describe("ppo_clip", low=float(low), high=float(high), ratio=ratio, **more)
 
     def prepare(signals, context):
         return replace(
@@ -39,7 +49,11 @@ def ppo_clip(low: float, high: float, ratio: Ratio = token_ratio) -> Surrogate:
     def loss(signals, context):
         del context
         unclipped = -signals.advantage * signals.ratio
-        return jnp.maximum(unclipped, -signals.advantage * clip_to_trusted(signals))
+        values = jnp.maximum(unclipped, -signals.advantage * clip_to_trusted(signals))
+        if dual is None:
+            return values
+        highest = -dual * signals.advantage
+        return jnp.where((signals.advantage < 0) & (values > highest), highest, values)
 
     def remark(plan):
         if plan.updates_per_batch == 1:
@@ -88,3 +102,17 @@ def reinforce() -> Surrogate:
         return None
 
     return Surrogate(prepare, loss, "reinforce()", remark)
+
+
+def no_policy_loss() -> Surrogate:
+    """No policy gradient: the loss is what the regularizers make it. The ratio is reported."""
+
+    def prepare(signals, context):
+        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+        return replace(signals, ratio=jax.lax.stop_gradient(own))
+
+    def loss(signals, context):
+        del context
+        return jnp.zeros_like(signals.advantage)
+
+    return Surrogate(prepare, loss, "no_policy_loss()")

@@ -9,16 +9,19 @@ from jaxtyping import Array, Bool
 from rlvr_jax.objectives.choices import masked_top_k, random_choice
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.covariance import token_covariance
-from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_quantile, share_of
+from rlvr_jax.objectives.masked import masked_count, masked_mean, share_of
 from rlvr_jax.objectives.ratios import is_clipped
+from rlvr_jax.objectives.scopes import Scope, scoped_quantile, within_batch
 from rlvr_jax.types import Signals, replace
 
 __all__ = [
     "drop_high_covariance",
     "drop_truncated",
+    "drop_weightless",
     "is_chosen",
     "keep_top_entropy",
     "penalize_high_covariance",
+    "scale_weight",
 ]
 
 
@@ -27,17 +30,18 @@ def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
     return signals.mask & ((signals.weight != 1) | (signals.penalty != 0))
 
 
-def keep_top_entropy(fraction: float) -> Transform:
+def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
     """Keeps the tokens of highest entropy and gives the others weight 0.
 
-    With H the entropy (nats) and τ the (1 - fraction) quantile of H over all response tokens
-    of the global batch: weight' = weight · 1[H ≥ τ]. Ties at τ stay. `mask` is untouched, so
-    an average still divides by all response tokens.
+    With H the entropy (nats) and τ the (1 - fraction) quantile of H over the response tokens that
+    are compared: weight' = weight · 1[H ≥ τ]. Ties at τ stay, and so at least one token of each
+    set. `mask` is untouched, so an average still divides by all response tokens.
 
     Args:
       fraction: share of the response tokens to keep, in (0, 1].
-    Reads: entropy, mask. Writes: weight. Metrics: entropy_threshold (nats), kept_fraction,
-      chosen_share (the tokens taken out).
+      scope: which tokens are compared: those of the global batch, or of each response.
+    Reads: entropy, mask. Writes: weight. Metrics: entropy_threshold (nats, a mean over the tokens
+      if there are several), kept_fraction, chosen_share (the tokens taken out).
     Raises:
       ValueError: fraction outside (0, 1].
     Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
@@ -46,17 +50,19 @@ def keep_top_entropy(fraction: float) -> Transform:
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)
-        threshold = masked_quantile(entropy, signals.mask, 1 - fraction)
+        sets = scope(context.rollouts)
+        threshold = scoped_quantile(entropy, signals.mask, sets, 1 - fraction)
         keep = signals.mask & (entropy >= threshold)
         signals = replace(signals, weight=jnp.where(keep, signals.weight, 0))
+        thresholds = jnp.broadcast_to(threshold, entropy.shape)
         metrics = {
-            "entropy_threshold": threshold,
+            "entropy_threshold": masked_mean(thresholds, signals.mask),
             "kept_fraction": masked_mean(keep, signals.mask),
             "chosen_share": masked_mean(~keep, signals.mask),
         }
         return signals, state, metrics
 
-    label = describe("keep_top_entropy", fraction=float(fraction))
+    label = describe("keep_top_entropy", fraction=float(fraction), scope=scope)
     return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
 
 
@@ -138,6 +144,33 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
         return None
 
     return stateless(apply, needs={"logp", "batch_statistics"}, label=label, remark=remark)
+
+
+def scale_weight(factor: float) -> Transform:
+    """Multiplies the policy loss of every token by a constant; penalties stay as they are.
+
+    Reads: nothing. Writes: weight. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, weight=factor * signals.weight), state, {}
+
+    return stateless(apply, label=describe("scale_weight", factor=float(factor)))
+
+
+def drop_weightless() -> Transform:
+    """Takes tokens of weight 0 out of the denominators too: mask' = mask ∧ (weight ≠ 0).
+
+    After a transform that drops tokens by their weight, an average is over those that are kept.
+    Reads: weight. Writes: mask. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, mask=signals.mask & (signals.weight != 0)), state, {}
+
+    return stateless(apply, label="drop_weightless()")
 
 
 def drop_truncated() -> Transform:

@@ -3,7 +3,16 @@
 import functools
 
 import golden_vectors as golden
+import jax
+import jax.numpy as jnp
 import numpy as np
+
+from rlvr_jax.objectives.advantages import no_advantage
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.preferences import outcome_is_right, right_wrong_pairs
+from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.types import Recipe, replace
 
 
 def both(function):
@@ -20,3 +29,43 @@ def both(function):
 def on_mask(values, batch):
     """The values with 0 off the mask of the batch."""
     return np.where(batch.mask, values, 0)
+
+
+def per_rollout(values, batch, empty=0):
+    """One number per row from values that are equal on its tokens; `empty` for rows without any."""
+    mask = np.asarray(batch.mask)
+    first = np.asarray(values)[np.arange(mask.shape[0]), mask.argmax(axis=1)]
+    return np.where(mask.any(axis=1), first, empty)
+
+
+def only(regularizer, aggregation=None):
+    """A recipe whose loss is one regularizer, averaged over the tokens if not told otherwise."""
+    return Recipe(
+        objective(
+            no_advantage(),
+            surrogate=no_policy_loss(),
+            regularizers=[regularizer],
+            aggregation=aggregation or token_mean(),
+        )
+    )
+
+
+def per_group(values, case):
+    """One number per group from values that are equal on its rows."""
+    return np.asarray(values)[:: int(golden.inputs(case)["group_size"])]
+
+
+def row_advantages(recipe, batch):
+    """The advantage of each row as a whole, [B], also of rows without tokens."""
+    whole = replace(batch, mask=jnp.ones_like(batch.mask))
+    state = recipe.objective.init(golden.spec(batch))
+    advantage, _ = recipe.objective.advantages(whole, state, jax.random.key(0))
+    return advantage[:, 0]
+
+
+def pairs(batch):
+    """The rows of right rollouts and those of the wrong ones they are paired with."""
+    right = outcome_is_right(batch.outcome)
+    partner = np.asarray(right_wrong_pairs(right, batch.group, batch.rollout_id))
+    chosen = np.flatnonzero(np.asarray(right) & (partner >= 0))
+    return chosen, partner[chosen]

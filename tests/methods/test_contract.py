@@ -10,9 +10,37 @@ from golden_vectors import array, assert_agrees
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from rlvr_jax.methods import method, names, recipe
+from rlvr_jax.objectives import subset_normalized
 from rlvr_jax.types import Method, replace
 
-every_method = pytest.mark.parametrize("name", names())
+# Compiled in the fast set: between them they use every kind of part. The others are slow.
+FAST = {
+    "clip_cov",
+    "dapo",
+    "entropy_bonus",
+    "forking_tokens",
+    "grpo",
+    "gspo",
+    "kl_cov",
+    "passk_advantage",
+    "rollout_correction",
+    "siren",
+}
+every_method = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in names()]
+)
+RANDOM = {"clip_cov"}
+# Read rewards of 0 and 1 only.
+BINARY = {"nsr", "passk_advantage"}
+# What is not 0 by the definition of the method, because it compares with something else than the
+# group: a critic, the batch, a virtual rollout, the policy's own confidence, a supervised target.
+OWN_BASELINE = {
+    *("dcpo", "empg", "f_dpg", "gtpo", "hybrid_npg", "ma_rlhf", "ngrpo", "noisy_reward_correction"),
+    *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
+    *("cgpo", "social_rl", "spae", "t_ppo", "ucas"),
+}
+NOT_ZERO_ALONE = {*OWN_BASELINE, "hpt", "reinforce"}
+NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, "ares", "copg", "gdpo", "laser"}
 CASE = "b"
 FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 
@@ -20,7 +48,12 @@ FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 @functools.cache
 def made(name):
     """The published defaults; chosen shares are raised so that 60 tokens show a choice."""
-    changed = {"clip_cov": {"fraction": 0.05, "covariance_low": 0.1}, "kl_cov": {"fraction": 0.05}}
+    changed = {
+        "clip_cov": {"fraction": 0.05, "covariance_low": 0.1},
+        "kl_cov": {"fraction": 0.05},
+        "d3s": {"token_share_start": 0.5},
+        "passk_advantage": {"advantage": subset_normalized(k=2)},
+    }
     return recipe(name, **changed.get(name, {}))
 
 
@@ -52,8 +85,7 @@ def test_card_is_complete(name):
     assert isinstance(card, Method)
     assert card.recipe.__name__ == name
     assert card.recipe.__module__ == f"rlvr_jax.methods.{name}"
-    assert card.title and card.url.startswith("https://")
-    assert golden.reference(name, CASE)["loss"].shape == ()
+    assert card.title and (not card.url or card.url.startswith("https://"))
 
 
 @every_method
@@ -72,9 +104,8 @@ def test_wider_padding_does_not_matter(name):
     def widen(values):
         if values.ndim < 2 or values.shape[1] != width:
             return values
-        return np.pad(
-            values, ((0, 0), (0, 3)), constant_values=False if values.dtype == bool else 1
-        )
+        tokens = ((0, 0), (0, 3)) + ((0, 0),) * (values.ndim - 2)
+        return np.pad(values, tokens, constant_values=False if values.dtype == bool else 1)
 
     found = run(name, changed(golden.stats(CASE), widen), changed(batch_of(name), widen))
     assert_same_step(found, run(name), changed(found.dstats, lambda v: v[:, :width]))
@@ -96,13 +127,13 @@ def test_what_stands_off_the_mask_is_never_read(name):
 
 @every_method
 def test_rollouts_without_tokens_are_harmless(name):
-    batch = batch_of(name, soft=True)
+    batch = batch_of(name, soft=name not in BINARY)
     mask = np.asarray(batch.mask).copy()
     mask[[0, 5, 11]] = False
     found = run(name, batch=replace(batch, mask=array(mask, bool)))
     assert_all_finite(found)
     assert not np.asarray(found.dstats.logp)[[0, 5, 11]].any()
-    assert np.asarray(found.dstats.logp).any()
+    assert any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
 
 
 @every_method
@@ -111,7 +142,7 @@ def test_groups_of_one_have_advantage_zero(name):
     rows = np.arange(batch.mask.shape[0])
     found = run(name, batch=replace(batch, group=array(rows[::-1] * 3, np.int32)))
     assert_all_finite(found)
-    assert not np.asarray(found.signals.advantage).any()
+    assert np.asarray(found.signals.advantage).any() == (name in NOT_ZERO_ALONE)
 
 
 @every_method
@@ -119,7 +150,7 @@ def test_groups_of_equal_rewards_have_advantage_zero(name):
     batch = batch_of(name)
     reward = array(np.full(batch.reward.shape, 0.1), np.float64)
     found = run(name, batch=replace(batch, reward=reward))
-    assert not np.asarray(found.signals.advantage).any()
+    assert np.asarray(found.signals.advantage).any() == (name in NOT_ZERO_WHEN_EQUAL)
 
 
 @every_method
@@ -152,7 +183,10 @@ def test_float32_is_finite_and_agrees_with_float64(name):
     assert found.loss.dtype == found.dstats.logp.dtype == np.float32
     assert_all_finite(found)
     wanted = run(name)
-    assert_agrees(found.loss, wanted.loss, FLOAT32)
+    # The loss of tokens of both signs may cancel, so it is measured against their size.
+    size = np.abs(wanted.token_loss).sum() / np.asarray(batch.mask).sum()
+    limit = FLOAT32 * max(size, np.abs(wanted.loss))
+    np.testing.assert_allclose(found.loss, wanted.loss, rtol=0, atol=limit)
     assert_agrees(found.dstats.logp, wanted.dstats.logp, FLOAT32)
 
 
@@ -181,13 +215,14 @@ def test_metrics_include_those_that_every_objective_reports(name):
     }
 
 
-def test_only_the_random_choice_depends_on_the_key():
-    moved = {name for name in names() if run(name).loss != run(name, seed=1).loss}
-    assert moved <= {"clip_cov"}
-    assert np.any(
-        np.asarray(run("clip_cov").signals.weight)
-        != np.asarray(run("clip_cov", seed=1).signals.weight)
-    )
+@every_method
+def test_only_a_random_choice_depends_on_the_key(name):
+    first, second = run(name), run(name, seed=1)
+    if name in RANDOM:
+        weights = (np.asarray(done.signals.weight) for done in (first, second))
+        assert np.any(next(weights) != next(weights))
+    else:
+        assert first.loss == second.loss
 
 
 def signature(tree):

@@ -1,0 +1,58 @@
+"""ACE: push harder against wrong answers that training has made more likely.
+
+"Overconfident Errors Need Stronger Correction", https://arxiv.org/abs/2602.21420
+
+    c_i  = Σ_t (logp_t - reference_logp_t)
+    A'_i = A_i (1 + α ln(1 + e^{c_i})) where A_i < 0, else A_i = (R_i - mean) / (std + 1e-6)
+    loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+A reconstruction from the abstract: the shift c is in it, the multiplier is our reading of "scaled
+by a softplus, positives untouched", α = 1 is ours, the clip is DAPO's. Before any training c is 0
+and the factor 1.69, so the method is not neutral at its start; with `gate=jax.nn.relu` it is.
+"""
+
+from collections.abc import Callable
+
+import jax
+from jaxtyping import Array
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.confident_errors import amplify_confident_errors
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def ace(
+    strength: float = 1.0,
+    gate: Callable[[Array], Array] = jax.nn.softplus,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Group-normalized advantages, the negative ones scaled by the policy's drift towards them.
+
+    Args:
+      strength: of the extra push (α).
+      gate: function of the drift, softplus or relu.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[amplify_confident_errors(strength, gate)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    ace,
+    "Overconfident Errors Need Stronger Correction",
+    "https://arxiv.org/abs/2602.21420",
+    changes="advantage",
+    evidence="reconstruction",
+)

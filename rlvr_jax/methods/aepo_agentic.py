@@ -1,0 +1,55 @@
+"""AEPO, the update: advantages that favour uncertain tokens, and an upper clip that still trains.
+
+Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    A*   = A (1 + 0.2 z), z the standard score of the token's entropy in the batch
+    loss = Σ max(-A* ρ, -A* clip(ρ, 1 - ε_low, (1 + ε_high) ρ/sg(ρ))) / Σ n_i
+
+with at most -3 A* where A* < 0. A token pushed up from above the trust region keeps the gradient of
+a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract speaks
+of tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an advantage.
+Their code takes z per micro-batch.
+"""
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.entropy_scaling import scale_by_entropy
+from rlvr_jax.objectives.soft_clips import ppo_cap
+from rlvr_jax.types import Method, Recipe
+
+
+def aepo_agentic(
+    entropy_coefficient: float = 0.2,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
+
+    Args:
+      entropy_coefficient: how much the entropy's standard score scales an advantage.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound of the loss where A < 0, in units of -A.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[scale_by_entropy(entropy_coefficient)],
+            surrogate=ppo_cap(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    aepo_agentic,
+    "Agentic Entropy-Balanced Policy Optimization",
+    "https://arxiv.org/abs/2510.14545",
+    changes="advantage, surrogate",
+    left_out="the rollouts: entropy probes, and branches at tool calls (the budget is"
+    " `rlvr_jax.objectives.branch_budget`)",
+)

@@ -1,0 +1,60 @@
+"""AEPO (arbitrary entropy): steer the entropy with rollouts of another temperature.
+
+"Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
+https://github.com/597358816/DCPO
+
+    H      = -mean logp of the sampled tokens in the last update, 0 at first
+    T      = T_high if H ≤ H_0 else T_low       a quarter of the prompts is drawn again at T
+    k      = min(sample_num, redrawn rows with A > 0.05), halved if H > H_0
+    update = k of those rows with A = 1, and the own rows but the first k
+    loss   = Σ PPO clip with dual clip / Σ n_i
+
+Both kinds of rows have their own group statistics, and their old log-probs are those at temperature
+1: the temperature enters only by which rollouts are seen. In effect GRPO plus a REINFORCE term. The
+redrawn rows are those marked `off_policy`; draw them at `control_temperature`. Where nothing
+qualifies the authors' code fails; ours trains on the own rows. Their log-space clip is the same
+function.
+"""
+
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.entropy_control import imitate_controllers, normalized_by_origin
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def arbitrary_entropy(
+    target: float = 0.5,
+    threshold: float = 0.05,
+    max_samples: int = 60,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual_clip: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean with some rollouts replaced by right ones of another temperature.
+
+    Args:
+      target: entropy to hold (H_0), nats.
+      threshold: advantage above which a redrawn rollout is imitated.
+      max_samples: rollouts that are replaced at most, of the 2560 of a batch (sample_num).
+      clip_low, clip_high, dual_clip: trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=normalized_by_origin(epsilon),
+            transforms=[imitate_controllers(target, threshold, max_samples)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    arbitrary_entropy,
+    "Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
+    "https://github.com/597358816/DCPO",
+    changes="advantage, mask",
+    left_out="drawing the second set of rollouts",
+)

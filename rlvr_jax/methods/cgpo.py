@@ -1,0 +1,89 @@
+"""CGPO: rewards under constraints that judges check, with three ways to optimise them.
+
+"The Perfect Blend: Redefining RLHF with Mixture of Judges"
+
+    R_c  = σ(r(a) - r(ā)), ā a reference response of the prompt;  R_cr = R_c if all judges accept
+    CRPG:    R̃ = max(1 - log(π/π_ref) / KL_max, 0) R_cr, loss = -mean (R̃_i - mean R̃) Σ_t logp_it
+    CODPO:   -log σ(β (Δ⁺ - Δ⁻)) - λ logp(a⁺) / |a⁺|, a⁺ best accepted, a⁻ worst rejected
+    CRRAFT:  -R_c(a*) logp(a*), a* best accepted row with log-ratio up to KL_max
+
+The last two are means over the prompts that take part. Rows marked `off_policy` are the ā; judges
+are columns of `component_rewards`. R̃ is 0 for rejected and for far responses alike, and its
+baseline is the batch's: prompts where everything fails are pushed as well. Two equations of the
+text have slips (the sign of the likelihood term, a ratio of logs for the log of a ratio); these are
+the consistent readings. KL_max, β and λ are ours: the text says that they were set per task.
+"""
+
+from collections.abc import Callable
+
+from rlvr_jax.objectives.advantages import no_advantage
+from rlvr_jax.objectives.aggregations import rollout_mean_token_sum, token_mean
+from rlvr_jax.objectives.constraints import (
+    Judges,
+    constrained_advantage,
+    feasible_imitation,
+    feasible_preference,
+)
+from rlvr_jax.objectives.core import Objective, objective
+from rlvr_jax.objectives.surrogates import no_policy_loss, reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def crpg(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
+    """Policy gradient on the constrained reward, within a KL budget."""
+    del scale, likelihood_coefficient
+    return objective(
+        advantage=constrained_advantage(kl_max, judges),
+        surrogate=reinforce(),
+        aggregation=rollout_mean_token_sum(),
+    )
+
+
+def codpo(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
+    """Preference of the best accepted over the worst rejected response."""
+    del kl_max
+    return _only(feasible_preference(scale, likelihood_coefficient, judges))
+
+
+def crraft(kl_max: float, scale: float, likelihood_coefficient: float, judges: Judges) -> Objective:
+    """Imitation of the best accepted response within the KL budget."""
+    del scale, likelihood_coefficient
+    return _only(feasible_imitation(kl_max, judges))
+
+
+def cgpo(
+    kl_max: float = 5.0,
+    scale: float = 0.1,
+    likelihood_coefficient: float = 1.0,
+    judges: Judges = (1,),
+    optimizer: Callable[..., Objective] = crpg,
+) -> Recipe:
+    """Constrained rewards under one of three optimizers.
+
+    Args:
+      kl_max: largest log-ratio of a response, nats (CRPG, CRRAFT).
+      scale: of the log-ratio in a preference (β; CODPO).
+      likelihood_coefficient: weight of the mean logp of the accepted response (λ; CODPO).
+      judges: columns of `component_rewards` that are verdicts.
+      optimizer: `crpg`, `codpo` or `crraft`.
+    """
+    return Recipe(objective=optimizer(kl_max, scale, likelihood_coefficient, judges))
+
+
+def _only(regularizer):
+    return objective(
+        advantage=no_advantage(),
+        surrogate=no_policy_loss(),
+        regularizers=[regularizer],
+        aggregation=token_mean(),
+    )
+
+
+METHOD = Method(
+    cgpo,
+    "The Perfect Blend: Redefining RLHF with Mixture of Judges",
+    "",
+    changes="advantage, surrogate, reward",
+    evidence="reconstruction",
+    left_out="the judges; settings per task; the DPO warm-up",
+)

@@ -1,0 +1,43 @@
+"""CISPO: cap the importance weight, and train every token.
+
+MiniMax 2025, "MiniMax-M1", https://arxiv.org/abs/2506.13585
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = -Σ sg(clip(ρ, 1 - ε_low, 1 + ε_high)) A logp / Σ n_i
+
+A ratio inside the bounds gives the gradient of the unclipped loss -A ρ; one outside them goes on
+pushing with the weight of the bound, where PPO's clip would stop it (A > 0) or let it grow without
+bound (A < 0). The paper tunes the upper bound alone and prints no value: 0.2 is that of verl's
+example, which has no lower bound either. TRL's `epsilon_high` is the cap itself, without the 1.
+"""
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.frozen_weights import weighted_reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def cispo(clip_low: float = 1.0, clip_high: float = 0.2, epsilon: float = 1e-6) -> Recipe:
+    """The policy gradient on the token mean, each token under a capped importance weight.
+
+    Args:
+      clip_low, clip_high: half-widths of the bounds of the weight (ε_low, ε_high).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=weighted_reinforce(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    cispo,
+    "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
+    "https://arxiv.org/abs/2506.13585",
+    changes="surrogate, aggregation",
+    left_out="the group filter and length penalty of `dapo`, which the paper adds",
+)

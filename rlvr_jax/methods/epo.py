@@ -1,0 +1,77 @@
+"""EPO: an entropy bonus for agents, with a penalty for entropies unlike those of the past.
+
+"EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
+https://github.com/WujiangXu/EPO
+
+    loss = Σ PPO clip with dual clip / Σ n_i - λ [mean H - β w mean P]
+    P_t  = 0 if κ_l H̄_s < H_t < κ_r H̄_s, else a;   w falls from 1 to 0.04 over training
+
+H̄_s is the mean over past updates of the mean entropy at step s of an episode; a row is one step.
+P is a comparison and has no gradient: as coded, EPO trains like an entropy bonus of λ, and this
+recipe follows the code. `per_rollout=True` compares the mean entropy of the row (their code
+averages it over pads, we over tokens). The penalty waits for rows in the second half of an
+episode. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the README; a is 0.05
+for ScienceWorld. Their weight w stands behind a switch, here it always acts.
+"""
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.entropy_band import banded_entropy_bonus
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def epo(
+    entropy_coefficient: float = 0.001,
+    smooth_coefficient: float = 1.0,
+    band_low: float = 0.8,
+    band_high: float = 1.2,
+    penalty: float = 0.1,
+    per_rollout: bool = False,
+    max_steps: int = 50,
+    max_epochs: int = 150,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual_clip: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
+
+    Args:
+      entropy_coefficient: weight of the bracket (λ).
+      smooth_coefficient: weight of the penalty within it (β).
+      band_low, band_high: edges of the band, relative to the past mean (κ_l, κ_r).
+      penalty: outside the band (a).
+      per_rollout: compare the mean entropy of a row instead of each token's.
+      max_steps: longest episode; ours.
+      max_epochs: updates over which w falls.
+      clip_low, clip_high, dual_clip: trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    bonus = banded_entropy_bonus(
+        entropy_coefficient,
+        smooth_coefficient,
+        band_low,
+        band_high,
+        penalty,
+        steps=max_steps,
+        max_epochs=max_epochs,
+        per_rollout=per_rollout,
+    )
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            regularizers=[bonus],
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    epo,
+    "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
+    "https://github.com/WujiangXu/EPO",
+    changes="regularizer",
+)

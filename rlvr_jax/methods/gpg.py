@@ -1,0 +1,47 @@
+"""GPG: plain policy gradient on centred rewards, rescaled to the groups that carry a gradient.
+
+"GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
+https://github.com/AMAP-ML/GPG
+
+    A_i  = (R_i - mean of the group) / F
+    loss = α · mean_i (1/n_i) Σ_t -A_i logp_it,  α = 1 / (v + 1e-5)
+
+v is the share of the rollouts in groups with rewards that differ: the mean is effectively over
+those. F is 1; with the group's deviation in its place the method is GRPO's advantage. verl has
+α = B / max(m, 1) with m the rollouts of non-zero reward (`nonzero_scale`), which is another factor.
+There is no ratio, so the method has to stay on-policy.
+"""
+
+from rlvr_jax.objectives.advantages import relative_to
+from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.informative import amplify_informative
+from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def gpg(normalizer: float = 1.0, epsilon: float = 1e-5) -> Recipe:
+    """Centred rewards times log-probs, as a mean over the informative rollouts.
+
+    Args:
+      normalizer: divisor of the advantage (F_norm).
+      epsilon: added to the share of informative rollouts.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=relative_to(group_mean, scale=normalizer),
+            transforms=[amplify_informative(epsilon)],
+            surrogate=reinforce(),
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    gpg,
+    "GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning",
+    "https://github.com/AMAP-ML/GPG",
+    changes="advantage, surrogate",
+    left_out="drawing more prompts while the share of informative rollouts is below a threshold",
+)

@@ -1,0 +1,43 @@
+"""Lite PPO: centre on the group, scale by the whole batch, average over tokens; nothing else.
+
+"Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning", https://github.com/alibaba/ROLL
+
+    A_i  = (R_i - mean of the group) / (std of the batch + 1e-6), std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+The batch's deviation is robust where a group's is tiny, on prompts that are nearly solved. It is
+that of the raw rewards, as in ROLL's `reward_norm` and in TRL; an older form of ROLL takes that of
+the centred rewards, which is smaller. Clip and ε are ROLL's. ROLL's page also lists whitening, a
+dual clip and a KL among its PPO settings, which contradicts "only two tricks"; we take the text.
+"""
+
+from rlvr_jax.objectives.advantages import relative_to
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import batch_std, group_mean
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def lite_ppo(clip_low: float = 0.2, clip_high: float = 0.2, epsilon: float = 1e-6) -> Recipe:
+    """Rewards centred on their group and scaled by the batch, with a clip on the token mean.
+
+    Args:
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of the batch.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=relative_to(group_mean, scale=batch_std, epsilon=epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    lite_ppo,
+    "Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
+    "https://github.com/alibaba/ROLL",
+    changes="advantage, aggregation",
+)

@@ -1,0 +1,54 @@
+"""NGRPO: every group is given an imaginary perfect answer, so that all-wrong groups teach.
+
+"NGRPO: Negative-enhanced Group Relative Policy Optimization",
+https://github.com/nangongrui-ngr/NGRPO
+
+    A_i  = (R_i - μ) / (s + 1e-6), μ and s (n - 1) over the N rewards and M entries of R_max
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_neg, 1 + ε_pos)) / Σ n_i over the kept groups
+
+With M = 1 an all-wrong group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward is
+R_max are dropped. The clip is narrower below, since negative advantages now dominate. A wrong
+group of one has A < 0 as the formula says; the authors' code gives it its reward.
+"""
+
+from rlvr_jax.objectives.advantages import relative_to
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import with_virtual
+from rlvr_jax.objectives.informative import drop_perfect_groups
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def ngrpo(
+    max_reward: float = 1.0,
+    num_virtual: int = 1,
+    clip_low: float = 0.16,
+    clip_high: float = 0.24,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Group-normalized advantages with virtual perfect rewards, and an asymmetric clip.
+
+    Args:
+      max_reward: the highest reward of the task (R_max).
+      num_virtual: virtual rewards per group (M).
+      clip_low, clip_high: half-widths of the trust region (ε_neg, ε_pos).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    mean, std = with_virtual(max_reward, num_virtual)
+    return Recipe(
+        objective=objective(
+            advantage=relative_to(mean, scale=std, epsilon=epsilon),
+            transforms=[drop_perfect_groups(max_reward)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    ngrpo,
+    "NGRPO: Negative-enhanced Group Relative Policy Optimization",
+    "https://github.com/nangongrui-ngr/NGRPO",
+    changes="advantage, surrogate, mask",
+)

@@ -1,0 +1,48 @@
+"""NSR, PSR and W-REINFORCE: train on wrong answers, on right answers, or on both unequally.
+
+"The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+https://github.com/TianHongZXY/RLVR-Decomposed
+
+    A_i  = λ⁺ where the outcome is 1, -λ⁻ where it is 0
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i over the rollouts with A ≠ 0
+
+(λ⁺, λ⁻) is (0, 1) for NSR, (1, 0) for PSR and (0.1, 1) for W-REINFORCE, the default, which the
+paper finds best. There is no baseline: groups of equal outcomes are trained on as well. Outcomes
+other than 0 and 1 are left out; the authors' W-REINFORCE keeps them at their reward. The code also
+has a weighting of two separate means in the loss, off by default and not built here.
+"""
+
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.informative import drop_neutral_rollouts
+from rlvr_jax.objectives.outcome_credit import signed_by_outcome
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def nsr(
+    right: float = 0.1, wrong: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2
+) -> Recipe:
+    """A fixed push for right answers and one against wrong answers, with a clipped ratio.
+
+    Args:
+      right: push for right answers (λ⁺); with 0 they are dropped.
+      wrong: push against wrong answers (λ⁻); with 0 they are dropped.
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=signed_by_outcome(right, wrong),
+            transforms=[drop_neutral_rollouts()],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    nsr,
+    "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
+    "https://github.com/TianHongZXY/RLVR-Decomposed",
+    changes="advantage, mask",
+)

@@ -1,0 +1,50 @@
+"""OBLR-PO: the baseline of least variance, weighted by the squared norms of the scores.
+
+"OBLR-PO: A Theoretical Framework for Stable Reinforcement Learning"
+
+    w_i  = ‖∇ log π(y_i)‖²
+    A_i  = R_i - Σ_j w_j R_j / Σ_j w_j over the group
+    loss = -mean_i A_i Σ_t logp_it
+
+A reconstruction from the abstract, without constants of its own. The norms are those in logit
+space, Σ_t (1 - 2 p_t(y_t) + Σ_v p_t(v)²): any others go in as `norm` (`last_layer_score` gives
+those of the last matrix). The paper also sets the learning rate by the ratio of signal to noise of
+the gradient; ours is the standard η₀ · SNR / (1 + SNR), `snr_learning_rate`. The abstract does not
+give its schedule.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Array
+
+from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.core import Context, objective
+from rlvr_jax.objectives.score_norms import logit_score_norm, score_weighted
+from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def oblr_po(norm: Callable[[Context], Array] = logit_score_norm, epsilon: float = 0.0) -> Recipe:
+    """Rewards relative to their score-weighted mean, times the log-prob of the response.
+
+    Args:
+      norm: context -> [B], squared norms of the scores (w).
+      epsilon: added to the sum of the norms; with 0 equal rewards have advantage 0 exactly.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=score_weighted(norm, epsilon),
+            surrogate=reinforce(),
+            aggregation=rollout_mean_token_sum(),
+        )
+    )
+
+
+METHOD = Method(
+    oblr_po,
+    "OBLR-PO: A Theoretical Framework for Stable Reinforcement Learning",
+    "",
+    changes="advantage, surrogate",
+    evidence="reconstruction",
+    left_out="the learning rate by the gradient's ratio of signal to noise",
+)

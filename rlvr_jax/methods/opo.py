@@ -1,0 +1,39 @@
+"""OPO: the reward baseline of least variance, on exactly on-policy updates.
+
+"On-Policy RL with Optimal Reward Baseline", https://github.com/volcengine/verl (docs/algo/opo.md)
+
+    b    = Σ_j n_j R_j / Σ_j n_j over the group, n_j the response tokens
+    A_i  = R_i - b
+    loss = Σ -A_i logp_it / Σ n_i
+
+The baseline of least variance weighs rewards by the squared norm of the score; it is taken to grow
+like the length. The sum of the advantages over the tokens of a group is exactly 0. Of constants the
+method has none: no clip (one update per batch), no KL, no entropy bonus. verl leaves the
+aggregation to its configuration; the token mean is its default. A group of one has advantage 0;
+verl gives it its reward.
+"""
+
+from rlvr_jax.objectives.advantages import length_centered
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def opo() -> Recipe:
+    """Rewards relative to the length-weighted mean of the group, times log-probs."""
+    return Recipe(
+        objective=objective(
+            advantage=length_centered(),
+            surrogate=reinforce(),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    opo,
+    "On-Policy RL with Optimal Reward Baseline",
+    "https://github.com/volcengine/verl",
+    changes="advantage, surrogate",
+)

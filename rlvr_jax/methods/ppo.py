@@ -1,0 +1,54 @@
+"""PPO with a critic, as Open-Reasoner-Zero runs it: returns minus values, whitened.
+
+Schulman et al. 2017, "Proximal Policy Optimization Algorithms", https://arxiv.org/abs/1707.06347,
+in the form of https://github.com/Open-Reasoner-Zero/Open-Reasoner-Zero
+
+    δ_t  = r_t + γ V_{t+1} - V_t, the outcome on the last token
+    Â_t  = δ_t + γλ Â_{t+1};  A = (Â - mean) / √(max(var, 1e-8)) over the tokens of the batch
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+With γ = λ = 1, its defaults, the critic is a plain baseline: Â = R - V. Log ratios are clamped to
+±20. No KL and no entropy bonus. verl has λ = 1 too, whitens with n - 1 and 1e-8 inside the root,
+and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and `ppo_clip(…, dual=3)`.
+A KL in the reward is `generalized_advantage(kl_coefficient=…)`. The critic's own loss is
+`value_loss`, to be fitted to Â + V before whitening.
+"""
+
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.ratios import clamped_token_ratio
+from rlvr_jax.objectives.returns import generalized_advantage
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.types import Method, Recipe
+
+
+def ppo(
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """Whitened generalized advantages with a clipped ratio on the token mean.
+
+    Args:
+      discount: of later rewards, per token (γ).
+      trace_decay: of later errors of the critic, per token (λ).
+      clip_low, clip_high: half-widths of the trust region (ε).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=whitened(generalized_advantage(discount, trace_decay)),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    ppo,
+    "Proximal Policy Optimization Algorithms",
+    "https://arxiv.org/abs/1707.06347",
+    changes="advantage, surrogate",
+    left_out="the critic and its training",
+)

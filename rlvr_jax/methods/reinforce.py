@@ -1,0 +1,43 @@
+"""REINFORCE: the plain policy gradient, with the mean reward of the batch as baseline.
+
+Williams 1992, https://doi.org/10.1007/BF00992696, as used for language models by verl
+(https://github.com/volcengine/verl).
+
+    G_t  = Σ_{s ≥ t} γ^{s-t} r_s, the outcome on the last token
+    A_t  = G_t - mean R of the batch
+    loss = mean_i Σ_t -A_t logp_t
+
+The sum over a response without division by its length is the unbiased gradient of the mean reward.
+γ = 1 and the aggregation are verl's; its loss has no baseline of its own, and the batch mean is
+ours (it contains the own reward, a bias of order 1/B which `rloo` does not have).
+"""
+
+from rlvr_jax.objectives import surrogates
+from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import batch_mean
+from rlvr_jax.objectives.returns import reward_to_go
+from rlvr_jax.types import Method, Recipe
+
+
+def reinforce(discount: float = 1.0) -> Recipe:
+    """Returns relative to the mean reward of the batch, times log-probs.
+
+    Args:
+      discount: of later rewards, per position (γ).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=reward_to_go(discount, baseline=batch_mean),
+            surrogate=surrogates.reinforce(),
+            aggregation=rollout_mean_token_sum(),
+        )
+    )
+
+
+METHOD = Method(
+    reinforce,
+    "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning",
+    "https://doi.org/10.1007/BF00992696",
+    changes="advantage, surrogate, aggregation",
+)

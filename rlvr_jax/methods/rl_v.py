@@ -1,0 +1,49 @@
+"""RL^V: teach the policy to verify its own rollouts, with the labels that RL makes anyway.
+
+"Putting the Value Back in RL: Better Test-Time Scaling by Unifying LLM Reasoners With Verifiers",
+https://arxiv.org/abs/2505.04842
+
+    loss = -Σ A logp / Σ n_i - λ · mean over rollouts of log π(z | x, y, question)
+    A_i  = R_i - mean,   z = Yes if R = 1, else No
+
+The question is "Is this solution correct? Answer Yes or No."; it is appended in a second pass whose
+tokens are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the
+softmax over Yes and No; at test time it ranks responses (`best_answer`) or weighs their votes
+(`most_voted_answer`). A reconstruction from the abstract and summaries; λ is ours, and so is
+REINFORCE with a group mean as one of the algorithms that the paper combines with.
+"""
+
+from rlvr_jax.objectives.advantages import group_centered
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.self_verification import verdict_loss
+from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.types import Method, Recipe
+
+
+def rl_v(verification_coefficient: float = 1.0) -> Recipe:
+    """REINFORCE with a group mean, plus the cross entropy of a verdict on each rollout.
+
+    Args:
+      verification_coefficient: weight of the cross entropy (λ).
+    """
+    verify = [verdict_loss(verification_coefficient)] if verification_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            surrogate=reinforce(),
+            regularizers=verify,
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    rl_v,
+    "Putting the Value Back in RL: Better Test-Time Scaling by Unifying LLM Reasoners With"
+    " Verifiers",
+    "https://arxiv.org/abs/2505.04842",
+    changes="regularizer",
+    evidence="reconstruction",
+    left_out="the second pass; longer budgets until a response is judged right",
+)

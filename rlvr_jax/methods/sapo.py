@@ -1,0 +1,45 @@
+"""SAPO: a sigmoid gate in place of the clip.
+
+Gao et al. 2025, "Soft Adaptive Policy Optimization", https://arxiv.org/abs/2511.20347
+
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    f(ρ) = (4/τ) σ(τ (ρ - 1)), τ = τ_pos if A > 0, τ_neg otherwise
+    loss = -mean_i (1/n_i) Σ_t A f(ρ)
+
+f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient, and fades on both sides;
+τ_neg > τ_pos lets pushes down fade faster. The temperatures are the paper's as verl and TRL quote
+them; both clamp log ρ to ±20.
+"""
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.soft_clips import sigmoid_gated
+from rlvr_jax.types import Method, Recipe
+
+
+def sapo(
+    positive_temperature: float = 1.0, negative_temperature: float = 1.05, epsilon: float = 1e-6
+) -> Recipe:
+    """Group-normalized advantages times a gated ratio of the token.
+
+    Args:
+      positive_temperature: sharpness of the gate where A > 0 (τ_pos).
+      negative_temperature: sharpness of the gate elsewhere (τ_neg).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=sigmoid_gated(positive_temperature, negative_temperature),
+            aggregation=rollout_mean_token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    sapo,
+    "Soft Adaptive Policy Optimization",
+    "https://arxiv.org/abs/2511.20347",
+    changes="surrogate",
+)

@@ -1,0 +1,47 @@
+"""SWEET-RL: a language model that sees the solution learns which turns were good ones.
+
+"SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
+https://github.com/facebookresearch/sweet_rl
+
+    A_n  = mean over the tokens of turn n of logp - reference_logp
+    loss = mean over pairs of -log σ(β (S_best - S_other)), S = mean over all tokens of a trajectory
+
+This is the first of two steps, the fit of the critic, which is the policy of this recipe: in every
+group the trajectory of highest reward against each of lower reward. S is that of the authors' code;
+the paper's is the sum over the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
+`turn_advantages` of the critic rank candidate turns, and the policy is trained on the best and the
+worst of them by the same loss.
+"""
+
+from rlvr_jax.objectives.advantages import no_advantage
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.objectives.turn_preferences import Score, best_against_rest, token_mean_score
+from rlvr_jax.types import Method, Recipe
+
+
+def sweet_rl(coefficient: float = 0.1, score: Score = token_mean_score) -> Recipe:
+    """The preference loss that fits the critic of turns.
+
+    Args:
+      coefficient: scale of the scores (β).
+      score: of a trajectory, from the log ratios of its tokens.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=no_advantage(),
+            surrogate=no_policy_loss(),
+            regularizers=[best_against_rest(coefficient, score)],
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    sweet_rl,
+    "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
+    "https://github.com/facebookresearch/sweet_rl",
+    changes="surrogate",
+    left_out="the critic's privileged prompt; the policy's pairs of candidate turns",
+)

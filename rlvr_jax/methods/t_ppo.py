@@ -1,0 +1,52 @@
+"""T-PPO: PPO on the tokens of a window, whether their responses are finished or not.
+
+Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs/2506.15050
+
+    δ_t  = r_t + γ V_{t+1} - V_t;  A_t = δ_t + γλ A_{t+1}
+    V after the last token: that of the last token where the window cut, 0 where the response ended
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i over the tokens of the window
+
+The outcome stands on the last token of finished responses. Advantages are not whitened. The critic
+is fitted to finished responses alone, to their plain returns (`critic_targets`). A reconstruction
+from abstract and reviews: γ = 1, λ = 0.95 and ε = 0.2 are ours. The mask must hold the tokens of
+the current window only, and each window has old log-probs of its own.
+"""
+
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.windows import extended_advantage
+from rlvr_jax.types import Method, Recipe
+
+
+def t_ppo(
+    discount: float = 1.0,
+    trace_decay: float = 0.95,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+) -> Recipe:
+    """Generalized advantages that a cut does not disturb, with a clipped ratio on the token mean.
+
+    Args:
+      discount: of later rewards, per token (γ).
+      trace_decay: of later errors of the critic, per token (λ).
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=extended_advantage(discount, trace_decay),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        )
+    )
+
+
+METHOD = Method(
+    t_ppo,
+    "Truncated Proximal Policy Optimization",
+    "https://arxiv.org/abs/2506.15050",
+    changes="advantage, sampling",
+    evidence="reconstruction",
+    left_out="the sampler that carries unfinished responses over to the next window, and the"
+    " critic's training",
+)

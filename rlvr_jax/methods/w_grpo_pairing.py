@@ -1,0 +1,57 @@
+"""Weighted GRPO on pairs: one hard but solvable and one easy but brittle prompt per update.
+
+"Beyond Variance: Prompt-Efficient RLVR via Rare-Event Amplification and Bidirectional Pairing",
+https://arxiv.org/abs/2602.03452
+
+    R_i  = 1 if right, -λ if wrong;    A_i = R_i - mean over the group
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+Prompts are chosen once, by the pass rate p of the first model: one with few successes
+(`hard_but_solvable`) and one with few failures (`easy_but_brittle`). A rare success pulls, a rare
+failure pushes. Per prompt, standardised advantages (`group_normalized`: sqrt((1-p)/p) and
+-sqrt(p/(1-p))) do not depend on λ; it acts without the standard deviation, as here, or with
+statistics over the pair (`pair_normalized`), which amplify rare events less. A reconstruction from
+the abstract and a note: λ, the clip and the choice of the centered form are ours.
+"""
+
+from collections.abc import Callable
+
+from rlvr_jax.objectives.advantages import group_centered
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import Transform, objective
+from rlvr_jax.objectives.rare_events import penalized_outcome
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def w_grpo_pairing(
+    negative: float = 2.0,
+    estimator: Callable[[], Transform] = group_centered,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+) -> Recipe:
+    """Clip-higher on the token mean, with wrong answers that cost more than right ones earn.
+
+    Args:
+      negative: reward of a wrong rollout, with the sign turned (λ).
+      estimator: `group_centered`, `group_normalized` or `pair_normalized`.
+      clip_low, clip_high: half-widths of the trust region.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=estimator(),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        reward=penalized_outcome(negative),
+    )
+
+
+METHOD = Method(
+    w_grpo_pairing,
+    "Beyond Variance: Prompt-Efficient RLVR via Rare-Event Amplification and Bidirectional Pairing",
+    "https://arxiv.org/abs/2602.03452",
+    changes="reward, advantage",
+    evidence="reconstruction",
+    left_out="the choice of the pair of prompts",
+)

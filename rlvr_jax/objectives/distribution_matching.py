@@ -1,0 +1,163 @@
+"""Matching a target distribution of whole responses that is known up to a constant.
+
+The target is p(y) = P(y)/Z with P(y) = π_ref(y) exp(R/β), the solution of KL-regularized RL. A
+divergence D_f = E_p[f(π/p)] has the gradient E_π[f'(t) ∇log π(y)], t = π/p: a policy gradient with
+the pseudo-reward -f'(t).
+
+| `FDivergence` | of | -f'(t) |
+|---|---|---|
+| `target_kl` | KL(p ‖ π) | 1/t |
+| `target_reverse_kl` | KL(π ‖ p) | -log t - 1: RL with a KL penalty |
+| `target_jensen_shannon` | both against their mean | log(1 + 1/t) - log 2, above -log 2 |
+| `target_total_variation` | | -½ sign log t |
+| `target_chi_squared` | χ²(p ‖ π) | t⁻² - 1 |
+| `target_reverse_chi_squared` | χ²(π ‖ p) | 2 (1 - t) |
+
+log t is clamped to ±40 where it is exponentiated: finite in float32.
+Source: Go et al. 2023, code at https://github.com/naver/disco.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.core import Transform, describe
+from rlvr_jax.objectives.groups import group_max, group_mean
+from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.types import replace
+
+__all__ = [
+    "BaselineState",
+    "FDivergence",
+    "log_partition",
+    "log_target_ratio",
+    "pseudo_reward",
+    "target_chi_squared",
+    "target_jensen_shannon",
+    "target_kl",
+    "target_reverse_chi_squared",
+    "target_reverse_kl",
+    "target_total_variation",
+]
+
+
+@dataclass(frozen=True)
+class FDivergence:
+    """A divergence: its name, and the pseudo-reward -f'(t) as a function of log t."""
+
+    label: str
+    reward: Callable[[Array], Array]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+def _power(log_t, exponent):
+    return jnp.exp(exponent * jnp.clip(log_t, -40, 40))
+
+
+target_kl = FDivergence("target_kl", lambda log_t: _power(log_t, -1))
+target_reverse_kl = FDivergence("target_reverse_kl", lambda log_t: -log_t - 1)
+target_jensen_shannon = FDivergence(
+    "target_jensen_shannon",
+    lambda log_t: jax.nn.softplus(-log_t) - jnp.log(2.0).astype(log_t.dtype),
+)
+target_total_variation = FDivergence("target_total_variation", lambda log_t: -jnp.sign(log_t) / 2)
+target_chi_squared = FDivergence("target_chi_squared", lambda log_t: _power(log_t, -2) - 1)
+target_reverse_chi_squared = FDivergence(
+    "target_reverse_chi_squared", lambda log_t: 2 * (1 - _power(log_t, 1))
+)
+
+
+def log_partition(log_weight: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """log Z, estimated per prompt: the log of the mean of P/q over its rollouts.
+
+    Args:
+      log_weight: log P(y) - log q(y), q the distribution that sampled; nats.
+      group: id of the group of each rollout.
+    """
+    largest = group_max(log_weight, group)
+    return largest + jnp.log(group_mean(jnp.exp(log_weight - largest), group))
+
+
+def log_target_ratio(
+    logp: Float[Array, "B"],
+    old_logp: Float[Array, "B"],
+    reference_logp: Float[Array, "B"],
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    temperature: float,
+) -> Float[Array, "B"]:
+    """log t = log π(y) - log P(y) + log Z, of whole responses (nats).
+
+    Args:
+      logp, old_logp, reference_logp: of the response, under the current policy, the one that
+        sampled and the reference.
+      reward: R.
+      group: id of the group of each rollout.
+      temperature: β.
+    """
+    log_target = reference_logp + reward / temperature
+    return logp - log_target + log_partition(log_target - old_logp, group)
+
+
+class BaselineState(NamedTuple):
+    """Mean of the last pseudo-rewards, and how many of them it stands for."""
+
+    mean: Float[Array, ""]
+    count: Float[Array, ""]
+
+
+def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> Transform:
+    """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
+
+    A batch enters the mean as a whole; what is older than the window loses its weight in it.
+
+    Args:
+      divergence: one of this module.
+      temperature: β of the target, positive.
+      window: rollouts that the baseline remembers.
+    Reads: reward, group, logp, old_logp, reference_logp, mask. Writes: advantage. Metrics:
+      pseudo_reward (the mean), log_target_ratio (mean of log t, nats), baseline.
+    Raises:
+      ValueError: temperature not positive, or window below 1.
+    """
+    if not temperature > 0:
+        raise ValueError(f"pseudo_reward: temperature must be positive, got {temperature}")
+    if not window >= 1:
+        raise ValueError(f"pseudo_reward: window must be at least 1, got {window}")
+
+    def init(spec):
+        del spec
+        return BaselineState(jnp.zeros((), float), jnp.zeros((), float))
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        logps = (context.stats.logp, context.old_logp, rollouts.reference_logp)
+        sums = [masked_sum(jax.lax.stop_gradient(logp), mask, axis=1) for logp in logps]
+        log_t = log_target_ratio(*sums, rollouts.reward, rollouts.group, temperature)
+        own = divergence.reward(log_t)
+        advantage = (own - state.mean.astype(own.dtype))[:, None]
+
+        present = jnp.any(mask, axis=1)
+        number = masked_count(present).astype(state.count.dtype)
+        mean = masked_mean(own, present)
+        kept = jnp.minimum(state.count, jnp.maximum(window - number, 0))
+        total = kept * state.mean + number * mean.astype(state.mean.dtype)
+        moved = BaselineState(total / jnp.maximum(kept + number, 1), kept + number)
+        new = jax.tree.map(lambda new, old: jnp.where(number > 0, new, old), moved, state)
+        metrics = {
+            "pseudo_reward": mean,
+            "log_target_ratio": masked_mean(log_t, present),
+            "baseline": state.mean,
+        }
+        return replace(signals, advantage=jnp.where(mask, advantage, 0)), new, metrics
+
+    label = describe(
+        "pseudo_reward", divergence=divergence, temperature=float(temperature), window=window
+    )
+    return Transform(init, apply, frozenset({"logp", "reference_logp", "batch_statistics"}), label)

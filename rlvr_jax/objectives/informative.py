@@ -1,0 +1,98 @@
+"""Groups that carry no signal: their share of the batch, and what is done about it."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.groups import group_all_equal
+from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.types import replace
+
+__all__ = [
+    "amplify_informative",
+    "drop_neutral_rollouts",
+    "drop_perfect_groups",
+    "informative_share",
+    "is_perfect_group",
+    "nonzero_scale",
+]
+
+
+def informative_share(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, ""]:
+    """Share of the rollouts whose group has rewards that differ."""
+    differ = ~group_all_equal(reward, group)
+    return masked_mean(differ.astype(reward.dtype), jnp.ones_like(differ))
+
+
+def is_perfect_group(
+    reward: Float[Array, "B"], group: Int[Array, "B"], max_reward: float
+) -> Bool[Array, "B"]:
+    """Whether all rewards of the group equal the highest one of the task."""
+    return group_all_equal(reward, group) & (reward == max_reward)
+
+
+def nonzero_scale(reward: Float[Array, "B"]) -> Float[Array, ""]:
+    """B / max(m, 1) with m the rollouts of non-zero reward: verl's reading of GPG's factor.
+
+    An all-correct group counts as informative then, a wrong rollout of a mixed group does not.
+    """
+    nonzero = jnp.sum((reward != 0).astype(reward.dtype))
+    return reward.shape[0] / jnp.maximum(nonzero, 1)
+
+
+def amplify_informative(epsilon: float = 1e-5) -> Transform:
+    """A' = A / (v + ε), v the share of the rollouts in groups with rewards that differ.
+
+    A mean over all rollouts becomes one over those that carry a gradient.
+
+    Args:
+      epsilon: ε, positive; a batch of equal rewards keeps its advantages of 0.
+    Reads: advantage, reward, group. Writes: advantage. Metrics: informative_share.
+    Raises:
+      ValueError: epsilon not positive.
+    Source: GPG, https://github.com/AMAP-ML/GPG.
+    """
+    if not epsilon > 0:
+        raise ValueError(f"amplify_informative: epsilon must be positive, got {epsilon}")
+
+    def apply(signals, context, state):
+        share = informative_share(context.rollouts.reward, context.rollouts.group)
+        signals = replace(signals, advantage=signals.advantage / (share + epsilon))
+        return signals, state, {"informative_share": share}
+
+    return stateless(apply, label=describe("amplify_informative", epsilon=epsilon))
+
+
+def drop_neutral_rollouts() -> Transform:
+    """Takes rollouts whose advantage is 0 at every token out of the loss and its denominators.
+
+    Reads: advantage. Writes: mask. Metrics: neutral_share (of the rollouts).
+    """
+
+    def apply(signals, context, state):
+        del context
+        kept = jnp.any(signals.mask & (signals.advantage != 0), axis=1)
+        signals = replace(signals, mask=signals.mask & kept[:, None])
+        share = masked_mean(~kept, jnp.ones_like(kept)).astype(signals.weight.dtype)
+        return signals, state, {"neutral_share": share}
+
+    return stateless(apply, label="drop_neutral_rollouts()")
+
+
+def drop_perfect_groups(max_reward: float) -> Transform:
+    """Takes groups whose rewards all equal the highest one out of the loss and its denominators.
+
+    Args:
+      max_reward: the highest reward of the task.
+    Reads: reward, group. Writes: mask. Metrics: perfect_share (of the rollouts).
+    Source: NGRPO, https://github.com/nangongrui-ngr/NGRPO.
+    """
+
+    def apply(signals, context, state):
+        reward, group = context.rollouts.reward, context.rollouts.group
+        perfect = is_perfect_group(reward, group, max_reward)
+        signals = replace(signals, mask=signals.mask & ~perfect[:, None])
+        share = masked_mean(perfect.astype(reward.dtype), jnp.ones_like(perfect))
+        return signals, state, {"perfect_share": share}
+
+    return stateless(apply, label=describe("drop_perfect_groups", max_reward=float(max_reward)))

@@ -1,0 +1,89 @@
+"""Advantages from several rewards per rollout, each normalized by itself."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
+from rlvr_jax.objectives.core import Transform, describe
+from rlvr_jax.objectives.groups import batch_mean, batch_std, group_mean, group_std
+
+__all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]
+
+
+def component_advantages(
+    component_rewards: Float[Array, "B K"], group: Int[Array, "B"], epsilon: float
+) -> Float[Array, "B K"]:
+    """(x - mean) / (std + ε) over the group for each reward by itself; std divides by n - 1.
+
+    A NaN is a reward that does not apply: it does not count in its group and has advantage 0.
+    """
+
+    def of_one(values):
+        applies = ~jnp.isnan(values)
+        values = jnp.where(applies, values, 0)
+        centered = values - group_mean(values, group, where=applies)
+        scaled = centered / (group_std(values, group, where=applies) + epsilon)
+        return jnp.where(applies, scaled, 0)
+
+    return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
+
+
+def weighted_sum(
+    values: Float[Array, "B K"], weights: Sequence[float] | None = None
+) -> Float[Array, "B"]:
+    """Σ_k w_k x_k; None: all weights are 1.
+
+    Raises:
+      ValueError: not one weight per column.
+    """
+    if weights is None:
+        return jnp.sum(values, axis=1)
+    if len(weights) != values.shape[1]:
+        raise ValueError(
+            f"weighted_sum: weights must be {values.shape[1]} numbers, one per reward,"
+            f" got {len(weights)}"
+        )
+    return jnp.sum(values * jnp.asarray(weights, values.dtype)[None], axis=1)
+
+
+def decoupled_normalized(
+    weights: Sequence[float] | None = None,
+    epsilon: float = 1e-4,
+    batch_epsilon: float | None = 1e-4,
+) -> Transform:
+    """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
+
+    A_i = (s_i - mean) / (std + ε'), std with B - 1. Summing first would give different rewards of
+    one total the same advantage. The batch step makes the scale independent of the number of
+    rewards; since it centers again, a group in which nothing differs is not quite neutral.
+
+    Args:
+      weights: w, of the rewards; None: all 1.
+      epsilon: ε, added to the deviation of a group.
+      batch_epsilon: ε', added to that of the batch; None: no batch step.
+    Reads: component_rewards, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a number to add that is not positive; in the loss, not one weight per reward.
+    Source: GDPO, https://github.com/NVlabs/GDPO.
+    """
+    for name, value in (("epsilon", epsilon), ("batch_epsilon", batch_epsilon)):
+        if value is not None and not value > 0:
+            raise ValueError(f"decoupled_normalized: {name} must be positive, got {value}")
+
+    def advantage(rollouts):
+        group = rollouts.group
+        own = component_advantages(rollouts.component_rewards, group, epsilon)
+        total = weighted_sum(own, weights)
+        if batch_epsilon is None:
+            return total
+        return (total - batch_mean(total, group)) / (batch_std(total, group) + batch_epsilon)
+
+    label = describe(
+        "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon
+    )
+    return rollout_advantage(
+        advantage, label, needs={"component_rewards"}, remark=group_of_one_remark
+    )

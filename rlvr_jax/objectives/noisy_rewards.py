@@ -1,0 +1,104 @@
+"""Rewards of an imperfect verifier, corrected by its rates of error.
+
+A verifier calls a wrong answer right with chance ρ0 and a right one wrong with chance ρ1. Both
+corrections are affine in a reward of 0 or 1, so an advantage that divides by the group's deviation
+undoes them entirely, and centring alone undoes the forward one.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.shaping import Reward, plain_outcome
+
+__all__ = [
+    "advantage_audit",
+    "backward_corrected",
+    "forward_corrected",
+    "updated_miss_rate",
+]
+
+
+def backward_corrected(
+    false_alarm_rate: float, miss_rate: float, base: Reward = plain_outcome
+) -> Reward:
+    """(R - ρ0) / (1 - ρ0 - ρ1): an unbiased estimate of the true reward.
+
+    Args:
+      false_alarm_rate: ρ0, the share of wrong answers that are called right.
+      miss_rate: ρ1, the share of right answers that are called wrong.
+      base: the observed reward, 0 or 1.
+    Raises:
+      ValueError: a rate below 0, or their sum not below 1.
+    """
+    _check_rates("backward_corrected", false_alarm_rate, miss_rate)
+
+    def reward(rollouts):
+        return (base(rollouts) - false_alarm_rate) / (1 - false_alarm_rate - miss_rate)
+
+    return reward
+
+
+def forward_corrected(miss_rate: float, base: Reward = plain_outcome) -> Reward:
+    """R - (1 - ρ1): ρ1 for an answer called right, ρ1 - 1 for one called wrong.
+
+    Its mean is 0 over right answers and negative over wrong ones: in expectation wrong answers are
+    pushed down and right ones left alone. To be used without a group baseline.
+
+    Args:
+      miss_rate: ρ1, the share of right answers that are called wrong.
+      base: the observed reward, 0 or 1.
+    Raises:
+      ValueError: a rate outside [0, 1).
+    """
+    _check_rates("forward_corrected", 0.0, miss_rate)
+
+    def reward(rollouts):
+        return base(rollouts) - (1 - miss_rate)
+
+    return reward
+
+
+def updated_miss_rate(
+    miss_rate: Float[Array, ""] | float,
+    num_flipped: Float[Array, ""],
+    num_positive: Float[Array, ""],
+    appeal_share: float = 0.5,
+    prior: float = 1e-5,
+    decay: float = 0.9,
+) -> Float[Array, ""]:
+    """The moving average of ρ1, with an estimate from answers that were checked again.
+
+    Some of the answers called wrong go to a second verifier, each with chance q; f of them it calls
+    right. ρ̂1 = (f/q + a) / (f/q + p + 2a), and ρ1 ← decay · ρ1 + (1 - decay) · ρ̂1.
+
+    Args:
+      miss_rate: ρ1 so far.
+      num_flipped: f.
+      num_positive: p, answers that the first verifier called right.
+      appeal_share: q.
+      prior: a.
+      decay: of the average; 0 gives ρ̂1 itself.
+    """
+    missed = num_flipped / appeal_share + prior
+    estimate = missed / (missed + num_positive + prior)
+    return decay * miss_rate + (1 - decay) * estimate
+
+
+def advantage_audit(
+    corrected: Float[Array, "B T"], plain: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Mean and largest absolute difference of two advantages over the tokens, and their cosine."""
+    distance = jnp.where(mask, jnp.abs(corrected - plain), 0)
+    product = masked_sum(corrected * plain, mask)
+    squares = masked_sum(corrected**2, mask) * masked_sum(plain**2, mask)
+    cosine = product / jnp.sqrt(jnp.where(squares > 0, squares, 1))
+    return masked_mean(distance, mask), jnp.max(distance), cosine
+
+
+def _check_rates(function, false_alarm_rate, miss_rate):
+    if not (false_alarm_rate >= 0 and miss_rate >= 0 and false_alarm_rate + miss_rate < 1):
+        raise ValueError(
+            f"{function}: rates of error must be at least 0 and below 1 together,"
+            f" got {false_alarm_rate} and {miss_rate}"
+        )

@@ -1,0 +1,169 @@
+"""Credit over time: token rewards, returns to go, and generalized advantages from a critic.
+
+All sums run backwards over the response, in logarithmic depth.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.advantages import Statistic
+from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.types import replace
+
+__all__ = [
+    "discounted_returns",
+    "generalized_advantage",
+    "generalized_advantages",
+    "is_last_token",
+    "reward_to_go",
+    "token_rewards",
+]
+
+
+def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
+    """The last token of each rollout on the mask; none in an empty row."""
+    return mask & (jnp.cumsum(mask[:, ::-1], axis=1)[:, ::-1] == 1)
+
+
+def token_rewards(
+    reward: Float[Array, "B"],
+    mask: Bool[Array, "B T"],
+    log_ratio: Float[Array, "B T"] | None = None,
+    kl_coefficient: float = 0.0,
+) -> Float[Array, "B T"]:
+    """r_t = -β log_ratio_t at every token, and R on top at the last one; 0 off the mask.
+
+    Args:
+      reward: R, of the rollout.
+      mask: the tokens that count.
+      log_ratio: old_logp - reference_logp, nats; needed where β is not 0.
+      kl_coefficient: β, the price of the divergence from the reference.
+    """
+    rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
+    if kl_coefficient:
+        rewards = jnp.where(mask, rewards - kl_coefficient * log_ratio, 0)
+    return rewards
+
+
+def discounted_returns(
+    rewards: Float[Array, "B T"], mask: Bool[Array, "B T"], discount: float = 1.0
+) -> Float[Array, "B T"]:
+    """G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask; s - t counts positions. 0 off the mask."""
+    terms = jnp.where(mask, rewards, 0)
+    return jnp.where(mask, _backward(terms, jnp.full_like(terms, discount)), 0)
+
+
+def generalized_advantages(
+    rewards: Float[Array, "B T"],
+    values: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+) -> Float[Array, "B T"]:
+    """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
+
+    Positions off the mask (what a tool wrote) are skipped: t + 1 is the next token on the mask.
+    After the last one V and Â are 0. Â + V is the return to which a critic is fitted.
+
+    Args:
+      rewards: r, of each token.
+      values: V, the critic's estimates when the batch was drawn.
+      mask: the tokens that count.
+      discount: γ. With γ = λ = 1 the result is the sum of the later rewards minus V.
+      trace_decay: λ.
+    Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
+    """
+    here = jnp.where(mask, values, 0)
+    upcoming = _backward(here, jnp.where(mask, 0, jnp.ones_like(here)))  # V of the next token ≥ t
+    later = jnp.pad(upcoming[:, 1:], ((0, 0), (0, 1)))
+    errors = jnp.where(mask, rewards + discount * later - here, 0)
+    factors = jnp.where(mask, jnp.full_like(here, discount * trace_decay), 1)
+    return jnp.where(mask, _backward(errors, factors), 0)
+
+
+def reward_to_go(
+    discount: float = 1.0,
+    kl_coefficient: float = 0.0,
+    center: Statistic | None = None,
+    baseline: Statistic | None = None,
+) -> Transform:
+    """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
+
+    Args:
+      discount: γ.
+      kl_coefficient: β of the divergence from the reference that is charged token by token.
+      center: a statistic (reward [B], group [B]) -> [B] that is taken from the reward before the
+        return is formed.
+      baseline: b, a statistic that is taken from the return.
+    Reads: reward, group, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        reward, group = rollouts.reward, rollouts.group
+        outcome = reward - center(reward, group) if center else reward
+        rewards = token_rewards(outcome, mask, *_price(context, kl_coefficient))
+        returns = discounted_returns(rewards, mask, discount)
+        if baseline:
+            returns = jnp.where(mask, returns - baseline(reward, group)[:, None], 0)
+        return replace(signals, advantage=returns), state, {}
+
+    label = describe(
+        "reward_to_go",
+        discount=float(discount),
+        kl_coefficient=float(kl_coefficient),
+        center=center,
+        baseline=baseline,
+    )
+    return stateless(apply, needs=_price_needs(kl_coefficient), label=label)
+
+
+def generalized_advantage(
+    discount: float = 1.0, trace_decay: float = 1.0, kl_coefficient: float = 0.0
+) -> Transform:
+    """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
+
+    Args:
+      discount, trace_decay: γ and λ.
+      kl_coefficient: β of the divergence from the reference that is charged token by token.
+    Reads: reward, values, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
+    """
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        rewards = token_rewards(rollouts.reward, mask, *_price(context, kl_coefficient))
+        advantages = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
+        return replace(signals, advantage=advantages), state, {}
+
+    label = describe(
+        "generalized_advantage",
+        discount=float(discount),
+        trace_decay=float(trace_decay),
+        kl_coefficient=float(kl_coefficient),
+    )
+    return stateless(apply, needs={"values", *_price_needs(kl_coefficient)}, label=label)
+
+
+def _price(context, kl_coefficient):
+    if not kl_coefficient:
+        return None, 0.0
+    return context.old_logp - context.rollouts.reference_logp, kl_coefficient
+
+
+def _price_needs(kl_coefficient):
+    # The old log-probs of a first update are those of the scorer's own pass: hence "logp".
+    return {"logp", "reference_logp"} if kl_coefficient else set()
+
+
+def _backward(terms, factors):
+    """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end."""
+
+    def combine(later, earlier):
+        factor_after, total_after = later
+        factor, total = earlier
+        return factor * factor_after, total + factor * total_after
+
+    pairs = (factors, terms)
+    return jax.lax.associative_scan(combine, pairs, reverse=True, axis=1)[1]

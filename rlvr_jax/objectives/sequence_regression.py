@@ -1,0 +1,146 @@
+"""Losses that fit the log-probs of whole responses to their rewards by least squares.
+
+Each is a number per rollout, given to all of its tokens: with `rollout_mean_token_mean` the loss is
+the mean over the rollouts. Gradient flows through every rollout that enters the number.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.core import Surrogate, Transform, describe, stateless
+from rlvr_jax.objectives.groups import group_count, group_mean, group_others_mean, group_sum
+from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = [
+    "group_pair_spread",
+    "log_ratio_regression",
+    "pairwise_regression",
+    "regularized_leave_one_out",
+    "regularized_return",
+]
+
+
+def regularized_return(
+    reward: Float[Array, "B"], log_ratio: Float[Array, "B"], coefficient: float
+) -> Float[Array, "B"]:
+    """R - β log(π / π_ref) of whole responses: constant over y where KL-regularized RL is solved.
+
+    Args:
+      reward: R.
+      log_ratio: Σ_t (logp_t - reference_logp_t), nats.
+      coefficient: β.
+    """
+    return reward - coefficient * log_ratio
+
+
+def group_pair_spread(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """Mean over the other rollouts j of the group of (x_i - x_j)²; 0 in a group of one.
+
+    Its mean over a group is twice the variance with n - 1.
+    """
+    others = jnp.maximum(group_count(group) - 1, 1).astype(values.dtype)
+    deviation = values - jax.lax.stop_gradient(group_mean(values, group))
+    # Shifting both by one constant changes no difference, and keeps the squares small.
+    size = group_count(group).astype(values.dtype)
+    total, squares = group_sum(deviation, group), group_sum(deviation**2, group)
+    return (size * deviation**2 - 2 * deviation * total + squares) / others
+
+
+def regularized_leave_one_out(coefficient: float) -> Transform:
+    """A_i = R_β(y_i) - mean of R_β over the other answers, R_β the `regularized_return`.
+
+    The value of the current policy enters; its gradient does not. Equal rewards give 0 only where
+    the log ratios to the reference are equal too.
+
+    Args:
+      coefficient: β, positive.
+    Reads: reward, group, logp, reference_logp. Writes: advantage. Metrics: regularized_return, the
+      mean over the rollouts.
+    Raises:
+      ValueError: coefficient not positive.
+    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
+    """
+    _check_positive("regularized_leave_one_out", coefficient=coefficient)
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        logp = jax.lax.stop_gradient(context.stats.logp)
+        log_ratio = masked_sum(logp - rollouts.reference_logp, signals.mask, axis=1)
+        own = regularized_return(rollouts.reward, log_ratio, coefficient)
+        advantage = (own - group_others_mean(own, rollouts.group))[:, None]
+        signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
+        return signals, state, {"regularized_return": jnp.mean(own)}
+
+    label = describe("regularized_leave_one_out", coefficient=float(coefficient))
+    needs = {"logp", "reference_logp", "batch_statistics"}
+    return stateless(apply, needs=needs, label=label)
+
+
+def pairwise_regression(coefficient: float) -> Surrogate:
+    """½ mean_{j ≠ i} (R_β(y_i) - R_β(y_j))² / (2 β) over the other answers to the prompt.
+
+    Has the gradient of `reinforce` with the advantages of `regularized_leave_one_out`, and a value
+    that says how far the policy is from the solution. The advantage of the chain is not read.
+
+    Args:
+      coefficient: β, positive.
+    Raises:
+      ValueError: coefficient not positive.
+    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
+    """
+    _check_positive("pairwise_regression", coefficient=coefficient)
+
+    def loss(signals, context):
+        rollouts = context.rollouts
+        distance = context.stats.logp - rollouts.reference_logp
+        log_ratio = masked_sum(distance, signals.mask, axis=1)
+        own = regularized_return(rollouts.reward, log_ratio, coefficient)
+        pairs = group_pair_spread(own, rollouts.group) / (4 * coefficient)
+        return jnp.broadcast_to(pairs[:, None], signals.mask.shape)
+
+    return Surrogate(
+        _token_ratios,
+        loss,
+        describe("pairwise_regression", coefficient=float(coefficient)),
+        needs=frozenset({"logp", "reference_logp", "batch_statistics"}),
+    )
+
+
+def log_ratio_regression(temperature: float) -> Surrogate:
+    """(A_i - τ log(π(y_i) / π_old(y_i)))²: the log ratio of the response is fitted to A / τ.
+
+    With `group_centered` the mean reward stands for the partition function.
+
+    Args:
+      temperature: τ, positive.
+    Raises:
+      ValueError: temperature not positive.
+    """
+    _check_positive("log_ratio_regression", temperature=temperature)
+
+    def loss(signals, context):
+        log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
+        return (signals.advantage - temperature * log_ratio[:, None]) ** 2
+
+    label = describe("log_ratio_regression", temperature=float(temperature))
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} is REINFORCE: with one update per batch every log ratio is 0."
+        return None
+
+    return Surrogate(_token_ratios, loss, label, remark)
+
+
+def _token_ratios(signals, context):
+    own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+    return replace(signals, ratio=own)
+
+
+def _check_positive(function, **arguments):
+    for name, value in arguments.items():
+        if not value > 0:
+            raise ValueError(f"{function}: {name} must be positive, got {value}")

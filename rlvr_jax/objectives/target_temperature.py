@@ -1,0 +1,105 @@
+"""A pull of right answers towards the policy at another temperature, steered by the entropy."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.core import Transform, describe
+from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.types import replace
+
+__all__ = [
+    "EntropyEstimate",
+    "mix_in_tempered_policy",
+    "mixture_weight",
+    "target_temperature",
+    "tempered_ratio",
+]
+
+
+class EntropyEstimate(NamedTuple):
+    """State of `mix_in_tempered_policy`: -mean old_logp of the last batch, nats; 0 at first."""
+
+    entropy: Float[Array, ""]
+
+
+def target_temperature(entropy: Float[Array, ""], target: float, hot, cold) -> Float[Array, "..."]:
+    """T = hot if H ≤ H₀, else cold; also chooses between arrays measured at the two."""
+    return jnp.where(entropy <= target, hot, cold)
+
+
+def tempered_ratio(
+    tempered_logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """π_old at the temperature T over π_old at 1, of the sampled tokens; 0 off the mask."""
+    return jnp.where(mask, jnp.exp(jnp.where(mask, tempered_logp - old_logp, 0)), 0)
+
+
+def mixture_weight(
+    entropy: Float[Array, ""], target: float, good: Bool[Array, "B"], cap: float
+) -> Float[Array, ""]:
+    """α / (1 + α) with α = min(|H₀ - H|, cap) / share of good rollouts; 0 if there is none.
+
+    Args:
+      good: the rollouts that are pulled.
+      cap: largest distance that counts, nats; inf for none.
+    """
+    share = jnp.mean(good.astype(entropy.dtype))
+    gap = jnp.minimum(jnp.abs(target - entropy), cap)
+    raw = gap / jnp.where(share > 0, share, 1)
+    return jnp.where(share > 0, raw / (1 + raw), 0)
+
+
+def mix_in_tempered_policy(
+    target: float, hot: float, cold: float, threshold: float, cap: float
+) -> Transform:
+    """Gives right answers the credit of a hotter or a colder policy: A' = (1 - α) A + α good ρ_T.
+
+    ρ_T is the `tempered_ratio` at the `target_temperature`, α the `mixture_weight`, and good are
+    the rollouts whose outcome is above the threshold. H is -mean old_logp of the batch of the last
+    update, 0 at the first; a batch without tokens leaves it. Groups that are all right do not stay
+    at 0.
+
+    Args:
+      target: wanted entropy H₀, nats.
+      hot, cold: temperatures for an entropy that is too low, and too high.
+      threshold: outcome above which a rollout is good.
+      cap: largest |H₀ - H| that counts, nats.
+    Reads: advantage, outcome, old_logp, old_tempered_logp (at hot and cold), mask. Writes:
+      advantage. Metrics: entropy_estimate, mixture_weight.
+    Raises:
+      ValueError: a temperature that is not positive.
+    Source: DCPO, https://github.com/597358816/DCPO.
+    """
+    for name, value in (("hot", hot), ("cold", cold)):
+        if not value > 0:
+            raise ValueError(f"mix_in_tempered_policy: {name} must be positive, got {value}")
+
+    def init(spec):
+        del spec
+        return EntropyEstimate(jnp.zeros((), float))
+
+    def apply(signals, context, state):
+        mask, rollouts = signals.mask, context.rollouts
+        entropy = state.entropy.astype(signals.advantage.dtype)
+        good = rollouts.outcome > threshold
+        weight = mixture_weight(entropy, target, good, cap)
+        hotter, colder = rollouts.old_tempered_logp[..., 0], rollouts.old_tempered_logp[..., 1]
+        tempered = target_temperature(entropy, target, hotter, colder)
+        ratio = tempered_ratio(tempered, context.old_logp, mask)
+        advantage = (1 - weight) * signals.advantage + weight * jnp.where(good[:, None], ratio, 0)
+        measured = -masked_mean(context.old_logp, mask).astype(state.entropy.dtype)
+        state = EntropyEstimate(jnp.where(jnp.any(mask), measured, state.entropy))
+        metrics = {"entropy_estimate": entropy, "mixture_weight": weight}
+        return replace(signals, advantage=advantage), state, metrics
+
+    label = describe(
+        "mix_in_tempered_policy",
+        target=float(target),
+        hot=float(hot),
+        cold=float(cold),
+        threshold=float(threshold),
+        cap=float(cap),
+    )
+    return Transform(init, apply, frozenset({"logp", "old_tempered_logp"}), label)

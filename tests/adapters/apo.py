@@ -1,0 +1,49 @@
+"""APO's vectors. The parts of the loss come from two prices: one of 0 and one of 1."""
+
+import golden_vectors as golden
+from adapters.common import on_mask, per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.core import Context
+from rlvr_jax.objectives.difficulty import (
+    group_difficulty,
+    kl_weight_by_difficulty,
+    long_error_factor,
+)
+from rlvr_jax.objectives.divergences import k3
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    def with_price(kl_coefficient):
+        method = recipe(
+            "apo",
+            length_base=hyper["base"],
+            kl_coefficient=kl_coefficient,
+            clip_low=hyper["clip"],
+            clip_high=hyper["clip"],
+            epsilon=hyper["eps"],
+        )
+        return golden.evaluate(method, case)
+
+    done, free, priced = with_price(hyper["kl_coef"]), with_price(0), with_price(1.0)
+    batch, stats = done.batch, golden.stats(case)
+    length = batch.mask.sum(axis=1)
+    context = Context(stats, batch, batch.old_logp, None)
+    kl = k3(stats.logp, batch.reference_logp, batch.old_logp)
+    return {
+        "difficulty": group_difficulty(batch.reward, batch.group),
+        "length_weight": long_error_factor(
+            batch.reward, batch.group, length, hyper["base"], hyper["eps"]
+        ),
+        "kl_weight": per_rollout(kl_weight_by_difficulty(done.signals, context), batch, empty=1),
+        "advantages": done.signals.advantage,
+        "kl": on_mask(kl, batch),
+        "token_loss": free.token_loss,
+        "pg_loss": free.loss,
+        "kl_loss": priced.loss - free.loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "dlogits_kl": priced.dlogits - free.dlogits,
+    }

@@ -1,0 +1,67 @@
+"""The vectors of arbitrary-entropy control: the second half of every group is the redrawn one."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.entropy_control import (
+    LastEntropy,
+    choose_controllers,
+    control_temperature,
+    normalized_by_origin,
+    sampled_entropy,
+)
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe, replace
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    batch = golden.rollouts(case, soft)
+    size = int(golden.inputs(case)["group_size"])
+    redrawn = np.arange(batch.mask.shape[0]) % size >= size // 2
+    batch = replace(batch, off_policy=jnp.asarray(redrawn))
+    entropy = sampled_entropy(batch.old_logp, batch.mask)
+    before = objective(
+        normalized_by_origin(hyper["eps"]), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean()
+    )
+    advantage = golden.evaluate(Recipe(before), case, soft, batch=batch).signals.advantage
+    found = {"advantages_before": advantage, "entropy_estimate": entropy}
+    for suffix, target in (("", hyper["target"]), ("_below", hyper["target_below"])):
+        choice = {"threshold": hyper["threshold"], "max_samples": hyper["max_samples"]}
+        method = recipe(
+            "arbitrary_entropy",
+            target=target,
+            clip_low=hyper["clip"],
+            clip_high=hyper["clip"],
+            dual_clip=hyper["dual"],
+            epsilon=hyper["eps"],
+            **choice,
+        )
+        state = {"imitate_controllers": LastEntropy(entropy)}
+        done = golden.evaluate(method, case, soft, state=state, batch=batch)
+        chosen = choose_controllers(
+            jnp.max(jnp.where(batch.mask, advantage, -jnp.inf), axis=1),
+            batch.off_policy,
+            batch.rollout_id,
+            too_high=entropy > target,
+            **choice,
+        )
+        outputs_here = {
+            "n_controller": chosen.count,
+            "controller": chosen.controller,
+            "keep": chosen.keep,
+            "temperature": control_temperature(entropy, target, hyper["t_high"], hyper["t_low"]),
+            "advantages": done.signals.advantage,
+            "token_loss": done.token_loss,
+            "loss": done.loss,
+            "dlogits": done.dlogits,
+        }
+        found |= {f"{name}{suffix}": value for name, value in outputs_here.items()}
+    return found

@@ -1,0 +1,94 @@
+"""ARES' vectors; tokens whose id is a multiple stand for trigger words."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.hesitation_reward import (
+    HesitationScale,
+    ThresholdState,
+    difficulty_level,
+    hesitation_score,
+    hesitation_target,
+)
+from rlvr_jax.objectives.masked import masked_quantile
+from rlvr_jax.objectives.preferences import outcome_is_right
+from rlvr_jax.objectives.window_entropy import (
+    batch_threshold,
+    hesitation,
+    response_threshold,
+    window_entropy,
+)
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+USED_QUANTILE = 0.4  # of the sheet: the 95th percentile would leave no token
+TABLE_COUNTS, TABLE_TARGET = 25, 6
+
+
+def outputs(case, hyper):
+    batch = golden.rollouts(case)
+    trigger = batch.mask & (batch.tokens % hyper["trigger_mod"] == 0)
+    batch = replace(batch, trigger=trigger)
+    entropy, window, percentile = batch.entropy, hyper["window"], hyper["percentile"]
+    scale = HesitationScale(
+        hyper["alpha"],
+        tuple(hyper["frac"]),
+        tuple(hyper["kappa"]),
+        tuple(hyper["temp"]),
+        tuple(hyper["cap_scale"]),
+    )
+    half = jax.tree.map(lambda values: values[::2], batch)
+    state = ThresholdState(jnp.zeros(()), jnp.zeros((), bool))
+    for one in (batch, half):
+        measured = batch_threshold(one.entropy, one, window, percentile)
+        state = state.moved(measured, hyper["threshold_ema"])
+    used = masked_quantile(entropy, batch.mask, USED_QUANTILE)
+    count, soft_cost = hesitation(entropy, batch, used, window)
+    level = difficulty_level(batch.outcome, batch.group)
+    target = hesitation_target(count, level, batch.group, batch.rollout_id)
+    score = hesitation_score(count, target, level, outcome_is_right(batch.outcome), scale)
+    ares = recipe(
+        "ares",
+        window=window,
+        percentile=percentile,
+        threshold_keep=hyper["threshold_ema"],
+        scale=scale,
+        clip_low=hyper["clip_low"],
+        clip_high=hyper["clip_high"],
+        dual_clip=hyper["dual"],
+        epsilon=hyper["eps"],
+    )
+    past = {"hesitation_advantage": ThresholdState(used, jnp.ones((), bool))}
+    done = golden.evaluate(ares, case, state=past, batch=batch)
+    return {
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "sample_threshold": response_threshold(entropy, batch, window, percentile),
+        "threshold_ema": state.threshold,
+        "threshold_used": done.metrics["hesitation_threshold"],
+        "trigger": trigger,
+        "window_entropy": on_mask(window_entropy(entropy, batch.mask, window)[0], batch),
+        "count": count,
+        "soft_cost": soft_cost,
+        "difficulty": level,
+        "target": target,
+        "entropy_score": score,
+        "reward": batch.reward + score,
+        "score_table": score_table(scale),
+    }
+
+
+def score_table(scale):
+    """Scores by count, for right and wrong answers to easy, medium and hard prompts."""
+    count = jnp.tile(jnp.arange(TABLE_COUNTS), (6, 1))
+    level = jnp.repeat(jnp.arange(3), 2)[:, None]
+    right = jnp.asarray(np.arange(6) % 2 == 0)[:, None]
+    target = jnp.full(count.shape, float(TABLE_TARGET))
+    wide = [jnp.broadcast_to(values, count.shape) for values in (level, right)]
+    return hesitation_score(count, target, *wide, scale)

@@ -1,0 +1,57 @@
+"""CAPO's vectors; the vocabulary may be smaller than the k of the top-k."""
+
+import golden_vectors as golden
+from adapters.common import on_mask, row_advantages
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import fixed_length_mean
+from rlvr_jax.objectives.curvature import is_stable, predicted_step
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data, batch = golden.inputs(case), golden.rollouts(case)
+    top_k = min(hyper["topk"], data["logits"].shape[-1])
+
+    def stats_of(logits):
+        return replace(golden.token_stats(logits, batch.tokens, top_k=top_k), hidden=data["hidden"])
+
+    def method(**changed):
+        limits = {"change_limit": hyper["delta_h"], "shift_limit": hyper["delta_f"]} | changed
+        own = recipe(
+            "capo_curvature",
+            **limits,
+            learning_rate=hyper["lr"],
+            top_k=top_k,
+            clip_low=hyper["clip"],
+            clip_high=hyper["clip"],
+        )
+        return golden.evaluate(own, case, stats_of=stats_of)
+
+    done = method()
+    every = method(change_limit=float("inf"), shift_limit=float("inf"))
+    lifting = method(symmetric=False)
+    by_length = method(aggregation=fixed_length_mean(batch.mask.shape[1]))
+    stats, advantage = stats_of(data["logits"]), every.signals.advantage
+    step = predicted_step(
+        advantage, stats.topk_logp, stats.topk_ids, batch.tokens, stats.hidden, hyper["lr"]
+    )
+    steady, near = is_stable(step, hyper["delta_h"], hyper["delta_f"])
+    return {
+        "advantages": row_advantages(recipe("capo_curvature"), batch),
+        "grad_dot": on_mask(step.squared_gradient, batch),
+        "hessian": on_mask(step.curvature, batch),
+        "model_hessian": on_mask(step.change, batch),
+        "model_fisher": on_mask(step.shift, batch),
+        "keep_hessian": on_mask(steady, batch),
+        "keep_fisher": on_mask(near, batch),
+        "keep": done.signals.mask,
+        "keep_nonsymmetric": lifting.signals.mask,
+        "token_loss": every.token_loss,
+        "loss": done.loss,
+        "loss_dr": by_length.loss,
+        "dlogits": done.dlogits,
+        "dlogits_dr": by_length.dlogits,
+    }

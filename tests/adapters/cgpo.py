@@ -1,0 +1,61 @@
+"""CGPO's vectors: the second component of the reward is the judges' verdict."""
+
+import functools
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.cgpo import codpo, crpg, crraft
+from rlvr_jax.objectives.constraints import (
+    constrained_reward,
+    feasible_imitation_choice,
+    feasible_preference_choice,
+    kl_budgeted_reward,
+)
+from rlvr_jax.objectives.preferences import log_ratio_sum
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    made = functools.partial(
+        recipe,
+        "cgpo",
+        kl_max=hyper["kl_max"],
+        scale=hyper["beta"],
+        likelihood_coefficient=hyper["lam"],
+    )
+    gradient, preference, imitation = (
+        golden.evaluate(made(optimizer=optimizer), case, soft=True)
+        for optimizer in (crpg, codpo, crraft)
+    )
+    batch = gradient.batch
+    given = constrained_reward(batch, (1,))
+    log_ratio = log_ratio_sum(golden.stats(case).logp, batch.reference_logp, batch.mask)
+    better, worse = feasible_preference_choice(given, batch.group, batch.rollout_id)
+    best = feasible_imitation_choice(given, log_ratio, batch, hyper["kl_max"])
+    return {
+        "calibrated": given.calibrated,
+        "satisfied": given.feasible,
+        "constrained": given.constrained,
+        "regularised": kl_budgeted_reward(given.constrained, log_ratio, hyper["kl_max"]),
+        "advantages": per_rollout(gradient.signals.advantage, batch),
+        "loss": gradient.loss,
+        "dlogits": gradient.dlogits,
+        "codpo_plus": row_of_group(better, case),
+        "codpo_minus": row_of_group(worse, case),
+        "loss_codpo": preference.loss,
+        "dlogits_codpo": preference.dlogits,
+        "raft_best": row_of_group(best, case),
+        "loss_raft": imitation.loss,
+        "dlogits_raft": imitation.dlogits,
+    }
+
+
+def row_of_group(chosen, case):
+    """Number of the one chosen row of each group, -1 where there is none."""
+    table = np.asarray(chosen).reshape(-1, int(golden.inputs(case)["group_size"]))
+    rows = np.arange(table.size).reshape(table.shape)
+    return np.where(table.any(axis=1), (table * rows).sum(axis=1), -1)

@@ -1,0 +1,59 @@
+"""D³S's vectors: graded rewards, a quarter of the way through training."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask, per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.down_sampling import (
+    DownSamplingState,
+    down_sampling_rows,
+)
+from rlvr_jax.objectives.masked import masked_std
+
+LEFT_OUT = {}
+TOTAL = 1000
+
+
+def outputs(case, hyper):
+    d3s = recipe(
+        "d3s",
+        total_updates=TOTAL,
+        group_share_start=hyper["keep_init"],
+        group_share_end=hyper["keep_final"],
+        token_share_start=hyper["top_init"],
+        token_share_end=hyper["top_final"],
+        batch_share=hyper["cross"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+        epsilon=hyper["eps"],
+    )
+    progress = hyper["progress"]
+    state = {"down_sample": DownSamplingState(jnp.asarray(round(progress * TOTAL), jnp.int32))}
+    done = golden.evaluate(d3s, case, soft=True, state=state)
+    batch, advantage = done.batch, done.signals.advantage
+    rows = jnp.asarray(per_rollout(advantage, batch))
+    within, across, per_group = down_sampling_rows(
+        rows,
+        batch.group,
+        batch.rollout_id,
+        group_share=(1 - progress) * hyper["keep_init"] + progress * hyper["keep_final"],
+        batch_share=hyper["cross"],
+    )
+    everyone = jnp.ones_like(across)
+    score = jnp.abs(advantage) * batch.entropy
+    return {
+        "advantages": advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "per_query": within,
+        "across": across,
+        "score": on_mask(np.where(across[:, None], score, 0), batch),
+        "keep": done.signals.mask,
+        "n_keep_per_query": per_group[0],
+        "top_share": done.metrics["token_share"],
+        "variance_all": masked_std(rows, everyone) ** 2,
+        "variance_kept": masked_std(rows, across) ** 2,
+    }

@@ -1,0 +1,85 @@
+"""DPH-RL's vectors: the rows of another policy are the rehearsed ones."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import on_mask, only, per_group, per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import no_advantage
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.f_divergences import (
+    alpha_generator,
+    forward_kl_generator,
+    jensen_shannon_generator,
+    policy_to_mixture,
+    reference_to_mixture,
+)
+from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.origins import drop_off_policy, off_policy_divergence
+from rlvr_jax.objectives.ratios import token_ratio
+from rlvr_jax.objectives.regularizers import kl_penalty
+from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, logp = golden.rollouts(case), golden.stats(case).logp
+    trust = {
+        "clip_low": hyper["clip_low"],
+        "clip_high": hyper["clip_high"],
+        "dual_clip": hyper["clip_c"],
+    }
+    plain = golden.evaluate(recipe("dph_rl", coefficient=0.0, **trust), case)
+
+    def rehearsed(values):
+        return np.where(np.asarray(batch.off_policy)[:, None], on_mask(values, batch), 0)
+
+    found = {
+        "perfect": per_group(group_mean(batch.outcome, batch.group) == 1, case),
+        "advantages": per_rollout(plain.signals.advantage, plain.batch),
+        "pg_loss": plain.loss,
+        "u": rehearsed(token_ratio(logp, batch.reference_logp, batch.mask)),
+    }
+    divergences = {
+        "forward": forward_kl_generator,
+        "js": jensen_shannon_generator,
+        "alpha": alpha_generator(hyper["alpha"]),
+    }
+    for name, divergence in divergences.items():
+        coefficient = hyper[f"coef_{name}"]
+        done = golden.evaluate(
+            recipe("dph_rl", coefficient=coefficient, divergence=divergence, **trust), case
+        )
+        alone = golden.evaluate(only(off_policy_divergence(1.0, divergence)), case)
+        found |= {
+            f"f_{name}": rehearsed(divergence(logp, batch.reference_logp, batch.old_logp)),
+            f"div_{name}": alone.loss,
+            f"ddiv_{name}": alone.dlogits,
+            f"loss_{name}": done.loss,
+            f"dlogits_{name}": done.dlogits,
+        }
+    pef = golden.evaluate(only(off_policy_divergence(1.0, reference_to_mixture)), case)
+    exp = golden.evaluate(on_own_rows(kl_penalty(1.0, policy_to_mixture)), case)
+    return {
+        **found,
+        "jsdef_pef": pef.loss,
+        "djsdef_pef": pef.dlogits,
+        "jsdef_exp": exp.loss,
+        "djsdef_exp": exp.dlogits,
+    }
+
+
+def on_own_rows(regularizer):
+    """A recipe whose loss is one regularizer, averaged over the tokens of the policy's own rows."""
+    return Recipe(
+        objective(
+            no_advantage(),
+            transforms=[drop_off_policy()],
+            surrogate=no_policy_loss(),
+            regularizers=[regularizer],
+            aggregation=token_mean(),
+        )
+    )

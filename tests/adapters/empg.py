@@ -1,0 +1,59 @@
+"""EMPG's vectors, with reasoning steps and with turns (`_turn`)."""
+
+import golden_vectors as golden
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.step_credit import credit_step_entropy, step_uncertainty
+from rlvr_jax.objectives.steps import at_tokens, find_steps
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    found = {}
+    for ids, suffix in (("step", ""), ("turn", "_turn")):
+        for soft in (False, True):
+            values = one(case, hyper, ids, soft)
+            named = {f"{name}{suffix}": value for name, value in values.items()}
+            found |= golden.named(named, soft)
+    return found
+
+
+def one(case, hyper, ids, soft):
+    method = recipe(
+        "empg",
+        scale_rate=hyper["k"],
+        clarity_rate=hyper["k_future"],
+        clarity_bonus=hyper["zeta"],
+        ids=ids,
+        clip_low=hyper["clip_low"],
+        clip_high=hyper["clip_high"],
+    )
+    credit = credit_step_entropy(hyper["k"], hyper["k_future"], hyper["zeta"], ids)
+    uncentered = Recipe(
+        objective(
+            group_normalized(hyper["eps"]),
+            [credit],
+            surrogate=ppo_clip(hyper["clip_low"], hyper["clip_high"]),
+            aggregation=token_mean(),
+        )
+    )
+    done = golden.evaluate(method, case, soft)
+    batch = done.batch
+    steps = find_steps(getattr(batch, ids), batch.mask)
+    said = step_uncertainty(batch.entropy, steps, batch, hyper["k"], hyper["k_future"])
+    return {
+        "step_entropy": at_tokens(said.entropy, steps),
+        "step_entropy_scaled": at_tokens(said.scaled, steps),
+        "scale": at_tokens(said.scale, steps),
+        "advantages_uncentred": golden.signals(uncentered, case, soft).advantage,
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

@@ -1,0 +1,50 @@
+"""The vectors of Clip_B and Clip_V. The policy before the update is the one that sampled."""
+
+import golden_vectors as golden
+from adapters.common import both, on_mask
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.entropy_change import (
+    entropy_discriminator,
+    entropy_step,
+    expected_discriminator,
+)
+from rlvr_jax.objectives.masked import masked_mean, masked_std
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    def made(**deviations):
+        method = recipe(
+            "entropy_dynamics",
+            **deviations,
+            max_fraction=hyper["max_frac"],
+            clip_low=hyper["clip"],
+            clip_high=hyper["clip"],
+        )
+        return golden.evaluate(method, case, soft)
+
+    by_batch = made(batch_deviations=hyper["mu_b"])
+    by_vocabulary = made(batch_deviations=None, vocabulary_deviations=hyper["mu_v"])
+    batch, advantage = by_batch.batch, by_batch.signals.advantage
+    value = entropy_discriminator(batch.old_logp, batch.entropy)
+    expected = expected_discriminator(batch.entropy, batch.old_p_squared, batch.old_p_squared_logp)
+    return {
+        "entropy": batch.entropy,
+        "S": on_mask(value, batch),
+        "ES": on_mask(expected, batch),
+        "S_centred": on_mask(value - masked_mean(value, batch.mask), batch),
+        "D": on_mask(expected - value, batch),
+        "std_b": masked_std(value, batch.mask),
+        "std_v": masked_std(expected - value, batch.mask),
+        "advantages": advantage,
+        "dH_per_step": on_mask(entropy_step(advantage, value, expected), batch),
+        "keep_b": by_batch.signals.mask,
+        "keep_v": by_vocabulary.signals.mask,
+        "loss_b": by_batch.loss,
+        "dlogits_b": by_batch.dlogits,
+        "loss_v": by_vocabulary.loss,
+        "dlogits_v": by_vocabulary.dlogits,
+    }

@@ -1,0 +1,49 @@
+"""f-DPG's vectors: six divergences at the first call, where the baseline is the given one."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import distribution_matching as matching
+from rlvr_jax.objectives import masked_sum, product_ratio
+
+LEFT_OUT = {}
+DIVERGENCES = {
+    "kl": matching.target_kl,
+    "reverse_kl": matching.target_reverse_kl,
+    "js": matching.target_jensen_shannon,
+    "tv": matching.target_total_variation,
+    "chi2": matching.target_chi_squared,
+    "reverse_chi2": matching.target_reverse_chi_squared,
+}
+
+
+def outputs(case, hyper):
+    batch, logp, beta = golden.rollouts(case), golden.stats(case).logp, hyper["beta"]
+    sums = [
+        masked_sum(values, batch.mask, axis=1)
+        for values in (logp, batch.old_logp, batch.reference_logp)
+    ]
+    log_t = matching.log_target_ratio(*sums, batch.reward, batch.group, beta)
+    log_z = matching.log_partition(sums[2] + batch.reward / beta - sums[1], batch.group)
+    _, first = np.unique(batch.group, return_index=True)
+    ratio = product_ratio(logp, batch.old_logp, batch.mask)
+    found = {
+        "seq_logp": sums[0],
+        "log_t": log_t,
+        "log_z": log_z[first],
+        "importance": per_rollout(ratio, batch, empty=1),
+    }
+    baseline = matching.BaselineState(jnp.asarray(hyper["baseline"]), jnp.zeros(()))
+    for name, divergence in DIVERGENCES.items():
+        own = recipe("f_dpg", temperature=beta, divergence=divergence)
+        done = golden.evaluate(own, case, state={"pseudo_reward": baseline})
+        found |= {
+            f"reward_{name}": divergence.reward(log_t),
+            f"loss_{name}": done.loss,
+            f"next_baseline_{name}": done.state["pseudo_reward"].mean,
+            f"dlogits_{name}": done.dlogits,
+        }
+    return found

@@ -1,0 +1,78 @@
+"""GDRO's vectors: scores after two steps on one batch, with the losses of the reference."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms, dual_step
+from rlvr_jax.objectives.difficulty_bins import (
+    adversarial_shares,
+    bin_losses,
+    difficulty_bins,
+    exponential_weights,
+    proportional_weights,
+    updated_scores,
+)
+from rlvr_jax.objectives.groups import group_mean
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    edges, eta, gamma = hyper["edges"], hyper["eta"], hyper["gamma"]
+    batch, graded = golden.rollouts(case), golden.rollouts(case, True)
+    before = difficulty_bins(group_mean(graded.reward, graded.group), edges)
+    bins = difficulty_bins(
+        group_mean(batch.reward, batch.group), edges, before, hyper["hysteresis"]
+    )
+    num_bins = len(edges) + 1
+    steps = (1 - graded.reward, 1 - batch.component_rewards.mean(axis=1))
+    found = {}
+    for suffix, by_share in (("", False), ("_by_share", True)):
+        scores, seen = jnp.zeros(num_bins), jnp.zeros(num_bins, bool)
+        for loss in steps:
+            losses, present = bin_losses(loss, bins, num_bins, by_share)
+            scores, seen = updated_scores(scores, seen, losses, present, hyper["ema"])
+        share = adversarial_shares(scores, present, eta, gamma)[bins]
+        method = recipe(
+            "gdro",
+            edges=edges,
+            rate=hyper["ema"],
+            temperature=eta,
+            mixing=gamma,
+            max_weight=hyper["max_weight"],
+            by_share=by_share,
+            clip_low=hyper["clip_low"],
+            clip_high=hyper["clip_high"],
+            epsilon=hyper["eps"],
+            bins=lambda rollouts: bins,
+        )
+        state = {"hard_bins_first": (scores, seen)}
+        done = golden.evaluate(method, case, soft=True, state=state)
+        found |= {
+            f"score{suffix}": scores,
+            f"share{suffix}": share,
+            f"weight{suffix}": proportional_weights(share, hyper["max_weight"]),
+            f"weight_paper{suffix}": exponential_weights(scores[bins], eta, hyper["max_weight"]),
+            f"advantages{suffix}": done.signals.advantage,
+            f"token_loss{suffix}": done.token_loss,
+            f"loss{suffix}": done.loss,
+            f"dlogits{suffix}": done.dlogits,
+        }
+    _, first = np.unique(batch.group, return_index=True)
+    prompt_bin = np.asarray(bins)[first]
+    _, prompts = np.unique(prompt_bin, return_counts=True)
+    places = np.arange(len(prompts))[:, None] + 1
+    probability = arm_probabilities(
+        places * np.cos(np.arange(len(hyper["arms"])))[None], eta, gamma
+    )
+    chosen, used = choose_arms(probability, prompts, hyper["arms"], hyper["budget"])
+    return {
+        **found,
+        "prompt_bin": prompt_bin,
+        "arm_probability": probability,
+        "arm_chosen": chosen,
+        "rollouts_used": used,
+        "multiplier": dual_step(0.0, used / prompts.sum(), hyper["budget"], hyper["dual_rate"]),
+    }

@@ -1,0 +1,40 @@
+"""Lite PPO's vectors; `_centred` scales by the deviation of the centred rewards."""
+
+import golden_vectors as golden
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import relative_to
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import batch_std, group_mean
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def centered_std(reward, group):
+    return batch_std(reward - group_mean(reward, group), group)
+
+
+@both
+def outputs(case, hyper, soft):
+    clip, epsilon = hyper["clip"], hyper["eps"]
+    lite_ppo = recipe("lite_ppo", clip_low=clip, clip_high=clip, epsilon=epsilon)
+    done = golden.evaluate(lite_ppo, case, soft)
+    batch = done.batch
+    other = objective(
+        relative_to(group_mean, scale=centered_std, epsilon=epsilon),
+        surrogate=ppo_clip(clip, clip),
+        aggregation=token_mean(),
+    )
+    return {
+        "batch_std": batch_std(batch.reward, batch.group)[0],
+        "advantages": done.signals.advantage,
+        "batch_std_centred": centered_std(batch.reward, batch.group)[0],
+        "advantages_centred": golden.evaluate(Recipe(other), case, soft).signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

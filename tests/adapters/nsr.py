@@ -1,0 +1,27 @@
+"""The vectors of NSR, PSR and W-REINFORCE."""
+
+import golden_vectors as golden
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.outcome_credit import outcome_push
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    clip = hyper["clip"]
+    found = {}
+    for name, pushes in {
+        "psr": {"right": 1.0, "wrong": 0.0},
+        "nsr": {"right": 0.0, "wrong": 1.0},
+        "weighted": {"right": hyper["weight"], "wrong": 1.0},
+    }.items():
+        done = golden.evaluate(recipe("nsr", **pushes, clip_low=clip, clip_high=clip), case)
+        found |= {
+            f"advantages_{name}": done.signals.advantage,
+            f"keep_{name}": outcome_push(done.batch.outcome, **pushes) != 0,
+            f"token_loss_{name}": done.token_loss,
+            f"loss_{name}": done.loss,
+            f"dlogits_{name}": done.dlogits,
+        }
+    return found

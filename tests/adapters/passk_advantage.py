@@ -1,0 +1,50 @@
+"""The vectors of three papers on pass@k."""
+
+import golden_vectors as golden
+import numpy as np
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.groups import group_count, group_sum
+from rlvr_jax.objectives.passk import (
+    best_of_n,
+    pass_at_k,
+    pass_at_k_centered,
+    pass_at_k_marginal,
+    pass_at_k_weight,
+    subset_normalized,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    k, clip, epsilon = hyper["k"], hyper["clip"], hyper["eps"]
+    batch = golden.rollouts(case)
+    _, first = np.unique(batch.group, return_index=True)
+    right = (batch.reward == 1).astype(batch.group.dtype)
+    n, c = group_count(batch.group), group_sum(right, batch.group)
+    rate = pass_at_k(n, c, k)
+    found = {
+        "passk": rate[first],
+        "passk_std": np.sqrt(rate * (1 - rate))[first],
+        "passk_others": pass_at_k(n - 1, c - right, k),
+    }
+    for name, advantage, rewards in (
+        ("best", best_of_n(epsilon=epsilon), (False, True)),
+        ("best_nostd", best_of_n(normalize=False), (False, True)),
+        ("subset", subset_normalized(k, epsilon), (False,)),
+        ("unbiased", pass_at_k_weight(k), (False,)),
+        ("unbiased_loo", pass_at_k_centered(k), (False,)),
+        ("unbiased_loo1", pass_at_k_marginal(k), (False,)),
+    ):
+        method = recipe("passk_advantage", advantage=advantage, clip_low=clip, clip_high=clip)
+        for soft in rewards:
+            done = golden.evaluate(method, case, soft)
+            own = {
+                f"advantages_{name}": done.signals.advantage,
+                f"token_loss_{name}": done.token_loss,
+                f"loss_{name}": done.loss,
+                f"dlogits_{name}": done.dlogits,
+            }
+            found |= golden.named(own, soft)
+    return found

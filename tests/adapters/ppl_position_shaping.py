@@ -1,0 +1,49 @@
+"""The vectors of perplexity shaping, over the batch and over groups, and of position shaping."""
+
+import golden_vectors as golden
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.confidence import (
+    log_perplexity,
+    position_bonus,
+    relative_position,
+    standardized_perplexity,
+)
+from rlvr_jax.objectives.scopes import within_batch, within_group
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    variants = {
+        "ppl": {"perplexity_coefficient": hyper["alpha"]},
+        "ppl_group": {"perplexity_coefficient": hyper["alpha"], "scope": within_group},
+        "position": {
+            "perplexity_coefficient": 0.0,
+            "position_size": hyper["gamma"],
+            "position_steepness": hyper["d"],
+        },
+    }
+    batch = golden.rollouts(case)
+    logp, mask, eps = batch.old_logp, batch.mask, hyper["eps"]
+    found = {
+        "log_ppl": log_perplexity(logp, mask),
+        "ppl_z": standardized_perplexity(logp, mask, batch, within_batch, eps),
+        "ppl_z_group": standardized_perplexity(logp, mask, batch, within_group, eps),
+        "position": relative_position(mask, logp.dtype),
+        "position_bonus": position_bonus(mask, hyper["gamma"], hyper["d"], logp.dtype),
+    }
+    for suffix, arguments in variants.items():
+        method = recipe(
+            "ppl_position_shaping", **arguments, clip_low=hyper["clip"], clip_high=hyper["clip"]
+        )
+        for soft in (False, True):
+            done = golden.evaluate(method, case, soft)
+            values = {
+                f"advantages_{suffix}": done.signals.advantage,
+                f"token_loss_{suffix}": done.token_loss,
+                f"loss_{suffix}": done.loss,
+                f"dlogits_{suffix}": done.dlogits,
+            }
+            found |= golden.named(values, soft)
+    return found

@@ -1,0 +1,65 @@
+"""PreRL's vectors: the logits are those without the prompt."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+from adapters.common import on_mask, row_advantages
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import group_centered, group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.prompt_free import (
+    keep_negative_rollouts,
+    keep_positive_rollouts,
+    stage_weights,
+    under_second_prompt,
+)
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    clip = ppo_clip(hyper["clip"], hyper["clip"], dual=hyper["clip_c"])
+    batch = golden.rollouts(case)
+
+    def stats_of(logits):
+        return golden.token_stats(logits, batch.tokens, second_prompt=logits)
+
+    def made(*kept, advantage=None, surrogate=None):
+        own = objective(
+            advantage or group_centered(),
+            kept,
+            surrogate=surrogate or under_second_prompt(clip),
+            aggregation=token_mean(),
+        )
+        return golden.evaluate(Recipe(own), case, stats_of=stats_of)
+
+    method = recipe(
+        "prerl",
+        coefficient=hyper["coef"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+        dual_clip=hyper["clip_c"],
+    )
+    done = golden.evaluate(method, case, stats_of=stats_of)
+    every, negative = made(), made(keep_negative_rollouts())
+    plain = Recipe(objective(group_normalized(), surrogate=clip, aggregation=token_mean()))
+    updates = jnp.arange(2 * hyper["switch"])
+    weight_pre, weight_rl = stage_weights(updates, hyper["switch"], hyper["coef"])
+    return {
+        "advantages": row_advantages(method, batch),
+        "advantages_rl": row_advantages(plain, batch),
+        "mask_nsr": done.signals.mask,
+        "token_loss": on_mask(every.token_loss, batch),
+        "loss_pre": every.loss,
+        "loss_nsr": negative.loss,
+        "loss_psr": made(keep_positive_rollouts()).loss,
+        "loss_rl": made(advantage=group_normalized(), surrogate=clip).loss,
+        "loss": done.loss,
+        "weight_pre": weight_pre,
+        "weight_rl": weight_rl,
+        "dlogits_pre": every.dlogits,
+        "dlogits_nsr": negative.dlogits,
+    }

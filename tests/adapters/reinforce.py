@@ -1,0 +1,23 @@
+"""REINFORCE's vectors, with the batch mean as baseline."""
+
+import golden_vectors as golden
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.returns import discounted_returns, token_rewards
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    done = golden.evaluate(recipe("reinforce", discount=hyper["gamma"]), case, soft)
+    batch = done.batch
+    rewards = token_rewards(batch.reward, batch.mask)
+    return {
+        "returns": discounted_returns(rewards, batch.mask, hyper["gamma"]),
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

@@ -1,0 +1,48 @@
+"""RL^V's vectors: the slot after the response stands for the appended question."""
+
+import functools
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import only, per_group
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.self_verification import (
+    best_answer,
+    finished_rows,
+    most_voted_answer,
+    verdict_loss,
+)
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data, batch = golden.inputs(case), golden.rollouts(case)
+    after = golden.token_after(data["mask"])
+    batch = replace(batch, truncated=jnp.asarray(after >= data["mask"].shape[1]))
+    verdict = ([hyper["yes"], hyper["no"]], after)
+    stats_of = functools.partial(golden.token_stats, tokens=batch.tokens, verdict=verdict)
+    evaluate = functools.partial(golden.evaluate, case=case, stats_of=stats_of, batch=batch)
+    done = evaluate(recipe("rl_v", verification_coefficient=hyper["lam"]))
+    usable, stats = finished_rows(batch), stats_of(jnp.asarray(data["logits"]))
+    score = jnp.where(usable, jnp.exp(stats.verdict_logp[:, 0]), 0)
+    votes = {"weighted_vote": score, "majority_vote": jnp.ones_like(score)}
+    best = best_answer(batch.answer, score, batch.group, batch.rollout_id)
+    return {
+        "usable": usable,
+        "score": score,
+        "score_two_way": np.asarray(jax.nn.softmax(stats.verdict_logp))[:, 0],
+        "loss_rl": evaluate(recipe("rl_v", verification_coefficient=0.0)).loss,
+        "loss_verify": evaluate(only(verdict_loss(1.0))).loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "best_of_n": per_group(best, case),
+        **{
+            name: per_group(most_voted_answer(batch.answer, weight, batch.group), case)
+            for name, weight in votes.items()
+        },
+    }

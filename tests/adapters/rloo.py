@@ -1,0 +1,42 @@
+"""RLOO's vectors; `_clip` is TRL's reading, which clips the ratio of the whole response."""
+
+import golden_vectors as golden
+from adapters.common import both, per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import leave_one_out
+from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.groups import group_others_mean
+from rlvr_jax.objectives.ratios import product_ratio
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    done = golden.evaluate(recipe("rloo"), case, soft)
+    clipped = golden.evaluate(
+        Recipe(
+            objective(
+                advantage=leave_one_out(),
+                surrogate=ppo_clip(hyper["clip"], hyper["clip"], ratio=product_ratio),
+                aggregation=rollout_mean_token_mean(),
+            )
+        ),
+        case,
+        soft,
+    )
+    return {
+        "baseline": group_others_mean(done.batch.reward, done.batch.group),
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "seq_ratio": per_rollout(clipped.signals.ratio, done.batch, empty=1),
+        "seq_loss_clip": per_rollout(clipped.token_loss, done.batch),
+        "loss_clip": clipped.loss,
+        "dlogits_clip": clipped.dlogits,
+    }

@@ -1,0 +1,82 @@
+"""SAFE's vectors; two summaries of the given values stand for the critics."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.pessimistic_critics import huber_value_loss, soft_min
+from rlvr_jax.objectives.predictive_kl import control_kl, excess_kl_penalty, initial_kl_control
+
+LEFT_OUT = {}
+LOW_THRESHOLD = 0.02  # of the sheet, so that the penalty acts
+
+
+def outputs(case, hyper):
+    data, batch = golden.inputs(case), golden.rollouts(case, soft=True)
+    made = {
+        "temperature": hyper["alpha"],
+        "clip_low": hyper["clip"],
+        "clip_high": hyper["clip"],
+        "penalty_coefficient": 0.0,
+    }
+    done = golden.evaluate(
+        recipe("safe", entropy_coefficient=hyper["entropy_coef"], **made), case, soft=True
+    )
+    plain = golden.evaluate(recipe("safe", entropy_coefficient=0.0, **made), case, soft=True)
+    stats = golden.stats(case)
+    lowest = soft_min(batch.critic_values, hyper["alpha"])
+    fitted = huber_value_loss(
+        batch.values[:, 0], lowest, batch.reward, hyper["clip_v"], hyper["huber"]
+    )
+    entropy = masked_mean(stats.entropy, batch.mask)
+
+    def penalty(logits):
+        logp = golden.token_stats(logits, batch.tokens).logp
+        kl = masked_mean(logp - batch.reference_logp, batch.mask)
+        return excess_kl_penalty(kl, entropy, LOW_THRESHOLD, strength=hyper["floor"])
+
+    acting, dpenalty = jax.value_and_grad(penalty)(jnp.asarray(data["logits"]))
+    return {
+        "v1": batch.critic_values[:, 0],
+        "v2": batch.critic_values[:, 1],
+        "soft_min": lowest,
+        "advantages": per_rollout(done.signals.advantage, batch),
+        "pg_loss": plain.loss,
+        "kl": masked_mean(stats.logp - batch.reference_logp, batch.mask),
+        "value_loss": jnp.mean(fitted),
+        "entropy": entropy,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "penalty_diff": acting,
+        "dpenalty_diff": dpenalty,
+        **controller(hyper, batch, stats),
+    }
+
+
+def controller(hyper, batch, stats):
+    """A run of the controller on one row after the other, with a made-up reward."""
+    rows = np.arange(hyper["steps"]) % batch.mask.shape[0]
+    distance = jnp.abs(stats.logp - batch.reference_logp)
+    calls = (
+        masked_mean(distance, batch.mask, axis=1)[rows],
+        masked_mean(stats.entropy, batch.mask, axis=1)[rows],
+        0.3 * jnp.tanh(jnp.arange(hyper["steps"]) / 60) + 0.5 + 0.05 * batch.reward[rows],
+    )
+
+    def call(state, means):
+        decided, state = control_kl(
+            state,
+            *means,
+            base=hyper["base"],
+            gains=(hyper["kp"], hyper["ki"], hyper["kd"]),
+            strength=hyper["floor"],
+        )
+        return state, (decided, state.kl_short, state.kl_long)
+
+    _, (decided, kl_short, kl_long) = jax.lax.scan(call, initial_kl_control(), calls)
+    inputs = dict(zip(("ctl_kl", "ctl_entropy", "ctl_reward"), calls, strict=True))
+    return {**inputs, **decided._asdict(), "kl_short": kl_short, "kl_long": kl_long}

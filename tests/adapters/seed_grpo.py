@@ -1,0 +1,45 @@
+"""SEED-GRPO's vectors."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.semantic_entropy import (
+    exponential_decay,
+    focal_decay,
+    hyperbolic_decay,
+    linear_decay,
+    relative_semantic_entropy,
+    semantic_entropy,
+)
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    bounds = {"clip_low": hyper["clip"], "clip_high": hyper["clip"]}
+    rate = hyper["alpha_shape"]
+    linear = recipe("seed_grpo", entropy_rate=rate, decay=linear_decay, **bounds)
+    done = golden.evaluate(recipe("seed_grpo", entropy_rate=hyper["alpha"], **bounds), case, soft)
+    batch = done.batch
+    loglik = masked_mean(batch.old_logp, batch.mask, axis=1)
+    share = relative_semantic_entropy(loglik, batch.answer, batch.group)
+    return {
+        "loglik_mean": loglik,
+        "semantic_entropy": semantic_entropy(loglik, batch.answer, batch.group),
+        "semantic_entropy_count": semantic_entropy(
+            jnp.zeros_like(loglik), batch.answer, batch.group
+        ),
+        "scale": hyperbolic_decay(share, hyper["alpha"]),
+        "scale_linear": linear_decay(share, rate),
+        "scale_exp": exponential_decay(share, rate),
+        "scale_focal": focal_decay(share, rate),
+        "advantages": done.signals.advantage,
+        "advantages_linear": golden.signals(linear, case, soft).advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

@@ -1,0 +1,56 @@
+"""SimKO's vectors. Right and wrong are always those of the 0/1 rewards."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+from adapters.common import both, on_mask
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.core import Context
+from rlvr_jax.objectives.scopes import scoped_quantile, within_response
+from rlvr_jax.objectives.smoothed_ratio import is_favourite, uncertain_tokens
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    k, quantile = hyper["k"], hyper["tau"]
+    method = recipe(
+        "simko",
+        share=hyper["alpha"],
+        top_k=k,
+        quantile=quantile,
+        negative_factor=hyper["neg_scale"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+    )
+    batch = golden.rollouts(case, soft, top_k=k)
+    batch = replace(batch, outcome=golden.rollouts(case).outcome)
+
+    def stats_of(logits):
+        largest, _ = jax.lax.top_k(jax.nn.log_softmax(logits), k)  # with its gradient
+        return replace(golden.token_stats(logits, batch.tokens, top_k=k), topk_logp=largest)
+
+    done = golden.evaluate(method, case, soft, stats_of=stats_of, batch=batch)
+    stats = stats_of(jnp.asarray(golden.inputs(case)["logits"]))
+    context = Context(stats, batch, batch.old_logp, None)
+    gate = uncertain_tokens(context, batch.mask, quantile)
+    favourite = is_favourite(context, batch.mask)
+    plain = recipe("simko", negative_factor=1.0, quantile=quantile, top_k=k)
+    before = golden.evaluate(plain, case, soft, stats_of=stats_of, batch=batch).signals.advantage
+    sets = within_response(batch)
+    return {
+        "entropy": on_mask(stats.entropy, batch),
+        "threshold": scoped_quantile(stats.entropy, batch.mask, sets, quantile)[:, 0],
+        "gate": gate,
+        "is_argmax": favourite,
+        "ratio": on_mask(done.signals.ratio, batch),
+        "topk_ids": jnp.where(batch.mask[..., None], stats.topk_ids, 0),
+        "advantages": done.signals.advantage,
+        "boosted": done.signals.advantage != before,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

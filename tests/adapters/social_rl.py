@@ -1,0 +1,47 @@
+"""The vectors of advantage alignment. Values of the critic stand for the advantages."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.advantages import leave_one_out
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective, stateless
+from rlvr_jax.objectives.reciprocity import (
+    aligned_with_partner,
+    alignment_term,
+    discounted_past,
+    partner_row,
+    past_mean,
+)
+from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.types import Recipe, replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    def run(advantage, soft=False):
+        own = objective(advantage, surrogate=reinforce(), aggregation=token_mean())
+        return golden.evaluate(Recipe(own), case, soft).signals.advantage
+
+    def values(signals, context, state):
+        return replace(signals, advantage=context.rollouts.values), state, {}
+
+    given, weight, gamma = stateless(values, {"values"}), hyper["weight"], hyper["gamma"]
+    batch = golden.rollouts(case)
+    advantage = run(given)
+    partner = partner_row(batch.group, batch.rollout_id)
+
+    def on_own_mask(array):
+        return jnp.where(batch.mask, array, 0)
+
+    means = past_mean(advantage)
+    discounted = discounted_past(advantage, gamma)
+    return {
+        "past_mean": on_own_mask(means),
+        "term": on_own_mask(alignment_term(means, advantage, partner)),
+        "aligned": run(aligned_with_partner(given, weight)),
+        "term_discounted": on_own_mask(alignment_term(discounted, advantage, partner)),
+        "aligned_discounted": run(aligned_with_partner(given, weight, gamma)),
+        "group_relative": run(leave_one_out(), soft=True),
+    }

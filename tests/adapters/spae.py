@@ -1,0 +1,64 @@
+"""SPAE's vectors. What the probes would say is made of the steps themselves.
+
+The confidence of a step is that of its own tokens, its accuracy the sum of its process rewards,
+moved from [-1, 1] to [0, 1].
+"""
+
+import golden_vectors as golden
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.advantages import group_centered
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.step_credit import credit_potential, step_confidence, step_potential
+from rlvr_jax.objectives.steps import at_tokens, find_steps, step_sum
+from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.types import Recipe, replace
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    credit = (hyper["xi"], hyper["alpha"], hyper["saturation"], hyper["eps"])
+    method = recipe(
+        "spae",
+        potential_bonus=hyper["xi"],
+        fade=hyper["alpha"],
+        saturation=hyper["saturation"],
+        epsilon=hyper["eps"],
+        clip_low=hyper["clip_low"],
+        clip_high=hyper["clip_high"],
+    )
+    raw = Recipe(
+        objective(
+            group_centered(),
+            [credit_potential(*credit)],
+            surrogate=ppo_clip(hyper["clip_low"], hyper["clip_high"]),
+            aggregation=token_mean(),
+        )
+    )
+    batch = golden.rollouts(case, soft)
+    steps = find_steps(batch.step, batch.mask)
+    confidence = step_confidence(batch.entropy, steps)
+    accuracy = (step_sum(batch.process_reward, steps) + 1) / 2
+    batch = replace(
+        batch,
+        probe_confidence=at_tokens(confidence, steps),
+        probe_accuracy=at_tokens(accuracy, steps),
+    )
+    done = golden.evaluate(method, case, soft, batch=batch)
+    said = step_potential(confidence, accuracy, steps, batch, *credit[1:])
+    return {
+        "confidence": batch.probe_confidence,
+        "accuracy": batch.probe_accuracy,
+        "potential": at_tokens(said.potential, steps),
+        "saturation_factor": at_tokens(said.factor, steps),
+        "difference_bonus": at_tokens(said.bonus, steps),
+        "advantages_raw": golden.evaluate(raw, case, soft, batch=batch).signals.advantage,
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

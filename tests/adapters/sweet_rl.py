@@ -1,0 +1,33 @@
+"""SWEET-RL's vectors: the critic is the current policy; `_turns` is the paper's score."""
+
+import golden_vectors as golden
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.turn_preferences import (
+    best_in_group,
+    pair_losses,
+    pairs_with_best,
+    token_mean_score,
+    turn_advantages,
+    turn_sum_score,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, beta = golden.rollouts(case, True), hyper["beta"]
+    log_ratio = golden.stats(case).logp - batch.reference_logp
+    best = best_in_group(batch.reward, batch.group, batch.rollout_id)
+    pairs = pairs_with_best(batch, best)
+    found = {"turn_advantage": turn_advantages(log_ratio, batch.turn, batch.mask), "chosen": best}
+    for suffix, score in (("", token_mean_score), ("_turns", turn_sum_score)):
+        done = golden.evaluate(recipe("sweet_rl", coefficient=beta, score=score), case, soft=True)
+        scores = score(log_ratio, batch)
+        found |= {
+            f"score{suffix}": scores,
+            f"pair_loss{suffix}": pair_losses(scores, best, pairs, beta),
+            f"loss{suffix}": done.loss,
+            f"dlogits{suffix}": done.dlogits,
+        }
+    return found

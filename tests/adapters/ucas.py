@@ -1,0 +1,47 @@
+"""UCAS's vectors."""
+
+import golden_vectors as golden
+from adapters.common import both, on_mask, row_advantages
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.self_certainty import (
+    certainty_weight,
+    raw_logit,
+    self_certainty,
+    sharpness,
+    standardized_certainty,
+)
+
+LEFT_OUT = {}
+
+
+@both
+def outputs(case, hyper, soft):
+    method = recipe(
+        "ucas",
+        positive_rate=hyper["beta_pos"],
+        negative_rate=hyper["beta_neg"],
+        logit_coefficient=hyper["token_coef"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+    )
+    done = golden.evaluate(method, case, soft)
+    batch = done.batch
+    advantage = row_advantages(method, batch)
+    certainty = self_certainty(batch.old_logsumexp, batch.old_mean_logit)
+    total = masked_sum(certainty, batch.mask, axis=1)
+    score = standardized_certainty(total, batch, hyper["eps"])
+    logit = raw_logit(batch.old_logp, batch)
+    return {
+        "self_certainty": on_mask(certainty, batch),
+        "certainty_sum": total,
+        "certainty_z": score,
+        "logit_minmax": sharpness(logit, batch.mask, batch, hyper["eps"]),
+        "grpo_advantages": advantage,
+        "weight": certainty_weight(score, advantage, hyper["beta_pos"], hyper["beta_neg"]),
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

@@ -1,0 +1,65 @@
+"""VERL's vectors: deviations are from the moving means that the same batch has made."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+from adapters.common import row_advantages
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.effective_rank import (
+    every_token,
+    exploration,
+    exploration_bonus,
+    rank_trend,
+)
+from rlvr_jax.objectives.returns import is_last_token
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    hidden = jnp.asarray(golden.inputs(case)["hidden"])
+    mask = golden.rollouts(case).mask
+
+    def stats_of(logits):
+        return replace(golden.token_stats(logits, golden.rollouts(case).tokens), hidden=hidden)
+
+    def made(where):
+        return recipe(
+            "verl_effective_rank",
+            stride=hyper["stride"],
+            window=hyper["max_len"],
+            smoothing=hyper["ema"],
+            gain=hyper["gain"],
+            divisor=hyper["kappa"],
+            where=where,
+            clip_low=hyper["clip"],
+            clip_high=hyper["clip"],
+        )
+
+    state = golden.evaluate(made(every_token), case, stats_of=stats_of).state
+    averages = state["credit_rank_growth"].values
+    trend = rank_trend(hidden, mask, hyper["stride"], hyper["max_len"])
+    said = exploration(trend, averages, hyper["gain"])
+    found = {
+        "effective_rank": trend.rank,
+        "er_velocity": trend.velocity,
+        "er_acceleration": trend.acceleration,
+        "ema": averages,
+        "explore_weight": said.weight,
+        "aux": said.amount,
+    }
+    for suffix, where in (("", every_token), ("_last", is_last_token)):
+        for soft in (False, True):
+            method = made(where)
+            done = golden.evaluate(method, case, soft, state=state, stats_of=stats_of)
+            advantage = row_advantages(method, done.batch)
+            values = {
+                f"bonus{suffix}": exploration_bonus(said.amount, advantage, hyper["kappa"]),
+                f"advantages{suffix}": done.signals.advantage,
+                f"token_loss{suffix}": done.token_loss,
+                f"loss{suffix}": done.loss,
+                f"dlogits{suffix}": done.dlogits,
+            }
+            found |= golden.named(values, soft)
+    return found

@@ -1,0 +1,38 @@
+"""VPO's vectors."""
+
+import golden_vectors as golden
+from adapters.common import only, pairs
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.induced_value import (
+    chosen_rows,
+    induced_value,
+    off_policy_rows,
+)
+from rlvr_jax.objectives.preferences import implicit_reward_loss, log_ratio_sum
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, logp = golden.rollouts(case), golden.stats(case).logp
+    log_ratio = log_ratio_sum(logp, batch.reference_logp, batch.mask)
+    chosen, rejected = pairs(batch)
+    found = {
+        "log_ratio": log_ratio,
+        "chosen": chosen,
+        "rejected": rejected,
+        "dpo": golden.evaluate(only(implicit_reward_loss(hyper["beta"])), case).loss,
+        "value": induced_value(log_ratio, off_policy_rows(batch), hyper["beta"]),
+        "value_chosen": induced_value(log_ratio, chosen_rows(batch), hyper["beta"]),
+    }
+    forms = {
+        "online": (hyper["alpha"], off_policy_rows),
+        "offline": (-hyper["alpha"], off_policy_rows),
+        "offline_chosen": (-hyper["alpha"], chosen_rows),
+    }
+    for name, (coefficient, rows) in forms.items():
+        vpo = recipe("vpo", scale=hyper["beta"], value_coefficient=coefficient, calibration=rows)
+        done = golden.evaluate(vpo, case)
+        found |= {f"loss_{name}": done.loss, f"dlogits_{name}": done.dlogits}
+    return found

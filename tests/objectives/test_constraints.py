@@ -1,0 +1,68 @@
+"""Judged rewards, low-probability protection, rare events."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.objectives.constraints import (
+    ConstrainedReward,
+    best_of_group,
+    feasible_preference_choice,
+)
+from rlvr_jax.objectives.low_probability import low_probability_candidates, min_p_proxy
+from rlvr_jax.objectives.rare_events import (
+    easy_but_brittle,
+    hard_but_solvable,
+    penalized_outcome,
+    rare_event_advantage,
+)
+
+GROUP = array([4, 4, 4, 1, 1], np.int32)
+IDS = array([2, 1, 0, 4, 3], np.int32)
+
+
+def chosen(feasible, reward=(0.3, 0.3, 0.1, 0.5, 0.9)):
+    reward, feasible = array(reward, np.float64), array(feasible, bool)
+    given = ConstrainedReward(reward, feasible, jnp.where(feasible, reward, 0))
+    return [np.flatnonzero(rows).tolist() for rows in feasible_preference_choice(given, GROUP, IDS)]
+
+
+def test_the_best_accepted_meets_the_worst_rejected():
+    assert chosen([1, 1, 0, 1, 0]) == [[1, 3], [2, 4]]  # of equal rewards the smaller id
+
+
+def test_without_a_rejected_row_the_worst_of_all_and_without_an_accepted_one_nothing():
+    assert chosen([1, 1, 1, 0, 0]) == [[1], [2]]
+
+
+def test_groups_without_candidates_have_no_best_row():
+    none = array(np.zeros(5), bool)
+    assert not np.asarray(best_of_group(jnp.ones(5), GROUP, none, IDS)).any()
+
+
+def test_dropped_entries_have_no_proxy_and_kept_ones_gain_what_was_dropped():
+    logp, largest = array([np.log(0.5), np.log(0.004)], np.float64), np.log(0.5)
+    found = min_p_proxy(logp, array(largest, np.float64), array(0.8, np.float64), 0.02)
+    assert_agrees(np.exp(found), [0.625, 0])
+
+
+def test_a_single_candidate_is_none():
+    mask, advantage = array(np.ones((1, 4)), bool), array([[-1.0, -1.0, 1.0, 0.0]], np.float64)
+    logp = array([[-3.0, -1.0, -9.0, -9.0]], np.float64)
+    for fraction, number in ((0.5, 0), (1.0, 2)):
+        found, k = low_probability_candidates(advantage, logp, mask, fraction, array([0], np.int32))
+        assert np.asarray(found).sum() == number and k == max(number, 1)
+
+
+def test_rare_successes_and_failures_are_found_and_amplified():
+    outcome = array([1.0, 0.0, 0.0, 1.0, 1.0], np.float64)
+    np.testing.assert_array_equal(hard_but_solvable(outcome, GROUP, 1), [1, 1, 1, 0, 0])
+    np.testing.assert_array_equal(easy_but_brittle(1 - outcome, GROUP, 1), [1, 1, 1, 0, 0])
+    root = np.sqrt(2)
+    assert_agrees(rare_event_advantage(outcome, GROUP), [root, -1 / root, -1 / root, 0, 0])
+
+
+def test_a_negative_penalty_is_refused():
+    with pytest.raises(ValueError, match="penalized_outcome: negative must be at least 0, got -1"):
+        penalized_outcome(-1)

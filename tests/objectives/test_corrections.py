@@ -1,0 +1,97 @@
+"""Corrections for a sampler that strays from the policy."""
+
+import golden_vectors as golden
+import numpy as np
+import pytest
+from golden_vectors import assert_agrees
+
+from rlvr_jax.objectives import Context, masked_mean, product_ratio
+from rlvr_jax.objectives.corrections import (
+    band_importance,
+    drop_by_divergence,
+    drop_by_ratio,
+    drop_drifted_failures,
+    mean_of_rollouts,
+    truncate_importance,
+)
+from rlvr_jax.types import Signals, replace
+
+ALL = {
+    "token": truncate_importance(2.0),
+    "normalized": truncate_importance(2.0, normalizer=masked_mean),
+    "rollout": truncate_importance(2.0, product_ratio, mean_of_rollouts),
+    "band": band_importance(0.5, 2.0),
+    "ratio": drop_by_ratio(0.9, 1.1),
+    "product": drop_by_ratio(0.5, 2.0, product_ratio),
+    "divergence": drop_by_divergence(0.1),
+}
+
+
+def strayed():
+    batch = golden.rollouts("b")
+    return replace(batch, behaviour_logp=batch.reference_logp)
+
+
+def decided(*transforms, batch=None):
+    """Signals and metrics after the transforms; right answers have A = ½, wrong ones -½."""
+    batch = strayed() if batch is None else batch
+    context = Context(golden.stats("b"), batch, batch.old_logp, None)
+    signals = Signals.neutral(batch.mask, np.float64)
+    signals = replace(signals, advantage=signals.advantage + batch.reward[:, None] - 0.5)
+    for transform in transforms:
+        signals, _, metrics = transform.apply(signals, context, ())
+    return signals, metrics
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_sampler_that_agrees_is_not_corrected(name):
+    batch = golden.rollouts("b")
+    signals, _ = decided(ALL[name], batch=replace(batch, behaviour_logp=batch.old_logp))
+    np.testing.assert_array_equal(signals.weight, np.ones(batch.mask.shape))
+    np.testing.assert_array_equal(signals.mask, batch.mask)
+
+
+def test_silenced_tokens_stay_in_the_mask_and_rejected_rollouts_leave_it():
+    mask = np.asarray(strayed().mask)
+    silenced, metrics = decided(ALL["band"])
+    assert metrics["silenced_share"] > 0
+    np.testing.assert_array_equal(silenced.mask, mask)
+    rejected, metrics = decided(ALL["ratio"])
+    dropped = mask & ~np.asarray(rejected.mask)
+    assert_agrees(metrics["rejected_share"], dropped.sum() / mask.sum())
+    assert dropped.any() and (dropped == mask)[dropped.any(axis=1)].all()
+
+
+def test_normalized_weights_have_mean_one():
+    mask = strayed().mask
+    assert_agrees(masked_mean(decided(ALL["normalized"])[0].weight, mask), 1.0)
+    assert_agrees(mean_of_rollouts(decided(ALL["rollout"])[0].weight, mask), 1.0)
+
+
+def test_corrections_multiply_and_intersect():
+    both, _ = decided(ALL["token"], ALL["ratio"], ALL["divergence"])
+    first, second, third = (decided(ALL[name])[0] for name in ("token", "ratio", "divergence"))
+    np.testing.assert_array_equal(both.mask, second.mask & third.mask)
+    np.testing.assert_array_equal(both.weight, first.weight)
+
+
+def test_only_failures_that_drifted_are_silenced():
+    signals, _ = decided(drop_drifted_failures(-100.0))
+    failed = np.asarray(signals.mask) & (np.asarray(signals.advantage) < 0)
+    np.testing.assert_array_equal(np.asarray(signals.weight) == 0, failed)
+    assert (np.asarray(decided(drop_drifted_failures(100.0))[0].weight) == 1).all()
+
+
+def test_a_batch_without_tokens_has_finite_weights():
+    batch = strayed()
+    batch = replace(batch, mask=batch.mask & False)
+    for transform in ALL.values():
+        signals, metrics = decided(transform, batch=batch)
+        assert np.isfinite(signals.weight).all()
+        assert all(np.isfinite(value) for value in metrics.values())
+
+
+@pytest.mark.parametrize("make", [band_importance, drop_by_ratio])
+def test_an_empty_band_is_refused(make):
+    with pytest.raises(ValueError, match="0 ≤ low ≤ high, got 2 and 1"):
+        make(2, 1)

@@ -1,0 +1,83 @@
+"""Bins of difficulty, the adversary over them, and the budget of rollouts."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from golden_vectors import rollouts, spec, stats
+
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.difficulty_bins import (
+    adversarial_shares,
+    bin_losses,
+    difficulty_bins,
+    hard_bins_first,
+    updated_scores,
+)
+from rlvr_jax.objectives.surrogates import reinforce
+
+EDGES = (0.4, 0.75)
+
+
+def test_an_accuracy_on_an_edge_is_in_the_upper_bin():
+    found = difficulty_bins(jnp.asarray([0.0, 0.39, 0.4, 0.75, 1.0]), EDGES)
+    np.testing.assert_array_equal(found, [0, 0, 1, 2, 2])
+
+
+def test_a_bin_is_left_only_well_past_its_edge():
+    accuracy = jnp.asarray([0.42, 0.44, 0.38, 0.36, 0.9, 0.1])
+    previous = jnp.asarray([0, 0, 1, 1, 0, 2])
+    np.testing.assert_array_equal(difficulty_bins(accuracy, EDGES, previous), [0, 1, 1, 0, 2, 0])
+
+
+def test_absent_bins_keep_their_score_and_have_no_share():
+    losses, present = bin_losses(jnp.asarray([1.0, 0.5]), jnp.asarray([0, 2]), 3)
+    scores, seen = updated_scores(
+        jnp.asarray([0.2, 0.7, 0.0]), jnp.asarray([True, True, False]), losses, present, 0.1
+    )
+    np.testing.assert_allclose(scores, [0.9 * 0.2 + 0.1, 0.7, 0.5], atol=1e-15)
+    np.testing.assert_array_equal(seen, [True, True, True])
+    share = np.asarray(adversarial_shares(scores, present))
+    assert share[1] == 0 and abs(share.sum() - 1) < 1e-15
+
+
+def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
+    own = objective(
+        group_normalized(), [hard_bins_first()], surrogate=reinforce(), aggregation=token_mean()
+    )
+    batch, state = rollouts("b"), own.init(spec(rollouts("b")))
+    plain = objective(group_normalized(), surrogate=reinforce(), aggregation=token_mean())
+    arguments = (stats("b"), batch)
+    wanted = plain.signals(*arguments, {}, jax.random.key(0)).advantage
+    first = own.signals(*arguments, state, jax.random.key(0)).advantage
+    np.testing.assert_allclose(first, wanted, atol=1e-15)
+    _, (state, _) = own.loss(*arguments, state, jax.random.key(0))
+    # One mixed group (2 of 4 right), one solved, one hopeless: mean losses 0.5, 0 and 1.
+    np.testing.assert_allclose(state["hard_bins_first"][0], [1.0, 0.5, 0.0], atol=1e-15)
+    second = own.signals(*arguments, state, jax.random.key(0)).advantage
+    share = np.asarray(adversarial_shares(jnp.asarray([1.0, 0.5, 0.0]), jnp.ones(3, bool)))
+    factor = share[[1, 2, 0]].repeat(4)[:, None] / share.mean()
+    np.testing.assert_allclose(second, factor * wanted, atol=1e-14)
+
+
+def test_unordered_edges_are_refused():
+    with pytest.raises(ValueError, match="hard_bins_first: edges must be ascending"):
+        hard_bins_first(edges=(0.7, 0.4))
+
+
+@pytest.mark.parametrize("budget", [1.0, 3.7, 5.0, 9.0])
+def test_arms_are_those_of_the_enumeration(budget):
+    prompts, arms = [3, 1, 2], [2, 4, 8]
+    probability = arm_probabilities(np.random.default_rng(0).normal(size=(3, 3)))
+    choices = list(itertools.product(range(3), repeat=3))
+    used = [sum(p * arms[j] for p, j in zip(prompts, c, strict=True)) for c in choices]
+    likelihood = [sum(np.log(probability[i, j]) for i, j in enumerate(c)) for c in choices]
+    best = min(range(len(choices)), key=lambda i: (abs(used[i] - budget * 6), -likelihood[i]))
+    chosen, total = choose_arms(probability, prompts, arms, budget)
+    assert total == used[best]
+    np.testing.assert_array_equal(chosen, [arms[j] for j in choices[best]])

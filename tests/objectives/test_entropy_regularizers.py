@@ -1,0 +1,81 @@
+"""Entropy that is anchored, kept in a band, or steered by a second sampler."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import only
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.objectives.anchored_entropy import anchored_entropy, peak_entropy
+from rlvr_jax.objectives.entropy_band import (
+    BandState,
+    band_penalty,
+    phase_weight,
+    step_entropy,
+)
+from rlvr_jax.objectives.entropy_control import choose_controllers
+from rlvr_jax.types import replace
+
+MASK = array(np.ones((2, 2)), bool)
+BAND = {"low": 0.5, "high": 1.5, "size": 0.1}
+
+
+def test_the_first_batch_is_the_anchor_and_the_second_is_pulled_back():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    own = only(anchored_entropy(1.0)).objective
+    first = golden.step(own, stats, batch)
+    assert first.loss == 0
+    moved = replace(stats, nucleus_entropy=stats.nucleus_entropy + 0.5)
+    second = golden.step(own, moved, batch, state=first.state)
+    assert second.loss > 0 and np.asarray(second.dstats.nucleus_entropy).sum() > 0
+    anchor = second.state["anchored_entropy"].anchor
+    assert_agrees(anchor, first.state["anchored_entropy"].anchor)
+
+
+def test_equal_entropies_have_no_peak_and_empty_rows_count_as_zero():
+    batch = golden.rollouts("b")
+    mean, peaks = peak_entropy(jnp.ones_like(batch.entropy), batch, 0.8)
+    assert mean == 0 and not np.asarray(peaks).any()
+    none, _ = peak_entropy(batch.entropy, replace(batch, mask=batch.mask & False), 0.8)
+    assert none == 0
+
+
+def penalties(env_step, total, count, entropy=1.0):
+    state = BandState(array(total, np.float64), array(count, np.int32), array(1, np.int32))
+    values = jnp.full((2, 2), entropy)
+    return np.asarray(band_penalty(values, MASK, array(env_step, np.int32), state, **BAND))[:, 0]
+
+
+def test_the_band_is_that_of_the_step_and_waits_for_late_steps():
+    assert_agrees(penalties([0, 3], [1, 0, 0, 9], [1, 0, 0, 1]), [0, 0.1])
+    assert_agrees(penalties([0, 1], [9, 9, 0, 0], [1, 1, 0, 0]), [0, 0])
+
+
+def test_without_history_everything_is_penalised_and_unseen_steps_are_not():
+    assert_agrees(penalties([0, 3], [0] * 4, [0] * 4), [1, 1])
+    assert_agrees(penalties([1, 3], [9, 0, 0, 9], [1, 0, 0, 1]), [0, 0.1])
+
+
+def test_steps_without_rows_have_no_entropy():
+    mean, there = step_entropy(jnp.ones((2, 2)), MASK, array([0, 0], np.int32), 3)
+    assert_agrees(mean, [1, 0, 0])
+    np.testing.assert_array_equal(there, [True, False, False])
+
+
+def test_the_phase_weight_falls_from_one():
+    weights = phase_weight(jnp.asarray([0, 150]), 150)
+    assert_agrees(weights, [1, 0.8 * np.exp(-3)])
+
+
+def test_controllers_replace_as_many_own_rows():
+    advantage = array([1.0, -1.0, 0.5, 2.0, 0.01, 3.0], np.float64)
+    redrawn = array([0, 0, 0, 1, 1, 1], bool)
+    rollout_id = array([2, 1, 0, 5, 4, 3], np.int32)
+    limits = {"threshold": 0.05, "max_samples": 5}
+    for too_high, count in ((False, 2), (True, 1)):
+        found = choose_controllers(
+            advantage, redrawn, rollout_id, too_high=jnp.asarray(too_high), **limits
+        )
+        assert found.count == count
+        assert np.asarray(found.keep).sum() == 3
+        assert found.controller[5] and not found.keep[2]

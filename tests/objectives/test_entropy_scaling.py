@@ -1,0 +1,43 @@
+"""Advantages scaled by entropy, and the budget of branches."""
+
+import golden_vectors as golden
+import numpy as np
+import pytest
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.objectives.branch_budget import num_from_prompt, turn_entropies
+from rlvr_jax.objectives.entropy_scaling import entropy_z_score
+
+
+def test_the_score_is_that_of_the_batch():
+    batch, entropy = golden.rollouts("b"), golden.stats("b").entropy
+    found = np.asarray(entropy_z_score(entropy, batch.mask, batch))
+    own = np.asarray(entropy)[np.asarray(batch.mask)]
+    assert_agrees(found[np.asarray(batch.mask)], (own - own.mean()) / own.std(ddof=1))
+    assert not found[~np.asarray(batch.mask)].any()
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 12])
+def test_equal_entropies_and_single_tokens_score_zero(tokens):
+    batch = golden.rollouts("b")
+    mask = np.zeros(batch.mask.shape, bool)
+    mask.ravel()[:tokens] = True
+    entropy = array(np.full(mask.shape, 0.1), float)
+    assert not np.asarray(entropy_z_score(entropy, array(mask, bool), batch)).any()
+
+
+@pytest.mark.parametrize(
+    ("root", "tool", "number"), [(1.0, 1.0, 7), (0.0, 1.0, 5), (50.0, 0.0, 12), (0.0, 50.0, 1)]
+)
+def test_rollouts_from_the_prompt_are_at_least_one_and_at_most_all(root, tool, number):
+    found = num_from_prompt(array(root, float), array(tool, float), 12, 0.5)
+    assert found == number
+
+
+def test_a_row_without_later_turns_has_no_entropy_there():
+    entropy = array([[2.0, 4.0], [2.0, 4.0], [2.0, 4.0]], float)
+    mask = array([[1, 1], [1, 1], [0, 0]], bool)
+    turn = array([[0, 2], [0, 0], [-1, -1]], np.int32)
+    root, tool = turn_entropies(entropy, mask, turn, 10)
+    np.testing.assert_allclose(root * np.log(10), [2, 3, 0], rtol=1e-14)
+    np.testing.assert_allclose(tool * np.log(10), [4, 0, 0], rtol=1e-14)

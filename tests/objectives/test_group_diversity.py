@@ -1,0 +1,53 @@
+"""Diversity among the right rollouts of a group."""
+
+import numpy as np
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.objectives.group_diversity import (
+    diversity_weights,
+    formula_uniqueness,
+    semantic_distance,
+)
+
+GROUP = array([7, 7, 7, 2, 2], np.int32)
+RIGHT = array([True, True, False, True, False], bool)
+
+
+def test_distances_are_those_of_the_right_peers():
+    embedding = array([[1, 0], [0, 2], [5, 5], [1, 1], [1, 0]], np.float64)
+    found = semantic_distance(embedding, RIGHT, GROUP)
+    assert_agrees(found, [0.5, 0.5, 0, 0, 0])  # cosine 0; wrong, alone and wrong
+
+
+def test_a_zero_embedding_is_half_way_from_everything():
+    embedding = array(np.zeros((5, 2)), np.float64)
+    assert_agrees(semantic_distance(embedding, RIGHT, GROUP), [0.5, 0.5, 0, 0, 0])
+
+
+def test_shares_count_different_formulas_that_no_right_peer_has():
+    formulas = array(
+        [[4, 4, 9, -1], [9, 3, 2, 2], [1, 2, 3, 4], [5, 6, 7, 8], [5, -1, -1, -1]], np.int32
+    )
+    found = formula_uniqueness(formulas, RIGHT, GROUP)
+    assert_agrees(found, [1 / 2, 2 / 3, 0, 0, 0])
+
+
+def test_shares_agree_with_sets():
+    random = np.random.default_rng(5)
+    formulas = random.integers(-1, 6, (12, 4))
+    group, right = random.integers(0, 3, 12), random.random(12) < 0.7
+    found = formula_uniqueness(
+        array(formulas, np.int32), array(right, bool), array(group, np.int32)
+    )
+    for row in range(12):
+        own = set(formulas[row]) - {-1}
+        peers = [j for j in range(12) if j != row and right[j] and group[j] == group[row]]
+        others = set().union(*(set(formulas[j]) for j in peers)) if peers else set()
+        expected = len(own - others) / len(own) if own and peers and right[row] else 0
+        assert np.isclose(found[row], expected, rtol=1e-12)
+
+
+def test_weights_sum_to_one_over_right_rows_and_are_zero_elsewhere():
+    values = array([1000.0, 0.0, 3.0, 0.5, 0.5], np.float64)
+    weights = np.asarray(diversity_weights(values, RIGHT, GROUP, 1.0))
+    assert_agrees(weights, [1, 0, 0, 1, 0])

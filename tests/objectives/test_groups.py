@@ -1,0 +1,87 @@
+"""Group statistics over some rows, with weights and with virtual entries, against plain numpy."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlvr_jax.objectives.groups import (
+    batch_mean,
+    batch_std,
+    group_count,
+    group_max,
+    group_mean,
+    group_spread,
+    group_std,
+    group_sum,
+    with_virtual,
+)
+
+RTOL = 1e-13  # float64, sums of a few terms
+RANDOM = np.random.default_rng(0)
+GROUP = np.array([7, -2, 7, 900, -2, 7, 7, 31])
+VALUES = RANDOM.normal(size=8)
+WHERE = np.array([1, 1, 0, 1, 0, 1, 1, 0], bool)
+WEIGHTS = np.array([1.0, 2.0, 0.0, 3.0, 1.0, 2.0, 5.0, 0.0])
+
+
+def per_group(function):
+    """The function of the row numbers of each group, given back to its rows; 0 of no row."""
+    found = np.zeros(8)
+    for one in set(GROUP):
+        found[one == GROUP] = function(np.flatnonzero(one == GROUP))
+    return found
+
+
+def check(found, function):
+    np.testing.assert_allclose(found, per_group(function), rtol=RTOL, atol=1e-15)
+
+
+def test_rows_that_do_not_count_are_left_out():
+    masked = jnp.asarray(np.where(WHERE, VALUES, np.nan))
+    check(group_count(GROUP, WHERE), lambda i: WHERE[i].sum())
+    check(group_sum(masked, GROUP, WHERE), lambda i: VALUES[i][WHERE[i]].sum())
+    check(
+        group_mean(masked, GROUP, WHERE),
+        lambda i: VALUES[i][WHERE[i]].mean() if WHERE[i].any() else 0,
+    )
+    check(
+        group_std(masked, GROUP, where=WHERE),
+        lambda i: VALUES[i][WHERE[i]].std(ddof=1) if WHERE[i].sum() > 1 else 0,
+    )
+    check(group_max(masked, GROUP, WHERE), lambda i: max(VALUES[i][WHERE[i]], default=0))
+    check(
+        group_spread(masked, GROUP, WHERE),
+        lambda i: np.ptp(VALUES[i][WHERE[i]]) if WHERE[i].any() else 0,
+    )
+
+
+def test_weighted_means_agree_with_numpy():
+    check(
+        group_mean(jnp.asarray(VALUES), GROUP, weights=jnp.asarray(WEIGHTS)),
+        lambda i: np.average(VALUES[i], weights=WEIGHTS[i]) if WEIGHTS[i].any() else 0,
+    )
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_virtual_entries_join_every_group(number):
+    mean, std = with_virtual(1.0, number)
+    joined = [1.0] * number
+    check(mean(jnp.asarray(VALUES), GROUP), lambda i: np.mean([*VALUES[i], *joined]))
+    check(std(jnp.asarray(VALUES), GROUP), lambda i: np.std([*VALUES[i], *joined], ddof=1))
+
+
+def test_the_batch_is_one_group():
+    values = jnp.asarray(VALUES)
+    np.testing.assert_allclose(batch_mean(values, GROUP), np.full(8, VALUES.mean()), rtol=RTOL)
+    np.testing.assert_allclose(batch_std(values, GROUP), np.full(8, VALUES.std(ddof=1)), rtol=RTOL)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_values_are_their_own_mean_to_the_last_bit(dtype):
+    group, weights = np.zeros(7, int), np.linspace(0.3, 2.0, 7).astype(dtype)
+    values = jnp.asarray(np.full(7, 0.1), dtype)
+    mean, std = with_virtual(float(values[0]), 2)
+    for found in (group_mean(values, group, weights=weights), mean(values, group)):
+        np.testing.assert_array_equal(found, values)
+    for found in (group_std(values, group), std(values, group), batch_std(values, group)):
+        assert not np.asarray(found).any()

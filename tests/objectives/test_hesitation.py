@@ -1,0 +1,75 @@
+"""Window entropies across holes, and the form of the hesitation score."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.objectives.hesitation_reward import (
+    EASY,
+    HARD,
+    MEDIUM,
+    HesitationScale,
+    difficulty_level,
+    hesitation_advantage,
+    hesitation_score,
+    hesitation_target,
+)
+from rlvr_jax.objectives.window_entropy import hesitation, response_threshold, window_entropy
+from rlvr_jax.types import replace
+
+ENTROPY = array([[1.0, np.nan, 3.0, 5.0, 7.0], [2.0, 4.0, np.nan, np.nan, np.nan]], np.float64)
+MASK = array([[1, 0, 1, 1, 1], [1, 1, 0, 0, 0]], bool)
+
+
+def test_windows_follow_the_token_and_skip_holes():
+    found, exists = window_entropy(ENTROPY, MASK, 2)
+    assert_agrees(found, [[4, 0, 6, 0, 0], [0] * 5])
+    np.testing.assert_array_equal(exists, [[1, 0, 1, 0, 0], [0] * 5])
+
+
+def test_missing_windows_count_as_the_mean_of_the_others_or_as_the_first_token():
+    batch = replace(golden.rollouts("b"), mask=MASK)
+    assert_agrees(response_threshold(ENTROPY, batch, 2, 100.0), [6, 2])
+    assert_agrees(response_threshold(ENTROPY, batch, 2, 50.0), [5, 2])
+
+
+def test_only_trigger_words_count():
+    trigger = array([[0, 1, 1, 0, 1], [1, 0, 0, 0, 0]], bool)
+    batch = replace(golden.rollouts("b"), mask=MASK, trigger=trigger)
+    count, cost = hesitation(ENTROPY, batch, jnp.asarray(5.5), 2)
+    assert_agrees(count, [1, 0])
+    assert_agrees(cost, [0.5, 0])
+
+
+def test_prompts_are_sorted_by_thirds():
+    outcome = array([1, 1, 0, 1, 0, 0, 0, 0, 0], np.float64)
+    group = array(np.arange(9) // 3, np.int32)
+    assert_agrees(difficulty_level(outcome, group)[::3], [EASY, MEDIUM, HARD])
+
+
+def test_targets_are_means_over_prompts_rounded_to_even():
+    count, level = array([1, 3, 3, 4, 4], np.int32), array([EASY] * 5, np.int32)
+    group = array([0, 0, 1, 1, 1], np.int32)
+    found = hesitation_target(count, level, group, array(np.arange(5), np.int32))
+    assert_agrees(found, np.full(5, 3))  # of 2 and 11/3
+    halves = hesitation_target(
+        count, level, array([0, 1, 1, 1, 1], np.int32), array(range(5), np.int32)
+    )
+    assert_agrees(halves, np.full(5, 2))  # of 1 and 3.5
+
+
+@pytest.mark.parametrize(("level", "sign"), [(EASY, -1), (MEDIUM, -1), (HARD, 1)])
+def test_excess_costs_right_answers_unless_the_prompt_is_hard(level, sign):
+    count = jnp.arange(6, 30)
+    form = (jnp.full(count.shape, 6.0), jnp.full(count.shape, level))
+    right = hesitation_score(count, *form, jnp.ones(count.shape, bool), HesitationScale())
+    wrong = hesitation_score(count, *form, jnp.zeros(count.shape, bool), HesitationScale())
+    assert (sign * np.diff(right) >= 0).all() and sign * right[-1] > 0
+    assert (np.diff(wrong) >= 0).all() and (np.asarray(wrong) > 0).all()
+
+
+def test_a_window_that_is_not_positive_is_refused():
+    with pytest.raises(ValueError, match="hesitation_advantage: window must be positive, got 0"):
+        hesitation_advantage(window=0)

@@ -34,7 +34,9 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
     def kl(rollouts):
         rows = len(rollouts.group) // run.config.minibatches
         part = jax.tree.map(lambda x: x[:rows], rollouts)
-        now, then = (run.programs.score(p, part) for p in (state.params, run.start_params()))
+        now, then = (
+            run.programs.score(p, part)["old_logp"] for p in (state.params, run.start_params())
+        )
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
     return evaluate(

@@ -22,7 +22,7 @@ from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
-from rlvr_jax.training.update import TrainState, check_needs, update
+from rlvr_jax.training.update import TrainState, check_needs, old_statistics, update
 from rlvr_jax.types import Recipe, replace
 
 __all__ = ["LoadedPolicy", "Programs", "Run", "load_policy", "make_run"]
@@ -53,10 +53,11 @@ def load_policy(
       ValueError: a model that cannot be loaded, a prompt over the budget, or sequences longer than
         the model was made for.
     """
-    model, params = policy.load(path)
+    # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = policy.tokenizer(path)
     train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
+    model, params = policy.load(path)
     width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
     budget = config.response_tokens or task.response_tokens
     if width + budget > model.config.max_positions:
@@ -89,13 +90,14 @@ class Programs:
     """The compiled programs of a run, each compiled once.
 
     Fields:
-      score: (params, rollouts of one update) -> log-probs [B, T].
+      score: (params, rollouts of one update) -> what the objective needs of the weights that
+        sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
       advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
         None if the method's estimator reads statistics of the policy.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
     """
 
-    score: Callable[..., jax.Array]
+    score: Callable[..., dict[str, jax.Array]]
     advantages: Callable[..., tuple[jax.Array, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
 
@@ -198,8 +200,11 @@ def make_programs(
 ) -> Programs:
     """The jitted functions; the update takes its state over."""
 
+    wanted = old_statistics(objective)
+
     def score(params, rollouts):
-        return policy.score(model, params, rollouts, ("logp",)).logp
+        stats = policy.score(model, params, rollouts, set(wanted.values()), objective.options)
+        return {field: getattr(stats, name) for field, name in wanted.items()}
 
     step = partial(update, model, objective, optimizer, micro_batches=micro_batches)
     return Programs(

@@ -13,7 +13,7 @@ from rlvr_jax.objectives import drop_rollouts
 from rlvr_jax.training.prompts import token_texts
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.sampling import Graded, concatenate
-from rlvr_jax.training.update import TrainState
+from rlvr_jax.training.update import TrainState, old_statistics
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["collect", "learn", "sample_rows"]
@@ -121,7 +121,10 @@ def learn(
     size = config.samples_per_prompt
     groups = config.prompts_per_step // config.minibatches
     rollouts = batch.rollouts
-    old_logp = np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
+    old = {
+        field: np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
+        for field in old_statistics(run.recipe.objective)
+    }
     if config.updates_per_step() > 1 and run.programs.advantages is not None:
         key = run.key("advantages", step)
         advantage, method_state = run.programs.advantages(rollouts, state.method_state, key)
@@ -139,22 +142,23 @@ def learn(
 
     reference_logp = None
     if "reference_logp" in run.recipe.objective.needs:
-        reference_logp = np.zeros_like(old_logp)
+        reference_logp = np.zeros_like(rollouts.behaviour_logp)
 
     def score(params, rows):
         part = jax.tree.map(lambda x: x[rows], batch.rollouts)
         return jax.device_get(run.programs.score(params, part))
 
     def take(rows):
-        scored = replace(rollouts, old_logp=old_logp, reference_logp=reference_logp)
+        scored = replace(rollouts, **old, reference_logp=reference_logp)
         return jax.tree.map(lambda x: x[rows], scored)
 
     for number, rows in enumerate(orders[: config.minibatches]):
         if reference_logp is not None:
-            reference_logp[rows] = score(run.start.params, rows)
-        # The first update's own pass gives the old log-probs of its rows.
+            reference_logp[rows] = score(run.start.params, rows)["old_logp"]
+        # The first update's own pass gives the old statistics of its rows.
         if number:
-            old_logp[rows] = score(state.params, rows)
+            for field, values in score(state.params, rows).items():
+                old[field][rows] = values
     collected, records = [], {}
     for number, rows in enumerate(orders):
         key = run.key("objective", step, number)
@@ -166,7 +170,8 @@ def learn(
                     name, np.zeros((len(rollouts.group), values.shape[1]), values.dtype)
                 )
                 whole[rows] = values
-            old_logp[rows] = records["old_logp"][rows]
+            for field in old:
+                old[field][rows] = records[field][rows]
     return state, _average(jax.device_get(collected)), records
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "TrainState",
     "check_needs",
     "objective_gradient",
+    "old_statistics",
     "statistics_needed",
     "update",
 ]
@@ -62,16 +63,28 @@ class Gradient:
 
 def statistics_needed(objective: Objective) -> frozenset[str]:
     """Fields of `TokenStats` that an update measures: the objective's, and entropy, always."""
-    return (objective.needs & set(STATISTICS)) | {"logp", "entropy"}
+    own = {*objective.needs, *old_statistics(objective).values()}
+    return frozenset(own & set(STATISTICS)) | {"logp", "entropy"}
+
+
+def old_statistics(objective: Objective) -> dict[str, str]:
+    """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
+    wanted = {need: need.removeprefix("old_") for need in objective.needs if need[:4] == "old_"}
+    # The old log-probs of today's most probable tokens are no statistic of the old policy.
+    known = set(STATISTICS) - {"topk_logp", "topk_ids"}
+    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in known}
 
 
 def check_needs(objective: Objective, method: str) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
     Raises:
-      ValueError: a need that is neither a statistic of `token_stats` nor the reference log-probs.
+      ValueError: a need that is neither a statistic of `token_stats`, of the current or the old
+        policy, nor the reference log-probs.
     """
-    missing = sorted(objective.needs - {*STATISTICS, "reference_logp", "batch_statistics"})
+    known = {*STATISTICS, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    known -= {"kl", "reverse_kl", "js"}  # of a second policy, which is not at hand
+    missing = sorted(objective.needs - known)
     if missing:
         raise ValueError(
             f"method {method!r} reads {', '.join(missing)}, which training does not provide;"
@@ -93,8 +106,9 @@ def objective_gradient(
     """Loss and gradient of an objective over all rows of an update.
 
     Args:
-      fresh: `params` are the weights that sampled the rollouts: the old log-probs are then those
-        of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` is read.
+      fresh: `params` are the weights that sampled the rollouts: the old statistics are then those
+        of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` (and what else the
+        objective needs of the old policy) is read.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
     Raises:
       ValueError: micro_batches does not divide the rows.
@@ -107,14 +121,10 @@ def objective_gradient(
     measure = partial(score, model, needs=statistics_needed(objective), options=objective.options)
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
-    def with_old_logp(stats):
-        logp = jax.lax.stop_gradient(stats.logp)
-        if rollouts.old_logp is None:
-            return replace(rollouts, old_logp=logp)
-        return replace(rollouts, old_logp=jnp.where(fresh, logp, rollouts.old_logp))
-
     def method(stats):
-        return grad_of_loss(stats, with_old_logp(stats), method_state, key)
+        return grad_of_loss(
+            stats, with_old_statistics(objective, rollouts, stats, fresh), method_state, key
+        )
 
     if micro_batches == 1:
         stats, pullback = jax.vjp(lambda p: measure(p, rollouts), params)
@@ -164,8 +174,25 @@ def objective_gradient(
         return (add(grads, pullback(piece_of(dstats, index))[0]), stats), None
 
     (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
-    loss, (method_state, metrics) = objective.loss(stats, with_old_logp(stats), method_state, key)
+    whole = with_old_statistics(objective, rollouts, stats, fresh)
+    loss, (method_state, metrics) = objective.loss(stats, whole, method_state, key)
     return Gradient(loss, grads, stats, method_state, metrics)
+
+
+def with_old_statistics(
+    objective: Objective, rollouts: Rollouts, stats: TokenStats, fresh: Bool[Array, ""] | bool
+) -> Rollouts:
+    """The rollouts with what the objective needs of the weights that sampled them.
+
+    Args:
+      stats: of the current weights; where they are those that sampled (`fresh`) or nothing was
+        recorded, they are the old ones.
+    """
+    known = {}
+    for field, name in old_statistics(objective).items():
+        now, then = jax.lax.stop_gradient(getattr(stats, name)), getattr(rollouts, field)
+        known[field] = now if then is None else jnp.where(fresh, now, then)
+    return replace(rollouts, **known)
 
 
 def update(
@@ -186,7 +213,8 @@ def update(
     was told nothing. The method's state is kept only where something is not finite.
 
     Returns:
-      The new state; scalar metrics; and per token, [B, T]: `old_logp` used, `logp`, `entropy`,
+      The new state; scalar metrics; and per token, [B, T]: `old_logp` (and what else was needed of
+      the old policy) as it was used, `logp`, `entropy`,
       `advantage`, `ratio`, `chosen` (the method changed its weight or penalty), `clipped`.
     """
     gradient = objective_gradient(
@@ -219,8 +247,7 @@ def update(
         state.updates + 1,
     )
     logp = gradient.stats.logp
-    old_logp = logp if rollouts.old_logp is None else jnp.where(fresh, logp, rollouts.old_logp)
-    rollouts = replace(rollouts, old_logp=old_logp)
+    rollouts = with_old_statistics(objective, rollouts, gradient.stats, fresh)
     signals = objective.signals(gradient.stats, rollouts, state.method_state, key)
     chosen = is_chosen(signals)
     metrics = {
@@ -232,7 +259,7 @@ def update(
         **gradient.metrics,
     }
     record = {
-        "old_logp": old_logp,
+        **{field: getattr(rollouts, field) for field in old_statistics(objective)},
         "logp": logp,
         "entropy": gradient.stats.entropy,
         "advantage": signals.advantage,

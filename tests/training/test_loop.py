@@ -148,7 +148,7 @@ def scores(run, params, rollouts):
         jax.tree.map(lambda x, i=i: x[i : i + size], rollouts)
         for i in range(0, len(rollouts.group), size)
     ]
-    return np.concatenate([run.programs.score(params, part) for part in parts])
+    return np.concatenate([run.programs.score(params, part)["old_logp"] for part in parts])
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model, ModelConfig, score
 from rlvr_jax.training import TrainState, objective_gradient, update
-from rlvr_jax.training.update import statistics_needed
+from rlvr_jax.training.update import check_needs, statistics_needed
 from rlvr_jax.types import Rollouts, replace
 
 ROUNDING = 1e-12  # float64, sums of some hundred terms in another order, against the largest
@@ -29,9 +29,18 @@ REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
 SHARES = {"clip_cov": {"fraction": 0.2, "covariance_low": 0.0}, "kl_cov": {"fraction": 0.2}}
 
 
+def can_be_trained(name):
+    try:
+        check_needs(methods.recipe(name).objective, name)
+    except ValueError:
+        return False
+    return True
+
+
 def every_method(*fast):
-    """All methods; those that are not named here are slow."""
-    marks = {name: () if name in fast else pytest.mark.slow for name in methods.names()}
+    """All methods that training can feed; those that are not named here are slow."""
+    known = [name for name in methods.names() if can_be_trained(name)]
+    marks = {name: () if name in fast else pytest.mark.slow for name in known}
     return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
@@ -283,6 +292,26 @@ def test_a_stale_policy_is_compared_with_the_given_old_log_probs():
     np.testing.assert_array_equal(record["old_logp"], rollouts.old_logp)
     expected = np.exp(np.asarray(record["logp"]) - np.asarray(rollouts.old_logp))
     np.testing.assert_allclose(np.asarray(record["ratio"])[mask], expected[mask], rtol=1e-6)
+
+
+@pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
+def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
+    own = methods.recipe("ucas").objective
+    fields = ("old_logsumexp", "old_mean_logit")
+    recorded = {name: jnp.full((ROWS, BUDGET), 0.25, jnp.float32) for name in fields}
+    rollouts = replace(batch("float32"), **recorded)
+    params = tiny("float32")[1]
+    state = TrainState(params, OPTIMIZER.init(params), {}, jnp.zeros((), jnp.int32))
+    run = jit(functools.partial(update, tiny("float32")[0], own, OPTIMIZER))
+    _, _, record = run(state, rollouts, jax.random.key(0), fresh=fresh)
+    for name in fields:
+        values = np.asarray(record[name])[np.asarray(rollouts.mask)]
+        assert (values != 0.25).all() if fresh else (values == 0.25).all()
+
+
+def test_a_method_whose_needs_nobody_meets_is_refused():
+    with pytest.raises(ValueError, match="method 'ppo' reads values, which training does not"):
+        check_needs(methods.recipe("ppo").objective, "ppo")
 
 
 def test_the_record_says_which_tokens_were_chosen_and_which_clipped():

@@ -1,0 +1,178 @@
+"""The library inside other people's programs, which have their own models and loops."""
+
+import dataclasses
+from functools import partial
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rlvr_jax import methods
+from rlvr_jax.objectives import Spec
+from rlvr_jax.types import Rollouts, TokenStats
+
+VOCABULARY, ROWS, WIDTH = 7, 16, 3
+
+
+class Bigrams(nn.Module):
+    """Somebody's language model: logits of a token from the one before it."""
+
+    @nn.compact
+    def __call__(self, tokens):
+        x = nn.Embed(VOCABULARY, 8, param_dtype=jnp.float32)(tokens)
+        return nn.Dense(VOCABULARY, param_dtype=jnp.float32)(nn.tanh(x))
+
+
+def statistics(model, params, tokens):
+    """What the model says about tokens that follow a 0."""
+    before = jnp.pad(tokens, ((0, 0), (1, 0)))[:, :-1]
+    logp = jax.nn.log_softmax(model.apply(params, before))
+    return TokenStats(
+        logp=jnp.take_along_axis(logp, tokens[..., None], axis=-1)[..., 0],
+        entropy=-jnp.sum(jnp.exp(logp) * logp, axis=-1),
+    )
+
+
+def draw(model, params, key):
+    """Responses to one prompt, [ROWS, WIDTH]."""
+    last, drawn = jnp.zeros((ROWS,), jnp.int32), []
+    for number in range(WIDTH):
+        logits = model.apply(params, last)
+        last = jax.random.categorical(jax.random.fold_in(key, number), logits).astype(jnp.int32)
+        drawn.append(last)
+    return jnp.stack(drawn, axis=1)
+
+
+def test_a_loop_of_flax_and_optax_learns_with_an_objective():
+    model, optimizer = Bigrams(), optax.adam(0.05)
+    params = model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    own = methods.recipe("forking_tokens", fraction=0.9).objective
+    method_state, optimizer_state = own.init(Spec(1, ROWS, WIDTH)), optimizer.init(params)
+
+    @jax.jit
+    def step(params, optimizer_state, method_state, key):
+        tokens = draw(model, params, key)
+        reward = jnp.mean((tokens == 3).astype(jnp.float32), axis=1)
+        batch = Rollouts.of_responses(
+            tokens, jnp.ones(tokens.shape, bool), reward, jnp.zeros((ROWS,), jnp.int32)
+        )
+
+        def loss(params):
+            return own.loss(statistics(model, params, tokens), batch, method_state, key)
+
+        gradient, (method_state, _) = jax.grad(loss, has_aux=True)(params)
+        with jax.numpy_dtype_promotion("standard"):
+            changes, optimizer_state = optimizer.update(gradient, optimizer_state)
+        return optax.apply_updates(params, changes), optimizer_state, method_state, reward.mean()
+
+    rewards = []
+    for number in range(60):
+        key = jax.random.fold_in(jax.random.key(1), number)
+        params, optimizer_state, method_state, reward = step(
+            params, optimizer_state, method_state, key
+        )
+        rewards.append(float(reward))
+    assert np.mean(rewards[:5]) < 0.35 and np.mean(rewards[-5:]) > 0.8
+
+
+def test_a_record_of_responses_is_checked_and_may_be_completed():
+    mask = np.array([[True, True, False], [False, True, True]])
+    arguments = dict(tokens=np.zeros((2, 3), int), mask=mask, reward=[0.0, 1.0], group=[0, 0])
+    made = Rollouts.of_responses(
+        **arguments, old_logp=np.full((2, 3), -1.0), truncated=[True, False]
+    )
+    assert made.length.tolist() == [2, 3] and made.truncated.tolist() == [True, False]
+    assert made.outcome.tolist() == [0.0, 1.0] and made.old_logp[0, 0] == -1
+    with pytest.raises(ValueError, match=r"reward must have the shape \(2,\) .* got \(3,\)"):
+        Rollouts.of_responses(**arguments | {"reward": np.zeros(3)})
+    with pytest.raises(TypeError, match="oldlogp"):
+        Rollouts.of_responses(**arguments, oldlogp=mask)
+
+
+def tunix_loss(objective):
+    """An objective under the signature that Tunix registers policy losses with."""
+    common = pytest.importorskip("tunix.rl.common")
+    from flax import nnx
+
+    def policy_loss(model, train_example, algo_config, pad_id, eos_id, **kwargs):
+        del kwargs
+        graph, weights = nnx.split(model)
+        logp = common.compute_per_token_logps(
+            graph,
+            weights,
+            prompt_tokens=train_example.prompt_ids,
+            completion_tokens=train_example.completion_ids,
+            pad_id=pad_id,
+            eos_id=eos_id,
+            stop_gradient=False,
+            temperature=algo_config.temperature,
+        )
+        mask = train_example.completion_mask.astype(bool)
+        rows = mask.shape[0]
+        batch = Rollouts.of_responses(
+            train_example.completion_ids,
+            mask,
+            jnp.zeros((rows,)),
+            jnp.zeros((rows,), jnp.int32),
+            old_logp=train_example.old_per_token_logps,
+            # Tunix has estimated the advantages; the objective then does not.
+            advantage=jnp.broadcast_to(train_example.advantages[:, None], mask.shape),
+        )
+        state = objective.init(Spec(1, *mask.shape))
+        loss, (_, metrics) = objective.loss(TokenStats(logp=logp), batch, state, jax.random.key(0))
+        return loss, metrics
+
+    return policy_loss
+
+
+@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
+def test_tunix_trains_with_a_registered_objective():
+    registry = pytest.importorskip("tunix.rl.function_registry")
+    common = pytest.importorskip("tunix.rl.common")
+    algo_core = pytest.importorskip("tunix.rl.algo_core")
+    from flax import nnx
+
+    class Model(nnx.Module):
+        def __init__(self):
+            self.embed = nnx.Embed(VOCABULARY, 8, rngs=nnx.Rngs(0))
+            self.head = nnx.Linear(8, VOCABULARY, rngs=nnx.Rngs(1))
+
+        def __call__(self, tokens, positions, cache, attention_mask, **kwargs):
+            return self.head(jnp.tanh(self.embed(tokens))), cache
+
+    ours = methods.recipe("grpo", kl_coefficient=0.0).objective
+    registry.register_policy_loss_fn("rlvr_jax_grpo")(tunix_loss(ours))
+    random = np.random.default_rng(0)
+    example = common.TrainExample(
+        prompt_ids=jnp.asarray(random.integers(2, VOCABULARY, (ROWS, 2))),
+        prompt_mask=jnp.ones((ROWS, 2), bool),
+        completion_ids=jnp.asarray(random.integers(2, VOCABULARY, (ROWS, WIDTH))),
+        completion_mask=jnp.asarray(np.arange(WIDTH) < random.integers(1, WIDTH + 1, (ROWS, 1))),
+        advantages=jnp.asarray(random.normal(size=ROWS), jnp.float32),
+        ref_per_token_logps=None,
+        old_per_token_logps=jnp.asarray(random.normal(-2, 0.3, (ROWS, WIDTH)), jnp.float32),
+    )
+
+    @dataclasses.dataclass
+    class Settings:
+        beta: float = 0.0
+        epsilon: float = 0.2
+        epsilon_high: float = 0.2
+        loss_algo: str = "grpo"
+        loss_agg_mode: str = "sequence-mean-token-mean"
+        temperature: float = 1.0
+
+    with jax.numpy_dtype_promotion("standard"):
+        results = []
+        for loss in (registry.get_policy_loss_fn("rlvr_jax_grpo"), algo_core.grpo_loss_fn):
+            call = partial(loss, train_example=example, algo_config=Settings(), pad_id=0, eos_id=1)
+            (value, _), grads = nnx.value_and_grad(call, has_aux=True)(Model())
+            results.append((value, jax.tree.leaves(grads)))
+    (ours_value, ours_grads), (theirs_value, theirs_grads) = results
+    # float32, some forty tokens
+    np.testing.assert_allclose(ours_value, theirs_value, rtol=1e-5)
+    for found, wanted in zip(ours_grads, theirs_grads, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())

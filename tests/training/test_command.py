@@ -108,7 +108,7 @@ WRONG = {
     ),
     "no such model": (
         dict(model="nowhere"),
-        "path must be a folder with a config.json, got 'nowhere'",
+        "path must be a folder with a tokenizer.json, got 'nowhere'",
     ),
     "nothing to resume": (dict(resume=True), "resume: run_dir must hold a run, got"),
     "reward that is no number": (

@@ -110,6 +110,7 @@ def _compile(chip, tokens, width, vocabulary, needs):
 
 
 def main() -> None:
+    """Compiles the kernel for the chip and prints one JSON object about it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("chip", choices=TOPOLOGIES)
     parser.add_argument("--tokens", type=int, default=8192)

@@ -8,6 +8,7 @@ and sharding as they are.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,13 +18,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "replace"]
+__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "replace"]
+
+_ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
 
 
 def _pytree(cls):
     """Registers a dataclass as a pytree whose fields are all children."""
     names = [f.name for f in dataclasses.fields(cls)]
     return jax.tree_util.register_dataclass(cls, data_fields=names, meta_fields=[])
+
+
+def axes_of(cls) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
+    found = {f.name: _ANNOTATION.match(f.type) for f in dataclasses.fields(cls)}
+    return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
 
 
 @_pytree

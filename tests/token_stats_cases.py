@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from rlvr_jax.kernels import plan
 from rlvr_jax.kernels.operation import DIFFERENTIABLE
+from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 from rlvr_jax.kernels.token_stats import STATISTICS, token_stats
 
 # Relative to the largest entry of an array; sums of at most 40 terms of order 1 to 10.
@@ -193,3 +194,31 @@ def one_hot_case(logits):
     """Arrays whose products h·w are exactly the rows of `logits`."""
     logits = np.asarray(logits, np.float32)
     return {"hidden": np.eye(len(logits), dtype=np.float32), "unembedding": logits.T.copy()}
+
+
+def assert_bits_stay(sums, arrays, targets, few):
+    """Asserts that a kernel's sums of a token have the same bits wherever it stands.
+
+    Args:
+      sums: (plan, policy, tokens) -> `algebra.Sums`.
+      few: a smaller number of tokens to measure alone.
+    """
+    needed = Plan(needs=("logp", "entropy"), dtype=jnp.dtype(jnp.float32))
+    number = len(targets)
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    def measure(hidden, targets, mask=None):
+        policy = Policy(hidden, jnp.asarray(arrays["unembedding"]))
+        return sums(needed, policy, Tokens(jnp.asarray(targets, jnp.int32), mask))
+
+    whole = measure(arrays["hidden"], targets)
+    order = np.random.default_rng(3).permutation(number)
+    shuffled = measure(arrays["hidden"][order], targets[order])
+    alone = measure(arrays["hidden"][:few], targets[:few])
+    mask = np.arange(number) % 3 == 0
+    masked = measure(arrays["hidden"], targets, mask)
+    for name in ("largest", "s0", "s1", "target"):
+        expected = np.asarray(getattr(whole, name))
+        np.testing.assert_array_equal(getattr(shuffled, name), expected[order])
+        np.testing.assert_array_equal(getattr(alone, name), expected[:few])
+        np.testing.assert_array_equal(getattr(masked, name), np.where(mask, expected, 0))

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import jax
+import pytest
 from rich.console import Console
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -25,6 +26,7 @@ from rlvr_jax import methods, policy, tasks
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training import TrainConfig, guarded, parse_config, resolve_hyperparameters, train
 from rlvr_jax.training.run import make_run
+from rlvr_jax.training.update import check_needs
 
 WORDS = ["<pad>", "<unk>", "<eos>", "+", "=", *(str(number) for number in range(9))]
 BUDGET = 6
@@ -129,6 +131,21 @@ def prepared(config):
     task = tasks.load(config.task)
     hyperparameters = resolve_hyperparameters(config, task.response_tokens)
     return make_run(config, task, methods.recipe(config.method, **hyperparameters), config.model)
+
+
+def every_trainable_method(*fast):
+    """Marks a test for all methods that training can feed; those not named here are slow."""
+
+    def is_trainable(name):
+        try:
+            check_needs(methods.recipe(name).objective, name)
+        except ValueError:
+            return False
+        return True
+
+    marks = {name: () if name in fast else pytest.mark.slow for name in methods.names()}
+    known = [pytest.param(name, marks=marks[name]) for name in marks if is_trainable(name)]
+    return pytest.mark.parametrize("name", known)
 
 
 def metrics(run_dir):

@@ -12,7 +12,7 @@ function of what the policy says about each token and of what was recorded when 
 part sees a model. The room also holds what else is decided from a batch of outcomes: rewards made
 from them (`shaping`) and the groups that are trained on (`selection`).
 
-Everything in the modules' `__all__` can be imported from here.
+Everything in the `__all__` of the modules below can be imported from here.
 """
 
 from rlvr_jax.objectives.advantages import *

@@ -9,9 +9,7 @@ method's time over that of GRPO just before it, so that other load on the machin
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import re
 import time
 from typing import Any
 
@@ -20,14 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import names, recipe
-from rlvr_jax.objectives.core import RECORDS, STATISTICS, Objective, Spec
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.objectives.core import Objective, Spec
+from rlvr_jax.objectives.inputs import RECORDS, STATISTICS
+from rlvr_jax.types import Rollouts, TokenStats, axes_of
 
 __all__ = ["main", "random_batch"]
 
 BASELINE = "grpo"
 GROUP_SIZE, PROMPT, OTHER = 8, 16, 4
-_SHAPE = re.compile(r"""^(Float|Int|Bool)\[Array, ["']([^"']*)["']\]""")
 
 
 def random_batch(
@@ -46,9 +44,9 @@ def random_batch(
     sizes["K"] = sizes["k"]
 
     def values(cls, name):
-        annotation = {entry.name: entry.type for entry in dataclasses.fields(cls)}[name]
-        kind, letters = _SHAPE.match(annotation).groups()
-        shape = tuple(sizes.get(letter, OTHER) for letter in letters.replace("...", "B T").split())
+        kind, axes = axes_of(cls)[name]
+        axes = ("B", "T", *axes[1:]) if axes[0] == "..." else axes
+        shape = tuple(sizes.get(axis, OTHER) for axis in axes)
         if kind == "Bool":
             return random.random(shape) < 0.5
         if kind == "Int":

@@ -11,8 +11,6 @@ each part. Off the mask nothing is read: whatever stands there, NaN included, is
 first.
 """
 
-import dataclasses
-import difflib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.inputs import check_inputs, check_needs, on_mask
 from rlvr_jax.objectives.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
@@ -38,26 +37,6 @@ __all__ = [
     "stateless",
 ]
 
-STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
-# What the sampler does not record, and a part therefore has to ask for.
-RECORDS = tuple(
-    entry.name
-    for entry in dataclasses.fields(Rollouts)
-    if entry.default is None and entry.name not in ("old_logp", "advantage")
-)
-PER_ROLLOUT = (
-    "component_rewards",
-    "off_policy",
-    "answer",
-    "critic_values",
-    "embedding",
-    "env_step",
-    "self_reward",
-    "formulas",
-    "verdict_logp",
-    "prompt_logp",
-)
-NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
 Options = tuple[tuple[str, float], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
@@ -172,7 +151,7 @@ class Objective:
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
       advantages: (rollouts, state, key) -> (advantage [B, T], state): the first part alone, for a
-        batch that is split into several updates; None if that part reads statistics of the policy.
+        batch that is split into several updates; None if that part needs anything to be measured.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
         regularizers (which act on every token): what was decided about each token.
       token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
@@ -244,7 +223,7 @@ def objective(
     parts = {**decisions, **additions}
     readers = (surrogate, *parts.values())
     for part in readers:
-        _check_needs(part)
+        check_needs(part)
     needs = frozenset({"logp"}).union(*(part.needs for part in readers))
 
     def init(spec: Spec) -> dict[str, Any]:
@@ -265,8 +244,8 @@ def objective(
         return signals, state, metrics
 
     def decide(stats, rollouts, state, key):
-        _check_inputs(stats, rollouts, readers)
-        stats, rollouts = _on_mask(stats, rollouts)
+        check_inputs(stats, rollouts, readers)
+        stats, rollouts = on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
         if old_logp is None:
             old_logp = jax.lax.stop_gradient(stats.logp)
@@ -298,7 +277,7 @@ def objective(
 
     def advantages(rollouts: Rollouts, state: dict, key):
         nothing = jnp.zeros_like(rollouts.behaviour_logp)
-        stats, rollouts = _on_mask(TokenStats(logp=nothing), rollouts)
+        stats, rollouts = on_mask(TokenStats(logp=nothing), rollouts)
         context = Context(stats, rollouts, nothing, key)
         signals = Signals.neutral(rollouts.mask, nothing.dtype)
         (name,) = (name for name, part in decisions.items() if part is advantage)
@@ -313,12 +292,11 @@ def objective(
         return [sentence for sentence in found if sentence]
 
     labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
-    # What was recorded is known before the first update; what the policy says now is not.
-    early = advantages if advantage.needs <= set(RECORDS) else None
     return Objective(
         init=init,
         loss=loss,
-        advantages=early,
+        # What an estimator asks for is measured at the updates only.
+        advantages=None if advantage.needs else advantages,
         signals=signals,
         token_loss=token_loss,
         needs=needs,
@@ -341,15 +319,6 @@ def _named(parts, taken=()):
     return named
 
 
-def _check_needs(part):
-    for need in sorted(part.needs - set(NEEDS)):
-        close = difflib.get_close_matches(need, NEEDS, n=3, cutoff=0.5) or NEEDS
-        raise ValueError(
-            f"objective: needs of {part.label} must be among what can be measured"
-            f" (closest: {', '.join(close)}), got {need!r}"
-        )
-
-
 def _merged_options(parts):
     merged, owner = {}, {}
     for part in parts:
@@ -361,42 +330,3 @@ def _merged_options(parts):
                 )
             owner.setdefault(name, part.label)
     return tuple(sorted(merged.items()))
-
-
-def _check_inputs(stats, rollouts, parts):
-    wanted = {"logp": "every objective"}
-    for part in parts:
-        wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
-    for need, reader in sorted(wanted.items()):
-        source = "rollouts" if need in RECORDS else "stats"
-        value = getattr(rollouts if source == "rollouts" else stats, need)
-        if value is None:
-            raise ValueError(f"loss: {source}.{need} must be given ({reader} reads it), got None")
-        shape = rollouts.mask.shape[: 1 if need in PER_ROLLOUT else 2]
-        if value.shape[: len(shape)] != shape:
-            raise ValueError(
-                f"loss: {source}.{need} must begin with the shape {shape} as rollouts.mask does,"
-                f" got {value.shape}"
-            )
-
-
-def _on_mask(stats, rollouts):
-    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics."""
-    mask, dtype = rollouts.mask, stats.logp.dtype
-
-    def clean(record):
-        cleaned = {}
-        for entry in dataclasses.fields(record):
-            name, value = entry.name, getattr(record, entry.name)
-            if name in ("step", "turn") and value is not None:
-                cleaned[name] = jnp.where(mask, value, -1)
-            elif value is not None and jnp.issubdtype(value.dtype, jnp.floating):
-                value = value.astype(dtype)
-                # [B, K] may happen to be [B, T], so names decide.
-                if name not in PER_ROLLOUT and value.shape[:2] == mask.shape:
-                    tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
-                    value = jnp.where(tokens, value, 0)
-                cleaned[name] = value
-        return replace(record, **cleaned)
-
-    return clean(stats), clean(rollouts)

@@ -1,14 +1,25 @@
-"""Meshes and shardings: one table says which mesh axis a logical axis of a parameter lies on.
+"""Meshes, shardings and processes: one program on every host, one mesh over all devices.
 
-`make_mesh("data=2,fsdp=4")` builds the mesh, `parameter_shardings` and `row_sharding` say where
-parameters and rollouts lie on it; `jit` does the rest.
+`make_mesh("data=2,fsdp=4")` builds the mesh; one table says which mesh axis a logical axis of a
+parameter lies on, and from it `parameter_shardings` and `row_sharding` say where parameters and
+rollouts lie; `jit` does the rest. `distribute` and `fetch` go between host memory and devices.
+`start` joins the processes of a job.
 """
 
-from rlvr_jax.parallel.mesh import MESH_AXES, make_mesh
+from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, own_rows
+from rlvr_jax.parallel.mesh import (
+    MESH_AXES,
+    make_mesh,
+    mesh_sizes,
+    one_device_mesh,
+    regrouped,
+)
+from rlvr_jax.parallel.processes import barrier, first_says, gather, is_first, must_stop, start
 from rlvr_jax.parallel.sharding import (
     LOGICAL_TO_MESH,
     adapter_shardings,
     parameter_shardings,
+    replicated,
     row_sharding,
 )
 
@@ -16,7 +27,21 @@ __all__ = [
     "LOGICAL_TO_MESH",
     "MESH_AXES",
     "adapter_shardings",
+    "barrier",
+    "bytes_per_device",
+    "distribute",
+    "fetch",
+    "first_says",
+    "gather",
+    "is_first",
     "make_mesh",
+    "mesh_sizes",
+    "must_stop",
+    "one_device_mesh",
+    "own_rows",
     "parameter_shardings",
+    "regrouped",
+    "replicated",
     "row_sharding",
+    "start",
 ]

@@ -5,39 +5,74 @@ from __future__ import annotations
 import math
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, Mesh
 
-__all__ = ["MESH_AXES", "make_mesh"]
+__all__ = ["MESH_AXES", "make_mesh", "mesh_sizes", "one_device_mesh", "regrouped"]
 
 MESH_AXES = ("data", "fsdp", "tensor")
 
+_TYPES = (AxisType.Auto,) * len(MESH_AXES)
 
-def make_mesh(spec: str = "") -> Mesh:
-    """Builds the mesh of a text like "data=2,fsdp=4".
 
-    Args:
-      spec: sizes of some of the axes, which must multiply to the number of devices; axes that are
-        not named have size 1. Empty: all devices on `data`.
+def mesh_sizes(spec: str) -> dict[str, int]:
+    """Sizes of all axes from a text like "data=2,fsdp=4"; 1 for those that are not named.
+
     Raises:
-      ValueError: an unknown or repeated axis, a size that is no positive integer, or sizes that do
-        not multiply to the number of devices.
+      ValueError: an unknown or repeated axis, or a size that is no positive integer.
     """
-    devices = jax.devices()
     sizes: dict[str, int] = {}
     for part in filter(None, spec.split(",")):
         name, equals, text = part.strip().partition("=")
         if not equals or name not in MESH_AXES or name in sizes:
             raise ValueError(
-                f"make_mesh: spec must be axis=size pairs of {', '.join(MESH_AXES)}, got {spec!r}"
+                f"mesh must be axis=size pairs of {', '.join(MESH_AXES)}, got {spec!r}"
             )
         if not text.isdecimal() or int(text) < 1:
-            raise ValueError(f"make_mesh: size of {name} must be a positive integer, got {text!r}")
+            raise ValueError(f"mesh: size of {name} must be a positive integer, got {text!r}")
         sizes[name] = int(text)
-    if not sizes:
-        sizes["data"] = len(devices)
-    if math.prod(sizes.values()) != len(devices):
+    return {name: sizes.get(name, 1) for name in MESH_AXES}
+
+
+def make_mesh(spec: str = "") -> Mesh:
+    """Builds the mesh of a text like "data=2,fsdp=4" from all devices of all processes.
+
+    Args:
+      spec: as for `mesh_sizes`. Empty: all devices on `data`.
+    Raises:
+      ValueError: as `mesh_sizes`, or sizes that do not multiply to the number of devices.
+    """
+    count = jax.device_count()
+    sizes = mesh_sizes(spec or f"data={count}")
+    if math.prod(sizes.values()) != count:
+        raise ValueError(f"mesh: sizes must multiply to the {count} devices, got {spec!r}")
+    return jax.make_mesh(tuple(sizes.values()), MESH_AXES, axis_types=_TYPES)
+
+
+def one_device_mesh() -> Mesh:
+    """The first device alone.
+
+    Raises:
+      ValueError: there are several processes, of which only one would have something to do.
+    """
+    if jax.process_count() > 1:
         raise ValueError(
-            f"make_mesh: sizes must multiply to the {len(devices)} devices, got {spec!r}"
+            f"mesh must place {jax.device_count()} devices where {jax.process_count()} processes"
+            " run, got ''"
         )
-    shape = tuple(sizes.get(name, 1) for name in MESH_AXES)
-    return jax.make_mesh(shape, MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES))
+    return jax.make_mesh((1, 1, 1), MESH_AXES, axis_types=_TYPES, devices=jax.devices()[:1])
+
+
+def regrouped(mesh: Mesh, spec: str) -> Mesh:
+    """The devices of a mesh, in their order, as the mesh of another text.
+
+    A jitted function takes arrays of the one and gives arrays of the other.
+
+    Raises:
+      ValueError: as `mesh_sizes`, or sizes that do not multiply to the number of devices.
+    """
+    sizes = mesh_sizes(spec)
+    if math.prod(sizes.values()) != mesh.size:
+        raise ValueError(f"mesh: sizes must multiply to the {mesh.size} devices, got {spec!r}")
+    devices = np.reshape(mesh.devices.reshape(-1), tuple(sizes.values()))
+    return Mesh(devices, MESH_AXES, axis_types=_TYPES)

@@ -8,8 +8,10 @@ from typing import Any
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.policy import ModelConfig, ParameterEntry, lora, parameter_table
+from rlvr_jax.policy.layout import ROWS
 
-__all__ = ["LOGICAL_TO_MESH", "adapter_shardings", "parameter_shardings", "row_sharding"]
+__all__ = ["LOGICAL_TO_MESH"]
+__all__ += ["adapter_shardings", "parameter_shardings", "replicated", "row_sharding"]
 
 LOGICAL_TO_MESH: Mapping[str, str | None] = {
     "vocab": "tensor",
@@ -57,7 +59,12 @@ def adapter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
 
 def row_sharding(mesh: Mesh) -> NamedSharding:
     """Sharding of arrays whose first axis is rollouts: over data and fsdp."""
-    return NamedSharding(mesh, PartitionSpec(("data", "fsdp")))
+    return NamedSharding(mesh, PartitionSpec(ROWS))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Sharding of what every device has whole."""
+    return NamedSharding(mesh, PartitionSpec())
 
 
 def _shardings(table: list[ParameterEntry], mesh: Mesh) -> dict[str, Any]:

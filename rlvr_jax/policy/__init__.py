@@ -6,7 +6,15 @@
 """
 
 from rlvr_jax.policy import lora
-from rlvr_jax.policy.config import SIZES, LoraConfig, ModelConfig, RopeScaling, named_config
+from rlvr_jax.policy.config import (
+    ADAPTABLE,
+    REMAT_POLICIES,
+    SIZES,
+    LoraConfig,
+    ModelConfig,
+    RopeScaling,
+    named_config,
+)
 from rlvr_jax.policy.decoder import LayerCache
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
@@ -15,6 +23,8 @@ from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
 
 __all__ = [
+    "ADAPTABLE",
+    "REMAT_POLICIES",
     "SIZES",
     "LayerCache",
     "LoraConfig",

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ADAPTABLE", "SIZES", "LoraConfig", "ModelConfig", "RopeScaling", "named_config"]
-__all__ += ["wide_dtype"]
+__all__ = ["ADAPTABLE", "REMAT_POLICIES", "SIZES", "LoraConfig", "ModelConfig", "RopeScaling"]
+__all__ += ["named_config", "wide_dtype"]
 
 ADAPTABLE = ("query", "key", "value", "attention_output", "gate", "up", "mlp_output")
 """The matrices of a layer that may be given a low-rank adapter."""
+
+REMAT_POLICIES = ("none", "layers", "attention")
+"""What `ModelConfig.remat` may be."""
 
 _ATTENTION = ADAPTABLE[:4]
 
@@ -174,7 +177,7 @@ class ModelConfig:
 _CHOICES = {
     "compute_dtype": ("float32", "bfloat16", "float64"),
     "activation": ("silu", "gelu_tanh"),
-    "remat": ("none", "layers", "attention"),
+    "remat": REMAT_POLICIES,
 }
 
 # Qwen2-shaped sizes for tests, notebooks and the built-in tasks; the vocabulary is the caller's.

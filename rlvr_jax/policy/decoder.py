@@ -14,10 +14,12 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
+from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
 __all__ = ["Block", "Decoder", "LayerCache"]
@@ -84,6 +86,7 @@ class Block(nn.Module):
     """One layer: attention and MLP, each behind a norm and added to the stream."""
 
     config: ModelConfig
+    mesh: Mesh | None = None
 
     @nn.compact
     def __call__(
@@ -131,7 +134,7 @@ class Block(nn.Module):
             y = y.reshape(batch, length, count, size)
             if config.qk_norm and name != "value":
                 y = norm(y, f"{name}_norm")
-            return y.transpose(0, 2, 1, 3)
+            return constrain(y.transpose(0, 2, 1, 3), self.mesh, ROWS, HEADS)
 
         y = norm(x, "attention_norm")
         query = split(project(y, "query", heads * size, config.qkv_bias), "query", heads)
@@ -185,13 +188,15 @@ class Block(nn.Module):
                 config.experts_per_token,
                 config.normalized_experts,
             ).reshape(batch, length, width)
-        return x + (norm(y, "mlp_output_norm") if config.output_norms else y), cache
+        x = x + (norm(y, "mlp_output_norm") if config.output_norms else y)
+        return constrain(x, self.mesh, ROWS), cache
 
 
 class Decoder(nn.Module):
     """Embedding, layers, last norm; returns hidden states, never logits."""
 
     config: ModelConfig
+    mesh: Mesh | None = None
 
     @nn.compact
     def __call__(
@@ -209,6 +214,7 @@ class Decoder(nn.Module):
         x = embedding[tokens].astype(config.compute_dtype)
         if config.scaled_embedding:
             x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
+        x = constrain(x, self.mesh, ROWS)
         # Without a cache only: decoding has no backward pass.
         remat = None if caches is not None else _KEPT.get(config.remat)
         block = Block
@@ -220,7 +226,7 @@ class Decoder(nn.Module):
             split_rngs={"params": True},
             in_axes=(nn.broadcast, nn.broadcast, nn.broadcast, 0),
             length=config.num_layers,
-        )(config, name="layers")
+        )(config, self.mesh, name="layers")
         tables = rotary_tables(positions, config)
         sliding = np.isin(np.arange(config.num_layers), config.sliding_layers)
         deep = config.num_layers > MOST_UNROLLED_LAYERS
@@ -229,7 +235,7 @@ class Decoder(nn.Module):
         else:
 
             def run(layer, x, cache, sliding):
-                block = Block(config, parent=None)
+                block = Block(config, self.mesh, parent=None)
                 return block.apply({"params": layer}, x, positions, tables, cache, sliding)
 
             if remat is not None:

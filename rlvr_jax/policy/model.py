@@ -7,10 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, LayerCache, unstacked
+from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
 __all__ = ["Model", "Params"]
 
@@ -24,10 +26,13 @@ class Model:
     Fields:
       generation_config: text of the `generation_config.json` that was loaded with the weights; read
         by nothing here, kept for who serves what `save` writes.
+      mesh: what parameters and rows lie on, with the axes data, fsdp and tensor
+        (`rlvr_jax.parallel`); None for one device.
     """
 
     config: ModelConfig
     generation_config: str | None = None
+    mesh: Mesh | None = None
 
     def init(self, key: jax.Array) -> Params:
         """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms.
@@ -50,7 +55,7 @@ class Model:
         """
         if positions is None:
             positions = jnp.arange(tokens.shape[1])[None]
-        return Decoder(self.config).apply({"params": params}, tokens, positions)[0]
+        return self._decoder().apply({"params": params}, tokens, positions)[0]
 
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""
@@ -72,7 +77,7 @@ class Model:
         """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""
         config = self.config
         shape = (rows, config.num_kv_heads, slots, config.head_size)
-        zeros = jnp.zeros(shape, config.compute_dtype)
+        zeros = constrain(jnp.zeros(shape, config.compute_dtype), self.mesh, ROWS, HEADS)
         return tuple(LayerCache(zeros, zeros) for _ in range(config.num_layers))
 
     def unstacked(self, params: Params) -> Params:
@@ -94,4 +99,7 @@ class Model:
         A token's keys and values are written to the slot of its position; positions at or past the
         number of slots write nothing. `params` may be `unstacked`.
         """
-        return Decoder(self.config).apply({"params": params}, tokens, positions, caches)
+        return self._decoder().apply({"params": params}, tokens, positions, caches)
+
+    def _decoder(self) -> Decoder:
+        return Decoder(self.config, self.mesh)

@@ -55,6 +55,7 @@ def score(
         mask=rollouts.mask.reshape(-1),
         temperature=rollouts.temperature.reshape(-1),
         softcap=model.config.logit_softcap,
+        mesh=model.mesh,
         **dict(options),
     )
     return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)

@@ -181,5 +181,6 @@ def _scores(model, params, hidden, tokens, count, temperature) -> TokenStats:
         mask=given.reshape(-1),
         temperature=temperature,
         softcap=model.config.logit_softcap,
+        mesh=model.mesh,
     )
     return jax.tree.map(lambda values: values.reshape(rows, width), stats)

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key
 
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.layout import split_rows
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.pool import BUDGET, Pool, empty, fork
+from rlvr_jax.rollout.pool import BUDGET, Pool, empty
 from rlvr_jax.rollout.processors import Sampling
 from rlvr_jax.types import Rollouts
 
@@ -62,6 +63,9 @@ def sample(
     A rollout depends on the weights, its prompt and its key alone: not on the other prompts, their
     order, or how many there are.
 
+    Over a mesh (`model.mesh`) prompts and rows are split over data and fsdp; prompts that these do
+    not divide are computed on every device, rows have to be divided.
+
     Args:
       prompt_tokens: right-padded.
       prompt_length: at least 1 each.
@@ -77,19 +81,24 @@ def sample(
     )
     pool = empty(model, prompts, width + response_tokens)
     pool = prefill(model, params, pool, prompt_tokens, prompt_length)
-    source = jnp.repeat(jnp.arange(prompts, dtype=jnp.int32), samples)
-    keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
-    pool = fork(pool, source, prompt_length[source], keys)
-    none = jnp.full(source.shape, -1, jnp.int32)
     pool = replace(
         pool,
-        limit=prompt_length[source] + response_tokens,
-        group=source,
-        parent=none,
-        branch_position=none,
+        limit=prompt_length + response_tokens,
+        group=jnp.arange(prompts, dtype=jnp.int32),
     )
+
+    def copies(leaf):
+        # Side by side, so that they stay on the device of their prompt: a fork would be a gather.
+        return split_rows(jnp.repeat(leaf, samples, axis=0), model.mesh)
+
+    pool = jax.tree.map(copies, pool)
+    keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
+    pool = replace(pool, key=split_rows(keys, model.mesh))
     pool = decode(model, params, pool, response_tokens, sampling, stop_tokens, weight_version)
-    return to_rollouts(pool, prompt_tokens[source], response_tokens, sampling, weight_version)
+    rollouts = to_rollouts(
+        pool, copies(jnp.asarray(prompt_tokens)), response_tokens, sampling, weight_version
+    )
+    return jax.tree.map(lambda leaf: split_rows(leaf, model.mesh), rollouts)
 
 
 def to_rollouts(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Aggregation
+from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
+from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling
 
 AGGREGATIONS = {
@@ -86,6 +90,22 @@ class TrainConfig:
     max_gradient_norm: float = 1.0
     """Longer gradients are scaled down to it; the norm is logged before."""
 
+    lora_rank: int = 0
+    """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
+    lora_alpha: float = 32.0
+    """An adapter's product counts alpha / rank (32: Schulman 2025, "LoRA Without Regret")."""
+    lora_targets: tuple[str, ...] = ADAPTABLE
+    """Matrices of a layer that get an adapter."""
+    compute_dtype: str = "float32"
+    """Of activations and matrix products, float32 or bfloat16; weights and optimizer are float32."""
+    remat: str = "none"
+    """What the backward pass computes again to save memory: none; layers, all within a layer;
+    attention, all but the matrix products with weights."""
+    mesh: str = ""
+    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device."""
+    sample_mesh: str = ""
+    """The same devices as the sampler sees them; empty: as mesh."""
+
     evaluate_every: int = 0
     """Steps between evaluations; 0: a tenth of the run."""
     evaluation_prompts: int = 256
@@ -99,6 +119,12 @@ class TrainConfig:
         """The sampler's settings."""
         return Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
 
+    def lora(self) -> LoraConfig | None:
+        """Shape of the adapters; None: all weights are trained."""
+        if not self.lora_rank:
+            return None
+        return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
+
     def updates_per_step(self) -> int:
         """Optimizer updates per rollout batch."""
         return self.minibatches * self.epochs
@@ -110,11 +136,8 @@ class TrainConfig:
     def to_json(self) -> dict[str, Any]:
         """JSON values of all fields."""
         values = dataclasses.asdict(self)
-        return {
-            **values,
-            "run_dir": str(self.run_dir),
-            "hyperparameters": list(self.hyperparameters),
-        }
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {**values, **lists, "run_dir": str(self.run_dir)}
 
 
 _AT_LEAST_ONE = (
@@ -129,6 +152,8 @@ _AT_LEAST_ONE = (
 )
 
 
+_DTYPES = ("float32", "bfloat16")
+
 _AT_LEAST_ZERO = (
     "seed",
     "checkpoint_every",
@@ -136,6 +161,7 @@ _AT_LEAST_ZERO = (
     "prompt_tokens",
     "warmup_updates",
     "weight_decay",
+    "lora_rank",
     "evaluate_every",
     "samples_kept",
 )
@@ -171,7 +197,41 @@ def check_config(config: TrainConfig) -> None:
             f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
             f" got {config.micro_batches}"
         )
+    for name, choices in (("compute_dtype", _DTYPES), ("remat", REMAT_POLICIES)):
+        if getattr(config, name) not in choices:
+            raise ValueError(
+                f"TrainConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"
+                f" got {getattr(config, name)!r}"
+            )
+    config.lora()
+    _check_meshes(config, rows)
     parse_hyperparameters(config.method, config.hyperparameters)
+
+
+def _check_meshes(config: TrainConfig, rows: int) -> None:
+    """Both meshes can be read, have the same devices and divide the rows that they get.
+
+    Args:
+      rows: of an update.
+    """
+    if config.sample_mesh and not config.mesh:
+        raise ValueError(
+            f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
+        )
+    sampled = config.prompts_per_step * config.samples_per_prompt
+    split = {"mesh": rows // config.micro_batches, "sample_mesh": sampled}
+    for name, count in split.items():
+        try:
+            sizes = mesh_sizes(getattr(config, name))
+        except ValueError as error:
+            raise ValueError(f"TrainConfig: {name}: {error}") from None
+        parts = math.prod(sizes[axis] for axis in ROWS)
+        if count % parts:
+            what = "a micro-batch" if name == "mesh" else "a step"
+            raise ValueError(
+                f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
+                f" got {getattr(config, name)!r}"
+            )
 
 
 def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]:

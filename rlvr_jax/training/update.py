@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.kernels.token_stats import STATISTICS
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
-from rlvr_jax.policy import Model, Params, score
+from rlvr_jax.policy import Model, Params, lora, score
 from rlvr_jax.training.metrics import token_metrics
 from rlvr_jax.types import Rollouts, TokenStats
 
@@ -102,6 +102,7 @@ def objective_gradient(
     *,
     fresh: Bool[Array, ""] | bool = True,
     micro_batches: int = 1,
+    base: Params | None = None,
 ) -> Gradient:
     """Loss and gradient of an objective over all rows of an update.
 
@@ -110,6 +111,7 @@ def objective_gradient(
         of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` (and what else the
         objective needs of the old policy) is read.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
+      base: frozen weights to which `params` are the adapters; None: `params` are all weights.
     Raises:
       ValueError: micro_batches does not divide the rows.
     """
@@ -118,7 +120,12 @@ def objective_gradient(
             f"objective_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows,"
             f" got {micro_batches}"
         )
-    measure = partial(score, model, needs=statistics_needed(objective), options=objective.options)
+    needs = statistics_needed(objective)
+
+    def measure(params, rollouts):
+        whole = params if base is None else lora.attach(base, params)
+        return score(model, whole, rollouts, needs, objective.options)
+
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
     def method(stats):
@@ -205,6 +212,7 @@ def update(
     *,
     fresh: Bool[Array, ""] | bool,
     micro_batches: int = 1,
+    base: Params | None = None,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
     """One optimizer update.
 
@@ -212,6 +220,8 @@ def update(
     finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
     was told nothing. The method's state is kept only where something is not finite.
 
+    Args:
+      fresh, micro_batches, base: as for `objective_gradient`.
     Returns:
       The new state; scalar metrics; and per token, [B, T]: `old_logp` (and what else was needed of
       the old policy) as it was used, `logp`, `entropy`,
@@ -226,6 +236,7 @@ def update(
         key,
         fresh=fresh,
         micro_batches=micro_batches,
+        base=base,
     )
     norm = optax.tree.norm(gradient.grads)
     finite = jnp.isfinite(gradient.loss) & jnp.isfinite(norm)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import pallas as pl
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
+from token_stats_cases import BFLOAT16, QUICK, assert_bits_stay, assert_close, in_float64
 
 from rlvr_jax.kernels import algebra, pallas_gpu, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
@@ -18,11 +19,6 @@ from rlvr_jax.kernels.token_stats import token_stats
 # Relative to the largest entry of an array (or 1): float32 sums of some hundred terms, and
 # differences of logits of up to 10.
 FLOAT32 = 1e-5
-# Gradients are rounded to bfloat16 once (half a spacing: 2^-9), the sums are float32.
-BFLOAT16 = 2**-8
-
-# Compiling is most of the time; the formulas do not depend on how well it is done.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # In tiles of 16: two blocks of tokens and a part of one; shares of 3, 3, 3 and 1 tiles.
 TOKENS, WIDTH, VOCABULARY = 40, 32, 150
 SECOND_ORDER = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
@@ -86,21 +82,6 @@ def evaluate(implementation, arrays, targets, options, compiler_options=None):
     return stats, gradients
 
 
-def in_float64(tree):
-    return {
-        name: np.float64(x) if np.asarray(x).dtype.kind not in "bi" else x
-        for name, x in tree.items()
-    }
-
-
-def assert_close(actual, expected, tolerance):
-    """All arrays agree to `tolerance` times the largest expected entry (or 1)."""
-    for name, value in expected.items():
-        value = np.float64(value)
-        bound = tolerance * max(1, np.abs(value[np.isfinite(value)]).max(initial=0))
-        assert_allclose(np.float64(actual[name]), value, rtol=0, atol=bound, err_msg=name)
-
-
 CASES = [
     ((), np.float32, FLOAT32),
     (("bias", "softcap", "temperature", "mask"), np.float32, FLOAT32),
@@ -124,24 +105,7 @@ def test_values_and_gradients_agree_with_float64(interpreted, features, dtype, t
 
 def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(interpreted):
     arrays, targets, _ = make_case((TOKENS, WIDTH, VOCABULARY))
-    plan = Plan(needs=("logp", "entropy"), dtype=jnp.dtype(jnp.float32))
-
-    @functools.partial(jax.jit, compiler_options=QUICK)
-    def measure(hidden, targets, mask=None):
-        policy = Policy(hidden, jnp.asarray(arrays["unembedding"]))
-        return pallas_gpu.sums(plan, policy, Tokens(jnp.asarray(targets, jnp.int32), mask))
-
-    whole = measure(arrays["hidden"], targets)
-    order = np.random.default_rng(3).permutation(TOKENS)
-    shuffled = measure(arrays["hidden"][order], targets[order])
-    few = measure(arrays["hidden"][:5], targets[:5])
-    mask = np.arange(TOKENS) % 3 == 0
-    masked = measure(arrays["hidden"], targets, mask)
-    for name in ("largest", "s0", "s1", "target"):
-        expected = np.asarray(getattr(whole, name))
-        assert_array_equal(getattr(shuffled, name), expected[order])
-        assert_array_equal(getattr(few, name), expected[:5])
-        assert_array_equal(getattr(masked, name), np.where(mask, expected, 0))
+    assert_bits_stay(pallas_gpu.sums, arrays, targets, few=5)
 
 
 WRONG = {

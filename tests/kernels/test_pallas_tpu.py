@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from numpy.testing import assert_allclose, assert_array_equal
+from token_stats_cases import BFLOAT16, QUICK, assert_bits_stay, assert_close, in_float64
 
 from rlvr_jax.kernels import algebra, dispatch, pallas_tpu, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
@@ -18,11 +19,6 @@ from rlvr_jax.kernels.token_stats import token_stats
 # Relative to the largest entry of an array (or 1): float32 sums of up to 600 terms, whose rounding
 # errors add up like a random walk, and differences of logits of up to 10.
 FLOAT32 = 1e-5
-# Gradients are rounded to bfloat16 once (half a spacing: 2^-9), the sums are float32.
-BFLOAT16 = 2**-8
-
-# Compiling is most of the time; the formulas do not depend on how well it is done.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 # Two pairs of vocabulary tiles and a rest; two blocks of tokens and a part of one.
 TOKENS, WIDTH, VOCABULARY = 320, 128, 600
 BLOCKS = tpu_blocks.Blocks(tokens=128, vocabulary=128, vmem_limit=1 << 24)
@@ -92,21 +88,6 @@ def evaluate(implementation, arrays, targets, options, needs=algebra.STREAMING):
     return stats, gradients
 
 
-def in_float64(tree):
-    return {
-        name: np.float64(x) if np.asarray(x).dtype.kind not in "bi" else x
-        for name, x in tree.items()
-    }
-
-
-def assert_close(actual, expected, tolerance):
-    """All arrays agree to `tolerance` times the largest expected entry (or 1)."""
-    for name, value in expected.items():
-        value = np.float64(value)
-        bound = tolerance * max(1, np.abs(value[np.isfinite(value)]).max(initial=0))
-        assert_allclose(np.float64(actual[name]), value, rtol=0, atol=bound, err_msg=name)
-
-
 @pytest.mark.parametrize(
     "features, dtype, tolerance",
     [
@@ -130,24 +111,7 @@ def test_values_and_gradients_agree_with_float64(interpreted, features, dtype, t
 
 def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(interpreted):
     arrays, targets, _ = make_case()
-    plan = Plan(needs=("logp", "entropy"), dtype=jnp.dtype(jnp.float32))
-
-    @functools.partial(jax.jit, compiler_options=QUICK)
-    def measure(hidden, targets, mask=None):
-        policy = Policy(hidden, jnp.asarray(arrays["unembedding"]))
-        return pallas_tpu.sums(plan, policy, Tokens(jnp.asarray(targets, jnp.int32), mask))
-
-    whole = measure(arrays["hidden"], targets)
-    order = np.random.default_rng(3).permutation(TOKENS)
-    shuffled = measure(arrays["hidden"][order], targets[order])
-    few = measure(arrays["hidden"][:24], targets[:24])
-    mask = np.arange(TOKENS) % 3 == 0
-    masked = measure(arrays["hidden"], targets, mask)
-    for name in ("largest", "s0", "s1", "target"):
-        expected = np.asarray(getattr(whole, name))
-        assert_array_equal(getattr(shuffled, name), expected[order])
-        assert_array_equal(getattr(few, name), expected[:24])
-        assert_array_equal(getattr(masked, name), np.where(mask, expected, 0))
+    assert_bits_stay(pallas_tpu.sums, arrays, targets, few=24)
 
 
 @pytest.mark.parametrize("active, num_blocks", [(0, 0), (1, 1), (128, 1), (129, 2), (TOKENS, 3)])

@@ -14,6 +14,7 @@ from rlvr_jax.objectives import (
     describe,
     drop_high_covariance,
     drop_rollouts,
+    drop_truncated,
     entropy_bonus,
     fixed_length_mean,
     group_normalized,
@@ -198,6 +199,14 @@ def test_dropped_groups_leave_the_denominators():
     whole, part = (golden.step(made(), stats, rows) for rows in (batch, kept))
     # groups of equal rewards have advantage 0, so only the number of tokens differs
     golden.assert_agrees(float(whole.loss) * num_all, float(part.loss) * num_kept)
+
+
+def test_the_share_of_truncated_rollouts_is_reported():
+    batch = golden.rollouts("b")
+    truncated = np.arange(len(batch.group)) % 3 == 0
+    batch = replace(batch, truncated=jnp.asarray(truncated))
+    metrics = golden.step(made(drop_truncated()), golden.stats("b"), batch).metrics
+    golden.assert_agrees(metrics["dropped_rollouts_share"], truncated.mean())
 
 
 def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import training_runs
 from golden_vectors import jit
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
@@ -27,21 +28,6 @@ GROUP = np.array([0, 1, 0, 1, 1, 0, 1, 0])
 REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
 # Published shares choose nothing among 25 tokens.
 SHARES = {"clip_cov": {"fraction": 0.2, "covariance_low": 0.0}, "kl_cov": {"fraction": 0.2}}
-
-
-def can_be_trained(name):
-    try:
-        check_needs(methods.recipe(name).objective, name)
-    except ValueError:
-        return False
-    return True
-
-
-def every_method(*fast):
-    """All methods that training can feed; those that are not named here are slow."""
-    known = [name for name in methods.names() if can_be_trained(name)]
-    marks = {name: () if name in fast else pytest.mark.slow for name in known}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
 freshness = pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
@@ -167,7 +153,7 @@ def composed_program(name):
     return jit(jax.value_and_grad(loss))
 
 
-@every_method("clip_cov")
+@training_runs.every_trainable_method("clip_cov")
 @freshness
 def test_gradient_is_that_of_the_composed_function(name, fresh):
     loss, grads = composed_program(name)(tiny()[1], batch(), fresh)
@@ -176,14 +162,14 @@ def test_gradient_is_that_of_the_composed_function(name, fresh):
 
 
 # One without and one with statistics over the batch; the latter also draws at random.
-@every_method("grpo", "clip_cov")
+@training_runs.every_trainable_method("grpo", "clip_cov")
 @freshness
 @pytest.mark.parametrize("micro_batches", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_micro_batches_change_nothing(name, fresh, micro_batches):
     assert_same_gradient(gradient(name, fresh, micro_batches), gradient(name, fresh))
 
 
-@every_method("clip_cov")
+@training_runs.every_trainable_method("clip_cov")
 def test_rows_on_eight_devices_give_the_gradient_of_one(name):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
     rollouts = jax.device_put(batch(), NamedSharding(mesh, PartitionSpec("data")))

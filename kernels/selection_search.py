@@ -1,0 +1,149 @@
+"""The k-th largest value, the first k tokens and quantiles, found by counting.
+
+Nothing is sorted or gathered: a bisection over the bits of the values asks 32 or 64 times how many
+reach a threshold. A count is an integer, so the answer is the same to the last bit however the
+tokens are split over devices, and what crosses devices is one integer a round. Results carry no
+gradient.
+
+`count` is (bool) -> how many of a set are True, in a shape that broadcasts against the values: one
+number, or one per set, and then every set is searched at the same time. `kth` is `kth_largest` or
+another function of its signature.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, UInt
+
+__all__ = ["first_k", "kth_largest", "of_rank", "ordered_bits", "quantile"]
+
+Count = Callable[[Array], Array]
+
+
+def ordered_bits(values: Array) -> UInt[Array, "..."]:
+    """Unsigned integers in the order of the given floats or signed integers; -0 is 0.
+
+    Not for NaN.
+    """
+    unsigned, top = _unsigned(values.dtype)
+    if jnp.issubdtype(values.dtype, jnp.integer):
+        return jax.lax.bitcast_convert_type(values, unsigned) ^ top
+    values = jnp.where(values == 0, 0, values)  # -0 and 0 are one value with two bit patterns
+    bits = jax.lax.bitcast_convert_type(values, unsigned)
+    return jnp.where(bits >= top, ~bits, bits | top)
+
+
+def kth_largest(
+    keys: UInt[Array, "..."],
+    eligible: Bool[Array, "..."],
+    k: Int[Array, "..."],
+    num_bits: int,
+    count: Count,
+) -> UInt[Array, "..."]:
+    """Largest threshold that at least k eligible keys reach, found bit by bit from the top.
+
+    Args:
+      keys: below 2^num_bits.
+      k: in the shape of what `count` gives.
+    """
+    one = jnp.ones((), keys.dtype)
+    # No candidate is 0, so a key of 0 is never counted; the loop then reads one array, not two.
+    keys = jnp.where(eligible, keys, 0)
+
+    def add_bit(i, threshold):
+        candidate = threshold | (one << (num_bits - 1 - i).astype(keys.dtype))
+        return jnp.where(count(keys >= candidate) >= k, candidate, threshold)
+
+    return jax.lax.fori_loop(0, num_bits, add_bit, jnp.zeros(k.shape, keys.dtype))
+
+
+def first_k(
+    priority: UInt[Array, "B T"],
+    eligible: Bool[Array, "B T"],
+    k: int | Int[Array, "..."],
+    rollout_id: Int[Array, "B"],
+    count: Count,
+    kth: Callable = kth_largest,
+) -> Bool[Array, "B T"]:
+    """The k eligible tokens of highest priority; all of them if there are fewer.
+
+    Ties go to the smaller `rollout_id`, then to the earlier position.
+
+    Args:
+      k: how many; may be traced; one number, or one per set.
+      rollout_id: distinct for rows with eligible tokens.
+    """
+
+    def choose(keys, num_bits, state):
+        chosen, tied, left = state
+        threshold = kth(keys, tied, left, num_bits, count)
+        above = tied & (keys > threshold)
+        return chosen | above, tied & (keys == threshold), left - count(above)
+
+    def break_ties(state):
+        num_tokens = eligible.shape[1]
+        low_id_first = jnp.broadcast_to(~ordered_bits(rollout_id)[:, None], eligible.shape)
+        early_first = jnp.arange(num_tokens, dtype=jnp.uint32)[::-1][None]
+        early_first = jnp.broadcast_to(early_first, eligible.shape)
+        state = choose(low_id_first, 8 * low_id_first.dtype.itemsize, state)
+        return choose(early_first, num_tokens.bit_length(), state)
+
+    state = (jnp.zeros_like(eligible), eligible, jnp.minimum(k, count(eligible)))
+    state = choose(priority, 8 * priority.dtype.itemsize, state)
+    # Equal values are rare, and the two further searches cost as much as the first.
+    too_many = jnp.any(count(state[1]) > state[2])
+    chosen, tied, left = jax.lax.cond(too_many, break_ties, lambda state: state, state)
+    return chosen | (tied & (left > 0))
+
+
+def of_rank(
+    rank: Int[Array, "..."],
+    values: Float[Array, "..."],
+    mask: Bool[Array, "..."],
+    count: Count,
+    kth: Callable = kth_largest,
+) -> Float[Array, "..."]:
+    """The value with `rank` others before it in ascending order; the set must not be empty."""
+    unsigned, top = _unsigned(values.dtype)
+    num_bits = 8 * values.dtype.itemsize
+    key = kth(ordered_bits(values), mask, count(mask) - rank, num_bits, count)
+    bits = jnp.where(key >= top, key ^ top, ~key)
+    return jax.lax.bitcast_convert_type(bits.astype(unsigned), values.dtype)
+
+
+def quantile(
+    values: Float[Array, "..."],
+    mask: Bool[Array, "..."],
+    fraction: float,
+    count: Count,
+    smallest: Callable[[Array], Array],
+    kth: Callable = kth_largest,
+) -> Float[Array, "..."]:
+    """The quantile with linear interpolation, the default rule of numpy.
+
+    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
+
+    Args:
+      values: finite on the mask.
+      fraction: in [0, 1].
+      smallest: (values) -> the smallest of each set, as `count`.
+    """
+    values = jax.lax.stop_gradient(values)
+    total = count(mask)
+    last = jnp.maximum(total - 1, 0)
+    position = fraction * last.astype(values.dtype)
+    below = jnp.clip(jnp.floor(position).astype(jnp.int32), 0, last)
+    low = of_rank(below, values, mask, count, kth)
+    # The next one up is the same value again, or the smallest of the larger ones.
+    repeated = count(mask & (values <= low)) > below + 1
+    larger = smallest(jnp.where(mask & (values > low), values, jnp.inf))
+    high = jnp.where(repeated | (below == last), low, larger)
+    result = low + (position - below.astype(values.dtype)) * (high - low)
+    return jnp.where(total > 0, result, 0)
+
+
+def _unsigned(dtype):
+    unsigned = jnp.uint64 if dtype.itemsize == 8 else jnp.uint32
+    return unsigned, jnp.ones((), unsigned) << (8 * dtype.itemsize - 1)

@@ -1,0 +1,76 @@
+"""What parts of an objective may ask for, and what becomes of the arrays before they see them."""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable
+
+import jax.numpy as jnp
+
+from rlvr_jax.types import Rollouts, TokenStats, axes_of, replace
+
+__all__ = ["NEEDS", "RECORDS", "STATISTICS", "check_inputs", "check_needs", "on_mask"]
+
+STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
+# What the sampler does not record, and a part therefore has to ask for.
+RECORDS = tuple(
+    entry.name
+    for entry in dataclasses.fields(Rollouts)
+    if entry.default is None and entry.name not in ("old_logp", "advantage")
+)
+NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
+# Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
+PER_TOKEN = {
+    name
+    for cls in (Rollouts, TokenStats)
+    for name, (_, axes) in axes_of(cls).items()
+    if axes[0] == "..." or axes[:2] == ("B", "T")
+}
+
+
+def check_needs(part) -> None:
+    """Refuses a part that asks for what is in no record, with the closest names."""
+    for need in sorted(part.needs - set(NEEDS)):
+        close = difflib.get_close_matches(need, NEEDS, n=3, cutoff=0.5) or NEEDS
+        raise ValueError(
+            f"objective: needs of {part.label} must be among what can be measured"
+            f" (closest: {', '.join(close)}), got {need!r}"
+        )
+
+
+def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable) -> None:
+    """Refuses a batch that lacks what a part needs, or has it in another shape than the mask."""
+    wanted = {"logp": "every objective"}
+    for part in parts:
+        wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
+    for need, reader in sorted(wanted.items()):
+        source = "rollouts" if need in RECORDS else "stats"
+        value = getattr(rollouts if source == "rollouts" else stats, need)
+        if value is None:
+            raise ValueError(f"loss: {source}.{need} must be given ({reader} reads it), got None")
+        shape = rollouts.mask.shape[: 2 if need in PER_TOKEN else 1]
+        if value.shape[: len(shape)] != shape:
+            raise ValueError(
+                f"loss: {source}.{need} must begin with the shape {shape} as rollouts.mask does,"
+                f" got {value.shape}"
+            )
+
+
+def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
+    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics."""
+    mask, dtype = rollouts.mask, stats.logp.dtype
+
+    def clean(record):
+        cleaned = {}
+        for entry in dataclasses.fields(record):
+            name, value = entry.name, getattr(record, entry.name)
+            if name in ("step", "turn") and value is not None:
+                cleaned[name] = jnp.where(mask, value, -1)
+            elif value is not None and jnp.issubdtype(value.dtype, jnp.floating):
+                value = value.astype(dtype)
+                if name in PER_TOKEN:
+                    tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
+                    value = jnp.where(tokens, value, 0)
+                cleaned[name] = value
+        return replace(record, **cleaned)
+
+    return clean(stats), clean(rollouts)

@@ -1,0 +1,67 @@
+"""Between host memory and global arrays: what every process passes in, and gets back.
+
+A global array lies on the devices of all processes; a process sees the parts on its own. These
+functions are right for one process and for many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Sharding
+
+__all__ = ["bytes_per_device", "distribute", "fetch", "own_rows"]
+
+
+def distribute(tree: Any, sharding: Sharding) -> Any:
+    """Global arrays of numpy arrays that every process has, each putting its own part on devices.
+
+    Args:
+      sharding: of every leaf.
+    """
+
+    def put(leaf):
+        array = np.asarray(leaf)
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    return jax.tree.map(put, tree)
+
+
+def fetch(tree: Any) -> Any:
+    """Numpy arrays of global arrays, whole on every process; all processes call it."""
+
+    def gathered(leaf):
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+            return multihost_utils.process_allgather(leaf, tiled=True)
+        return leaf
+
+    return jax.device_get(jax.tree.map(gathered, tree))
+
+
+def own_rows(array: jax.Array) -> np.ndarray:
+    """Indices on the first axis that this process answers for.
+
+    They lie on its devices. Rows that lie on several processes are shared out among these, so that
+    every row is one process's.
+    """
+    holders: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for device, index in array.sharding.devices_indices_map(array.shape).items():
+        start, stop, _ = index[0].indices(array.shape[0])
+        holders[start, stop].add(device.process_index)
+    own = [np.zeros(0, int)]
+    for (start, stop), processes in sorted(holders.items()):
+        if jax.process_index() in processes:
+            shares = np.array_split(np.arange(start, stop), len(processes))
+            own.append(shares[sorted(processes).index(jax.process_index())])
+    return np.concatenate(own)
+
+
+def bytes_per_device(tree: Any) -> int:
+    """Memory that arrays, or shapes with shardings, take on each device."""
+    leaves = jax.tree.leaves(tree)
+    return sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in leaves)

@@ -1,0 +1,101 @@
+"""Several processes as one program: start-up, agreement, and the way out when one is told to stop.
+
+Every host runs the same command. What differs between processes is which devices and rows are
+theirs; everything else, random numbers and decisions included, is the same on all of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+__all__ = ["barrier", "first_says", "gather", "is_first", "must_stop", "start"]
+
+_ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+_TPU_DEVICES = ("/dev/accel0", "/dev/vfio/0")
+
+
+def start() -> None:
+    """Joins the processes of a job; nothing happens where there is one. Before any array is made.
+
+    By environment, the first that applies:
+      JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and JAX_PROCESS_ID: these.
+      A SLURM step of several tasks (`srun`): one process per task, one GPU each.
+      A Cloud TPU VM: the hosts of its slice.
+
+    Raises:
+      ValueError: some of the three variables are missing, or are no numbers.
+    """
+    if jax.distributed.is_initialized():
+        return
+    given = {name: os.environ.get(name, "") for name in (_ADDRESS, _COUNT, _INDEX)}
+    if any(given.values()):
+        for name, value in given.items():
+            if not value or (name != _ADDRESS and not value.isdecimal()):
+                wanted = "host:port" if name == _ADDRESS else "a number"
+                raise ValueError(f"{name} must be {wanted} beside the other two, got {value!r}")
+        jax.distributed.initialize(given[_ADDRESS], int(given[_COUNT]), int(given[_INDEX]))
+    elif _in_slurm_step() or _on_cloud_tpu():
+        jax.distributed.initialize()
+
+
+def is_first() -> bool:
+    """Whether this is the process that prints and writes what is written once."""
+    return jax.process_index() == 0
+
+
+def barrier(name: str) -> None:
+    """Waits until all processes are here."""
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(name)
+
+
+def first_says(value: bool) -> bool:
+    """What the first process found, for decisions by the clock."""
+    if jax.process_count() == 1:
+        return value
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(value)))
+
+
+def gather(value: Any) -> list[Any]:
+    """The value of every process, in their order, on every process.
+
+    Args:
+      value: what JSON can say; tuples come back as lists.
+    """
+    if jax.process_count() == 1:
+        return [value]
+    own = np.frombuffer(json.dumps(value).encode(), np.uint8)
+    sizes = multihost_utils.process_allgather(np.asarray(own.size, np.int32))
+    padded = np.zeros(int(sizes.max()), np.uint8)
+    padded[: own.size] = own
+    rows = multihost_utils.process_allgather(padded)
+    return [json.loads(row[:size].tobytes()) for row, size in zip(rows, sizes, strict=True)]
+
+
+def must_stop(step: int) -> bool:
+    """Whether some process got SIGTERM (a pre-emption), and this is the step to stop before.
+
+    All processes ask before every step, and all hear the same; one process alone hears no.
+    """
+    return jax.process_count() > 1 and multihost_utils.reached_preemption_sync_point(step)
+
+
+def _in_slurm_step() -> bool:
+    # A batch script has the number of tasks too; only what `srun` started has the step's nodes.
+    tasks = os.environ.get("SLURM_NTASKS", "1")
+    return "SLURM_STEP_NODELIST" in os.environ and tasks.isdecimal() and int(tasks) > 1
+
+
+def _on_cloud_tpu() -> bool:
+    if os.environ.get("JAX_PLATFORMS", "tpu").split(",")[0] != "tpu":
+        return False
+    has_library = importlib.util.find_spec("libtpu") is not None
+    return has_library and any(Path(device).exists() for device in _TPU_DEVICES)

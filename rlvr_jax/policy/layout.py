@@ -1,0 +1,47 @@
+"""Where activations lie on a mesh: rows over data and fsdp, heads over tensor.
+
+Parameters bring their own shardings, and the partitioner would follow them: the stream split by its
+width, its rows gathered. These constraints say what is meant; on one device they are nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+__all__ = ["HEADS", "ROWS", "constrain", "split_rows"]
+
+ROWS = ("data", "fsdp")
+"""Mesh axes over which rows (rollouts, prompts, sequences) are split."""
+
+HEADS = ("tensor",)
+"""Mesh axes over which attention heads are split."""
+
+
+def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Array:
+    """`x` split over mesh axes, one tuple of them for each axis of `x`; the others are whole.
+
+    An axis that the mesh axes do not divide is left whole too: all devices compute all of it.
+    """
+    if mesh is None or mesh.size == 1:
+        return x
+    return jax.lax.with_sharding_constraint(x, _sharding(x, mesh, axes, None))
+
+
+def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:
+    """`x` with its first axis over `ROWS`; how the others lie is left to the partitioner."""
+    if mesh is None or mesh.size == 1:
+        return x
+    return jax.lax.with_sharding_constraint(
+        x, _sharding(x, mesh, (ROWS,), PartitionSpec.UNCONSTRAINED)
+    )
+
+
+def _sharding(x, mesh, axes, others):
+    spec = [others] * x.ndim
+    for index, names in enumerate(axes):
+        parts = math.prod(mesh.shape[name] for name in names)
+        spec[index] = names if names and x.shape[index] % parts == 0 else None
+    return NamedSharding(mesh, PartitionSpec(*spec))

@@ -1,0 +1,23 @@
+"""Every method that training can feed takes a whole step, several updates and epochs included."""
+
+import jax
+import numpy as np
+import training_runs
+
+from rlvr_jax.training.step import collect, learn
+
+
+# A statistic of the old policy, state and a term, an estimator that reads the reference.
+@training_runs.every_trainable_method("lp_reg", "siren", "ace")
+def test_a_step_of_several_updates_moves_the_policy(name, model):
+    settings = training_runs.settings(model, "unused", method=name, minibatches=2, epochs=2)
+    run = training_runs.prepared(settings)
+    state = run.initial_state()
+    before = jax.tree.map(np.asarray, state.params)
+    batch, _ = collect(run, state, 0)
+    state, metrics, records = learn(run, state, batch, 0)
+    assert np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all()
+    assert all(np.isfinite(values).all() for values in records.values())
+    assert int(state.updates) == 4
+    moved = jax.tree.map(lambda now, then: np.any(np.asarray(now) != then), state.params, before)
+    assert any(jax.tree.leaves(moved))

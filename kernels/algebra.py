@@ -356,6 +356,8 @@ def coefficients(
     if cotangents.logp is not None:
         add("c", cotangents.logp)
         alpha = alpha - cotangents.logp
+    if cotangents.topk_logp is not None:
+        alpha = alpha - jnp.sum(cotangents.topk_logp, axis=1)
     if cotangents.entropy is not None:
         add("beta", -cotangents.entropy)
         alpha = alpha - cotangents.entropy * stats.entropy

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.kernels import algebra, nucleus, second_policy, tiles
+from rlvr_jax.kernels import algebra, nucleus, second_policy, tiles, top
 from rlvr_jax.kernels.nucleus import Nucleus
 from rlvr_jax.kernels.plan import (
     OtherPolicy,
@@ -28,11 +28,12 @@ __all__ = ["Numbers", "gradients"]
 
 
 class Numbers(NamedTuple):
-    """All numbers per token of the logit gradient, [N] each; None where nothing was asked."""
+    """All numbers per token of the logit gradient; None where nothing was asked."""
 
     streaming: algebra.Coefficients
     nucleus: Nucleus | None = None
     other: second_policy.Coefficients | None = None
+    topk: top.Coefficients | None = None
 
 
 class _Known(NamedTuple):
@@ -140,6 +141,8 @@ def _logit_gradient(plan, hidden, entries, other_entries, known: _Known, first):
     logits, slope = tiles.logits_of(plan, hidden, unembedding, bias, scale)
     column = tokens.targets - jnp.asarray(first, jnp.int32)
     gradient = algebra.logit_gradient(numbers.streaming, logits, None, column)
+    if numbers.topk is not None:
+        gradient = top.add_gradient(gradient, numbers.topk, first)
     logp = logits - numbers.streaming.logsumexp[:, None]
     logp = jnp.clip(logp, algebra.LOWEST, 0)
     if numbers.nucleus is not None:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.kernels import algebra, dispatch, gradients, nucleus, rows, second_policy
+from rlvr_jax.kernels import algebra, dispatch, gradients, nucleus, rows, second_policy, top
 from rlvr_jax.kernels.nucleus import Nucleus
 from rlvr_jax.kernels.plan import ROWS, OtherPolicy, Plan, Policy, Tokens
 from rlvr_jax.types import TokenStats, replace
@@ -31,6 +31,7 @@ DIFFERENTIABLE = (
     "p_squared",
     "p_squared_logp",
     "varentropy",
+    "topk_logp",
     "nucleus_entropy",
     "kl",
     "reverse_kl",
@@ -187,7 +188,7 @@ def _local_forward(plan, policy, other, tokens, vocabulary_size: Int[Array, "n"]
 
 def _local_backward(plan, policy, other, tokens, saved: _Saved, cotangents: TokenStats) -> Policy:
     """The backward pass of one device's tokens and part of the vocabulary."""
-    tokens, _ = _with_local_targets(plan, policy, tokens)
+    tokens, first = _with_local_targets(plan, policy, tokens)
     scale, stats = tokens.inverse_temperature, saved.stats
     numbers = gradients.Numbers(
         algebra.coefficients(stats, cotangents, scale, tokens.second_ratio, saved.second_logsumexp)
@@ -195,12 +196,15 @@ def _local_backward(plan, policy, other, tokens, saved: _Saved, cotangents: Toke
     if cotangents.nucleus_entropy is not None:
         found = nucleus.coefficients(saved.nucleus, cotangents.nucleus_entropy, scale)
         numbers = numbers._replace(nucleus=found)
+    if cotangents.topk_logp is not None:
+        found = top.coefficients(stats.topk_ids - first, cotangents.topk_logp, scale)
+        numbers = numbers._replace(topk=found)
     if any(getattr(cotangents, name) is not None for name in second_policy.DIVERGENCES):
         divergences = second_policy.coefficients(
             stats, saved.pull, saved.other_logsumexp, cotangents, scale
         )
         numbers = numbers._replace(other=divergences)
-    used = [cotangent != 0 for cotangent in jax.tree.leaves(cotangents)]
+    used = [_is_used(cotangent) for cotangent in jax.tree.leaves(cotangents)]
     if not used:
         return jax.tree.map(jnp.zeros_like, policy)
     active = jnp.any(jnp.stack(used), axis=0)
@@ -213,6 +217,11 @@ def _local_backward(plan, policy, other, tokens, saved: _Saved, cotangents: Toke
     if plan.token_axes:
         dunembedding, dbias = jax.lax.psum((dunembedding, dbias), plan.token_axes)
     return Policy(dhidden, dunembedding, dbias)
+
+
+def _is_used(cotangent):
+    """[N], where the cotangent of [N] or [N, k] is not 0."""
+    return cotangent != 0 if cotangent.ndim == 1 else jnp.any(cotangent != 0, axis=1)
 
 
 def _with_local_targets(plan, policy, tokens):

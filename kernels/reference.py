@@ -76,7 +76,7 @@ def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: To
         "min_p_mass": lambda: constant(
             jnp.minimum(jnp.sum(jnp.where(p >= plan.min_p * largest_p, p, 0), axis=-1), 1)
         ),
-        "topk_logp": lambda: constant(jax.lax.top_k(logp, plan.top_k)[0]),
+        "topk_logp": lambda: jax.lax.top_k(logp, plan.top_k)[0],
         "topk_ids": lambda: jax.lax.top_k(constant(logits), plan.top_k)[1],
         "nucleus_entropy": nucleus_entropy,
         "kl": lambda: against(jnp.where(present, logp, 0), log_other()),

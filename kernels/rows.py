@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.kernels import nucleus, second_policy, tiles
+from rlvr_jax.kernels import nucleus, second_policy, tiles, top
 from rlvr_jax.kernels.algebra import LOWEST
 from rlvr_jax.kernels.nucleus import Nucleus
 from rlvr_jax.kernels.plan import (
@@ -147,13 +147,9 @@ def _row_stats(plan, logits, other_logits, search=None) -> RowStats:
         mass = total(jnp.where(exp >= plan.min_p, exp, 0)) / s0
         stats = replace(stats, min_p_mass=jnp.minimum(mass, 1))
     if "topk_logp" in plan.needs or "topk_ids" in plan.needs:
-        values, ids = _largest(plan, logits)
+        values, ids = top.largest(logits, plan.top_k, plan.vocabulary_axis)
         logp = jnp.minimum(values - stats.logsumexp[:, None], 0)
-        stats = replace(
-            stats,
-            topk_logp=logp if "topk_logp" in plan.needs else None,
-            topk_ids=ids if "topk_ids" in plan.needs else None,
-        )
+        stats = replace(stats, topk_logp=logp, topk_ids=ids)
     if "nucleus_entropy" in plan.needs:
         found = nucleus.entropy(exp, shift, s0, plan.top_p, total, search, plan.include_crossing)
         stats = replace(stats, nucleus_entropy=found.entropy)
@@ -183,19 +179,6 @@ def _total(axis_name, values, reduce=jnp.sum):
         return local
     over_devices = jax.lax.psum if reduce is jnp.sum else jax.lax.pmax
     return over_devices(local, axis_name)
-
-
-def _largest(plan, logits):
-    """The `top_k` largest logits, descending, and their ids; equal ones by ascending id."""
-    count = min(plan.top_k, logits.shape[1])
-    values, ids = jax.lax.top_k(logits, count)
-    if plan.vocabulary_axis is None:
-        return values, ids
-    ids = ids + jax.lax.axis_index(plan.vocabulary_axis) * logits.shape[1]
-    gather = partial(jax.lax.all_gather, axis_name=plan.vocabulary_axis, axis=1, tiled=True)
-    values, ids = gather(values), gather(ids)
-    values, place = jax.lax.top_k(values, plan.top_k)
-    return values, jnp.take_along_axis(ids, place, axis=1)
 
 
 def _rows(active, values):

@@ -63,7 +63,7 @@ def token_stats(
     NaN or Inf in a hidden state spoils the statistics of its token only.
 
     Gradients go to hidden, unembedding and bias, from all but mean_logit, max_logp, max_id,
-    min_p_mass, topk_logp and topk_ids, which are constants; the set of a nucleus is one too.
+    min_p_mass and topk_ids, which are constants; so are the sets of a nucleus and of the top_k.
     Reverse mode only, except for "reference". Tokens that are off the mask, or that get no
     cotangent, cost nothing if V is above a tile of 2048.
 

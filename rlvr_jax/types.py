@@ -227,7 +227,8 @@ class TokenStats:
       mean_logit: (1/V) Σ z. No gradient.
       max_logp, max_id: the largest log p and its id (the first of equals). No gradient.
       min_p_mass: Σ p over the tokens with p ≥ min_p · max p. No gradient.
-      topk_logp, topk_ids: [..., k], the k largest log p, descending, and their ids. No gradient.
+      topk_logp, topk_ids: [..., k], the k largest log p, descending, and their ids. The ids are
+        constants.
       nucleus_entropy: entropy of p restricted to its smallest set of tokens of mass ≥ top_p and
         renormalized; with `include_crossing=False` without the last token of that set.
       kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.

@@ -148,7 +148,7 @@ def numpy_stats(
 def compiled(form, tiles, needs, static, quick, mesh=None):
     """A jitted function (arrays, targets, traced options) -> gradients, statistics."""
     del tiles  # part of the key: the tile sizes are read when the function is traced
-    weights = np.random.default_rng(1).normal(size=(len(STATISTICS), 64))
+    weights = np.random.default_rng(1).normal(size=(len(STATISTICS), 128))
 
     def loss(arrays, targets, traced):
         stats = token_stats(
@@ -162,7 +162,7 @@ def compiled(form, tiles, needs, static, quick, mesh=None):
         )
         stats = {name: getattr(stats, name) for name in needs}
         terms = [
-            jnp.sum(weights[i, : x.size].astype(x.dtype) * x)
+            jnp.sum(weights[i, : x.size].reshape(x.shape).astype(x.dtype) * x)
             for i, (name, x) in enumerate(stats.items())
             if name in DIFFERENTIABLE
         ]

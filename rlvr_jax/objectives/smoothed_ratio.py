@@ -33,8 +33,8 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
       share: α, in [0, 1].
       top_k: K.
       quantile: of the entropies of a response, in [0, 1].
-    Reads: ratio, outcome, entropy, mask, topk_logp (with its gradient, which `token_stats` leaves
-      out), old_topk_logp. Writes: ratio. Metrics: smoothed_share.
+    Reads: ratio, outcome, entropy, mask, topk_logp, old_topk_logp. Writes: ratio. Metrics:
+      smoothed_share.
     Raises:
       ValueError: share or quantile outside [0, 1], or top_k below 1.
     Source: SimKO, https://github.com/CLR-Lab/SimKO.

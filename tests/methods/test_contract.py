@@ -190,6 +190,25 @@ def test_float32_is_finite_and_agrees_with_float64(name):
     assert_agrees(found.dstats.logp, wanted.dstats.logp, FLOAT32)
 
 
+@every_method
+@pytest.mark.parametrize("pieces", [2, 4])
+def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces):
+    """What an update relies on that pulls each piece back before the others are measured."""
+    if "batch_statistics" in made(name).objective.needs:
+        pytest.skip("asks for the statistics of the whole batch before any cotangent")
+    batch, stats, whole = batch_of(name), golden.stats(CASE), run(name)
+    rows = np.array_split(np.arange(batch.mask.shape[0]), pieces)
+    for piece in rows:
+        own = np.isin(np.arange(batch.mask.shape[0]), piece)
+
+        def hide(values, own=own):
+            return np.where(own.reshape(-1, *(1,) * (values.ndim - 1)), values, 0)
+
+        found = run(name, stats=changed(stats, hide), batch=batch)
+        for slope, wanted in zip(*map(jax.tree.leaves, (found.dstats, whole.dstats)), strict=True):
+            assert_agrees(np.asarray(slope)[piece], np.asarray(wanted)[piece], 1e-12)
+
+
 @pytest.mark.slow
 @every_method
 def test_rows_on_eight_devices_give_the_step_of_one(name):

@@ -150,6 +150,7 @@ class Objective:
     Fields:
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
+        0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite.
       advantages: (rollouts, state, key) -> (advantage [B, T], state): the first part alone, for a
         batch that is split into several updates; None if that part needs anything to be measured.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
@@ -269,6 +270,9 @@ def objective(
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
         values, signals, state, metrics = losses(stats, rollouts, state, key)
         total = aggregation(values, signals.mask) + signals.term
+        # A grade that is no number could vanish in a comparison with those of its group.
+        graded = jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome)
+        total = jnp.where(jnp.all(graded), total, jnp.nan)
         return total, (state, jax.lax.stop_gradient(metrics))
 
     def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):

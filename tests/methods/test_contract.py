@@ -163,6 +163,16 @@ def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
 
 
 @every_method
+@pytest.mark.parametrize("field", ["reward", "outcome"])
+def test_a_grade_that_is_no_number_makes_the_loss_nan(name, field):
+    batch = batch_of(name)
+    grade = np.asarray(getattr(batch, field)).copy()
+    grade[3] = np.nan
+    found = run(name, batch=replace(batch, **{field: array(grade, grade.dtype)}))
+    assert np.isnan(found.loss)
+
+
+@every_method
 def test_state_and_metrics_keep_their_structure_and_no_second_call_compiles(name):
     own, batch, stats = made(name).objective, batch_of(name), golden.stats(CASE)
     first = golden.step(own, stats, batch)

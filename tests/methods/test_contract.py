@@ -41,6 +41,14 @@ OWN_BASELINE = {
 }
 NOT_ZERO_ALONE = {*OWN_BASELINE, "hpt", "reinforce"}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, "ares", "copg", "gdpo", "laser"}
+# Weights or advantages made of the current log-probs and held constant: the gradient that the paper
+# gives is not the slope of the number that is shown.
+NOT_THE_SLOPE = {
+    *("ace", "aepo_agentic", "cgpo", "cispo", "copg", "f_dpg", "gtpo", "oblr_po", "rapid", "rpg"),
+    *("simko", "steer"),
+}
+# Ratios of other log-probs than those of the sampled tokens.
+OTHER_RATIO = {"prerl", "soft_grpo"}
 CASE = "b"
 FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 
@@ -160,6 +168,37 @@ def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
     assert found.loss == 0
     assert_all_finite(found)
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
+
+
+@every_method
+def test_gradient_is_the_slope_of_the_loss(name):
+    """Along a random direction of all statistics through which gradient flows."""
+    random, step = np.random.default_rng(0), 1e-6
+    leaves, tree = jax.tree.flatten(golden.stats(CASE))
+    slopes = [np.asarray(slope) for slope in jax.tree.leaves(run(name).dstats)]
+    direction = [random.normal(size=slope.shape) * np.any(slope != 0) for slope in slopes]
+
+    def loss_at(distance):
+        moved = [
+            array(np.asarray(leaf) + distance * change, leaf.dtype) if change.any() else leaf
+            for leaf, change in zip(leaves, direction, strict=True)
+        ]
+        return float(run(name, stats=jax.tree.unflatten(tree, moved)).loss)
+
+    terms = [slope * change for slope, change in zip(slopes, direction, strict=True)]
+    size = sum(np.abs(term).sum() for term in terms)
+    found, wanted = (loss_at(step) - loss_at(-step)) / (2 * step), sum(map(np.sum, terms))
+    # What is left of 16 digits after a difference of 1e-6.
+    assert (abs(found - wanted) < 1e-8 * size) == (name not in NOT_THE_SLOPE)
+
+
+@every_method
+def test_without_old_log_probs_every_ratio_is_one(name):
+    metrics = run(name, batch=replace(batch_of(name), old_logp=None)).metrics
+    ratios = [metrics[f"ratio/{which}"] for which in ("min", "mean", "max")]
+    # SimKO's denominator has an epsilon of 1e-8.
+    close = np.allclose(ratios, 1, rtol=0, atol=1e-9 if name == "simko" else 0)
+    assert close == (name not in OTHER_RATIO)
 
 
 @every_method

@@ -3,15 +3,24 @@
 A floating-point sum depends on its order, hence on the number of devices, and a threshold beside a
 rounded mean then chooses other tokens. Integers add in any order. With 2^e above the largest |x|,
 
-    x · 2^-e = Σ_i limb_i · 2^(-b (i + 1)) + rest,   limb_0 in [-2^b, 2^b), the others in [0, 2^b),
+    x · 2^-e = Σ_i limb_i · 2^(-b i) + rest,   i = 1 … n,   0 ≤ rest < 2^(-b n),
 
-every limb is summed by itself as an integer, and only the few sums become one floating-point
-number. b is so small that N limbs do not overflow, and there are so many limbs that they reach down
-to 2^(e - 48) in float32 and 2^(e - 106) in float64, twice the bits of a significand: values above
-2^-24 (2^-53) of the largest are summed exactly, and what is cut off of smaller ones moves the mean
-by less than 2^(e - 48), always downwards. Values below the smallest normal number count as 0.
+limb_1 in [-2^b, 2^b) and the others in [0, 2^b). Every limb is summed by itself as an integer,
+first along the last axis and then over the rest; carries between the two keep the sums small. Only
+the few digits of the end result become one floating-point number.
+
+| | b · n | exact down to | values along the last axis, and rows, at most |
+|---|---|---|---|
+| float32 | 18 · 2 | 2^(e - 36) | 2^12 |
+| float32 | 12 · 3 | 2^(e - 36) | 2^18 |
+| float64 | 42 · 2 | 2^(e - 84) | 2^18 |
+
+So a value above 2^-12 (2^-31) of the largest one is summed exactly, and what is cut off of smaller
+ones moves the mean by less than 2^(e - 36) (2^(e - 84)), always downwards. The mean is then rounded
+four times. How a float32 is cut changes no bit. Values of less than 2^(e - 126) may count as 0.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,58 +28,112 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Limbs", "Totals", "limb", "limbs_for", "masked_means", "plain_limb_sums"]
+__all__ = [
+    "NARROW",
+    "Limbs",
+    "Totals",
+    "carried",
+    "limb",
+    "limb_scales",
+    "limbs_for",
+    "masked_means",
+    "plain_limb_sums",
+]
 
-LEAST_BITS = 4
+MOST = 2**30
 
 
 class Limbs(NamedTuple):
-    """How a number in (-1, 1) is cut.
+    """How a number is cut.
 
     Fields:
-      bits: b, of a limb.
-      number: how many limbs, the highest first.
+      bits: b.
+      number: n.
       dtype: of limbs and their sums.
+      at_once: so many limbs can be added, with room for a carry and the sign.
     """
 
     bits: int
     number: int
-    dtype: jnp.dtype
+    dtype: type
+    at_once: int
+
+
+WIDE, NARROW = Limbs(18, 2, jnp.int32, 2**12), Limbs(12, 3, jnp.int32, 2**18)
+DOUBLE = Limbs(42, 2, jnp.int64, 2**18)
 
 
 def limbs_for(dtype: jnp.dtype, num_values: int) -> Limbs:
-    """The limbs of which `num_values` can be summed.
+    """The fewest limbs of which `num_values` can be added at once."""
+    if dtype == jnp.float64:
+        return DOUBLE
+    return WIDE if num_values <= WIDE.at_once else NARROW
 
-    Raises:
-      ValueError: so many values that fewer than 4 bits are left: above 2^26 in float32.
+
+def limb_scales(exponent: Int[Array, ""], limbs: Limbs, dtype: jnp.dtype) -> Float[Array, "n 2"]:
+    """2^(b i - e) for each limb as two factors: the power itself may be no normal number."""
+    powers = limbs.bits * jnp.arange(1, limbs.number + 1, dtype=jnp.int32) - exponent
+    return _factors(powers, dtype)
+
+
+def limb(x: Float[Array, "..."], scales, index: int, limbs: Limbs) -> Int[Array, "..."]:
+    """Limb `index` + 1 of numbers below 2^e in size. Exact: every product is with a power of two.
+
+    Args:
+      scales: as `limb_scales`, or anything with its numbers at [index, 0] and [index, 1].
     """
-    integer = jnp.dtype(jnp.int64 if dtype == jnp.float64 else jnp.int32)
-    # One bit for the sign, one for the carries of `_mean`.
-    bits = 8 * integer.itemsize - 2 - (max(num_values, 1) - 1).bit_length()
-    if bits < LEAST_BITS:
-        most = 2 ** (8 * integer.itemsize - 2 - LEAST_BITS)
-        raise ValueError(f"masked_means: values must be at most {most} in number, got {num_values}")
-    bits_wanted = 2 * (jnp.finfo(dtype).nmant + 1)
-    return Limbs(bits, -(-bits_wanted // bits), integer)
+
+    def upto(i):
+        return jnp.floor(x * scales[i, 0] * scales[i, 1])
+
+    if index == 0:
+        return upto(0).astype(limbs.dtype)
+    return (upto(index) - 2.0**limbs.bits * upto(index - 1)).astype(limbs.dtype)
 
 
-def limb(fraction: Float[Array, "..."], index: int, limbs: Limbs) -> Int[Array, "..."]:
-    """One limb of numbers in (-1, 1). Exact: every product is with a power of two."""
-    base = 2.0**limbs.bits
-    upto = jnp.floor(fraction * base ** (index + 1))
-    if index > 0:
-        upto = upto - base * jnp.floor(fraction * base**index)
-    return upto.astype(limbs.dtype)
+def carried(sums: Sequence[Int[Array, "..."]], bits: int) -> list[Int[Array, "..."]]:
+    """The same number with digits in [-2^(b - 1), 2^(b - 1)), except for the first, the whole part.
+
+    Digits of both signs: a small negative number has no long row of nearly cancelling ones.
+
+    Args:
+      sums: the whole part, and one for each limb.
+    """
+    half, carry, digits = 1 << (bits - 1), 0, []
+    for total in reversed(sums[1:]):
+        total = total + carry
+        carry = (total + half) >> bits
+        digits.append(total - (carry << bits))
+    return [sums[0] + carry, *reversed(digits)]
 
 
 def plain_limb_sums(
-    fractions: Sequence[Float[Array, "..."]], limbs: Limbs
+    values: Sequence[Float[Array, "..."]], exponents: Sequence[Int[Array, ""]], most: int
 ) -> list[list[Int[Array, ""]]]:
-    """Sums of each limb of each array, by XLA."""
-    return [
-        [jnp.sum(limb(x, i, limbs), dtype=limbs.dtype) for i in range(limbs.number)]
-        for x in fractions
+    """Whole part and digits of the sum of each array, x · 2^-e, by XLA.
+
+    Args:
+      exponents: e of each array.
+      most: so many values stand along the last axis, or so many rows on all devices.
+    Returns:
+      Digits of `NARROW` limbs for float32, of `DOUBLE` ones for float64.
+    """
+    limbs = limbs_for(values[0].dtype, most)
+    return [_limb_sums(*array, limbs) for array in zip(values, exponents, strict=True)]
+
+
+def _limb_sums(x, exponent, limbs):
+    scales = limb_scales(exponent, limbs, x.dtype)
+    rows = [
+        jnp.sum(limb(x, scales, i, limbs), axis=-1, dtype=limbs.dtype) for i in range(limbs.number)
     ]
+    digits = carried([jnp.zeros_like(rows[0]), *rows], limbs.bits)
+    sums = carried([jnp.sum(digit, dtype=limbs.dtype) for digit in digits], limbs.bits)
+    if limbs is not WIDE:
+        return sums
+    # a · 2^-18 + b · 2^-36 = 64 a · 2^-24 + b · 2^-36
+    whole, first, second = sums
+    return carried([whole, jnp.zeros_like(whole), first << 6, second], NARROW.bits)
 
 
 class Totals(NamedTuple):
@@ -99,46 +162,55 @@ def masked_means(
       totals: if the arrays are a device's part, how the parts are brought together.
     Returns:
       NaN for an array that is not finite on the mask.
+    Raises:
+      ValueError: another dtype, no axis, or more values than the table above or 2^30.
     """
     totals = Totals() if totals is None else totals
+    most = _check(values, mask.shape, totals.parts)
     dtype = values[0].dtype
-    limbs = limbs_for(dtype, mask.size * totals.parts)
     count = jnp.maximum(totals.add(jnp.sum(mask, dtype=jnp.int32)), 1).astype(dtype)
     values = [jax.lax.stop_gradient(jnp.where(mask, x, 0)) for x in values]
     sizes = totals.largest(jnp.stack([jnp.max(jnp.abs(x), initial=0) for x in values]))
     exponents = [jnp.frexp(size)[1] for size in sizes]
-    fractions = [_scaled(x, -e) for x, e in zip(values, exponents, strict=True)]
-    sums = totals.limb_sums(fractions, limbs)
-    sums = totals.add(jnp.stack([jnp.stack(of_array) for of_array in sums]))
+    sums = totals.limb_sums(values, exponents, most)
+    sums = totals.add(jnp.stack([jnp.stack(own) for own in sums]))
     return [
-        jnp.where(jnp.isfinite(size), _mean(own, limbs, count, exponent), jnp.nan)
+        jnp.where(jnp.isfinite(size), _mean(own, count, exponent), jnp.nan)
         for own, exponent, size in zip(sums, exponents, sizes, strict=True)
     ]
 
 
-def _mean(sums, limbs, count, exponent):
-    """The number that the sums of the limbs stand for, divided by the count."""
-    half = 1 << (limbs.bits - 1)
-    carry, rest = jnp.zeros((), limbs.dtype), jnp.zeros((), count.dtype)
-    for i in range(limbs.number - 1, 0, -1):
-        total = sums[i] + carry
-        # Digits of both signs: a small negative number has no long row of nearly cancelling ones.
-        carry = (total + half) >> limbs.bits
-        digit = total - (carry << limbs.bits)
-        rest = (rest + digit.astype(count.dtype)) * 2.0**-limbs.bits
-    highest = (sums[0] + carry).astype(count.dtype)
-    return _scaled((highest + rest) / count, exponent - limbs.bits)
+def _check(values, shape, parts):
+    """The most values along the last axis, or rows."""
+    found = {str(x.dtype) for x in values}
+    if len(found) > 1 or not found <= {"float32", "float64"}:
+        seen = " and ".join(sorted(found))
+        raise ValueError(f"masked_means: values must all be float32 or all float64, got {seen}")
+    *rows, width = shape or (NARROW.at_once + 1,)
+    most = max(width, math.prod(rows) * parts)
+    if most > NARROW.at_once or most * min(width, math.prod(rows) * parts) > MOST:
+        raise ValueError(
+            f"masked_means: values must have 1 to {NARROW.at_once} entries along the last axis and"
+            f" as many rows at most, {MOST} in all, got shape {shape} on each of {parts} devices"
+        )
+    return most
 
 
-def _scaled(x, exponent):
-    """x · 2^exponent, in two steps because the power itself may be no normal number."""
-    first = exponent >> 1
-    return x * _power_of_two(first, x.dtype) * _power_of_two(exponent - first, x.dtype)
+def _mean(sums, count, exponent):
+    """The number that the digits stand for, divided by the count."""
+    bits = DOUBLE.bits if count.dtype == jnp.float64 else NARROW.bits
+    whole, *digits = (digit.astype(count.dtype) for digit in carried(list(sums), bits))
+    rest = jnp.zeros((), count.dtype)
+    for digit in reversed(digits):
+        rest = (rest + digit) * 2.0**-bits
+    factors = _factors(exponent, count.dtype)
+    return (whole + rest) / count * factors[0] * factors[1]
 
 
-def _power_of_two(exponent, dtype):
-    """2^exponent to the last bit, which `exp2` does not promise."""
+def _factors(exponent, dtype):
+    """Two powers of two with the product 2^exponent, to the last bit, as `exp2` is not."""
+    half = exponent >> 1
     info = jnp.finfo(dtype)
     integer = jnp.int64 if dtype == jnp.float64 else jnp.int32
-    biased = exponent.astype(integer) + (info.maxexp - 1)
+    biased = jnp.stack([half, exponent - half], axis=-1).astype(integer) + (info.maxexp - 1)
     return jax.lax.bitcast_convert_type(biased << info.nmant, dtype)

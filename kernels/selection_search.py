@@ -64,7 +64,7 @@ def first_k(
     k: int | Int[Array, "..."],
     rollout_id: Int[Array, "B"],
     count: Count,
-    kth: Callable = kth_largest,
+    kths: tuple[Callable, Callable] = (kth_largest, kth_largest),
 ) -> Bool[Array, "B T"]:
     """The k eligible tokens of highest priority; all of them if there are fewer.
 
@@ -73,9 +73,11 @@ def first_k(
     Args:
       k: how many; may be traced; one number, or one per set.
       rollout_id: distinct for rows with eligible tokens.
+      kths: `kth` for the priority, and for ties.
     """
+    kth_priority, kth_tied = kths
 
-    def choose(keys, num_bits, state):
+    def choose(kth, keys, num_bits, state):
         chosen, tied, left = state
         threshold = kth(keys, tied, left, num_bits, count)
         above = tied & (keys > threshold)
@@ -86,11 +88,11 @@ def first_k(
         low_id_first = jnp.broadcast_to(~ordered_bits(rollout_id)[:, None], eligible.shape)
         early_first = jnp.arange(num_tokens, dtype=jnp.uint32)[::-1][None]
         early_first = jnp.broadcast_to(early_first, eligible.shape)
-        state = choose(low_id_first, 8 * low_id_first.dtype.itemsize, state)
-        return choose(early_first, num_tokens.bit_length(), state)
+        state = choose(kth_tied, low_id_first, 8 * low_id_first.dtype.itemsize, state)
+        return choose(kth_tied, early_first, num_tokens.bit_length(), state)
 
     state = (jnp.zeros_like(eligible), eligible, jnp.minimum(k, count(eligible)))
-    state = choose(priority, 8 * priority.dtype.itemsize, state)
+    state = choose(kth_priority, priority, 8 * priority.dtype.itemsize, state)
     # Equal values are rare, and the two further searches cost as much as the first.
     too_many = jnp.any(count(state[1]) > state[2])
     chosen, tied, left = jax.lax.cond(too_many, break_ties, lambda state: state, state)

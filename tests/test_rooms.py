@@ -18,7 +18,7 @@ TABLE = {
     "types": set(),
     "verifiers": set(),
     "kernels": {"types"},
-    "objectives": {"types"},
+    "objectives": {"types", "kernels"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},

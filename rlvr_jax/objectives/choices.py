@@ -7,12 +7,11 @@ width of the padding changes who is chosen.
 
 from collections.abc import Callable
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
+from rlvr_jax.kernels.selection import random_subset
+from rlvr_jax.kernels.selection_search import first_k, ordered_bits
 from rlvr_jax.objectives.masked import masked_count
-from rlvr_jax.objectives.order_statistics import kth_largest, ordered_bits
 
 __all__ = ["masked_top_k", "random_choice"]
 
@@ -39,7 +38,7 @@ def masked_top_k(
     Returns:
       bool, True on exactly min(k, number eligible) tokens of each set.
     """
-    return _first_k(ordered_bits(values), eligible, k, rollout_id, count)
+    return first_k(ordered_bits(values), eligible, k, rollout_id, count)
 
 
 def random_choice(
@@ -61,36 +60,4 @@ def random_choice(
     Returns:
       bool, True on exactly min(k, number eligible) tokens.
     """
-    position = jnp.arange(eligible.shape[1])
-
-    def draw(row, column):
-        token_key = jax.random.fold_in(jax.random.fold_in(key, row), column)
-        return jax.random.bits(token_key, (), jnp.uint32)
-
-    draws = jax.vmap(jax.vmap(draw, (None, 0)), (0, None))(rollout_id, position)
-    return _first_k(draws, eligible, k, rollout_id, masked_count)
-
-
-def _first_k(priority, eligible, k, rollout_id, count):
-    """The k eligible tokens of highest (priority, -rollout_id, -position)."""
-
-    def choose(keys, num_bits, state):
-        chosen, tied, left = state
-        threshold = kth_largest(keys, tied, left, num_bits, count)
-        above = tied & (keys > threshold)
-        return chosen | above, tied & (keys == threshold), left - count(above)
-
-    def break_ties(state):
-        num_tokens = eligible.shape[1]
-        low_id_first = jnp.broadcast_to(~ordered_bits(rollout_id)[:, None], eligible.shape)
-        early_first = jnp.arange(num_tokens, dtype=jnp.uint32)[::-1][None]
-        early_first = jnp.broadcast_to(early_first, eligible.shape)
-        state = choose(low_id_first, 8 * low_id_first.dtype.itemsize, state)
-        return choose(early_first, num_tokens.bit_length(), state)
-
-    state = (jnp.zeros_like(eligible), eligible, jnp.minimum(k, count(eligible)))
-    state = choose(priority, 8 * priority.dtype.itemsize, state)
-    # Equal values are rare, and the two further searches cost as much as the first.
-    too_many = jnp.any(count(state[1]) > state[2])
-    chosen, tied, left = jax.lax.cond(too_many, break_ties, lambda state: state, state)
-    return chosen | (tied & (left > 0))
+    return random_subset(eligible, k, key, rollout_id)

@@ -4,10 +4,9 @@ Its mean over the tokens is, to first order, how fast a policy-gradient step low
 softmax policy.
 """
 
-import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.kernels.selection import covariance
 
 __all__ = ["token_covariance"]
 
@@ -17,11 +16,12 @@ def token_covariance(
 ) -> Float[Array, "B T"]:
     """(A_t - mean A) · (logp_t - mean logp), means over the mask; 0 off it.
 
+    The same to the last bit however the batch is sharded: the means are sums of integers.
+
     Args:
       advantage: signed credit.
       logp: log-prob of the sampled token, nats.
       mask: the tokens that count.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
-    centered = (advantage - masked_mean(advantage, mask)) * (logp - masked_mean(logp, mask))
-    return jnp.where(mask, centered, 0)
+    return covariance(advantage, logp, mask)

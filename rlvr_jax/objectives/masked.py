@@ -7,7 +7,7 @@ token at all is 0; deviations are computed in two passes.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from rlvr_jax.objectives.order_statistics import quantile
+from rlvr_jax.kernels.selection import quantile
 
 __all__ = [
     "masked_count",
@@ -82,7 +82,7 @@ def masked_quantile(
       mask: bool, the same shape.
       fraction: in [0, 1].
     """
-    return quantile(values, mask, fraction, lambda reduction, chosen: reduction[0](chosen))
+    return quantile(values, mask, fraction)
 
 
 def share_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:

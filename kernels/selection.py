@@ -1,0 +1,305 @@
+"""Covariance, choice and quantiles over a batch of tokens, the same to the last bit on any mesh.
+
+What is chosen is a matter of thresholds, and a threshold that moves by a rounding error chooses
+other tokens. So nothing here depends on the number of devices or the order of rows: means are sums
+of integers (`fixed_point`), ranks are found by counting (`selection_search`), ties go by the
+identity of a token, and random bits are a function of key and identity. Nothing is sorted and no
+array of the batch leaves its device; what crosses is a few integers at a time.
+
+`implementation` is one of
+
+    "xla"         jax.numpy, under `jit` with arrays in any sharding; not inside `shard_map`
+    "pallas_tpu"  sweeps of a Mosaic kernel (`selection_tpu`), in a `shard_map` of its own: rows are
+                  split over the axes data and fsdp of `mesh`, which must divide them
+    None          "xla"; docs/selection.md says why
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
+
+from rlvr_jax.kernels import fixed_point, selection_search, selection_tpu
+
+__all__ = ["IMPLEMENTATIONS", "covariance", "quantile", "random_subset", "top_covariance", "top_k"]
+
+IMPLEMENTATIONS = ("xla", "pallas_tpu")
+TOKEN_AXES = ("data", "fsdp")
+# How arrays of an operation are split: by rows, or not at all.
+ROWS, WHOLE = True, False
+
+
+class Form(NamedTuple):
+    """The sweeps over the tokens that an implementation is made of; results are of all devices.
+
+    Fields:
+      count: (bool) -> number of True ones.
+      smallest: (values) -> the smallest one.
+      kth: as `selection_search.kth_largest`.
+      totals: for `fixed_point.masked_means`.
+      product: (left, right, mask, means) -> the centred product, 0 off the mask, and its `kth`.
+    """
+
+    count: Callable
+    smallest: Callable
+    kth: Callable
+    totals: fixed_point.Totals
+    product: Callable
+
+
+def covariance(
+    advantage: Float[Array, "B T"],
+    logp: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    *,
+    mesh: Mesh | None = None,
+    implementation: str | None = None,
+) -> Float[Array, "B T"]:
+    """(A_t - mean A) · (logp_t - mean logp), means over the mask; 0 off it. Differentiable.
+
+    Args:
+      advantage, logp: of one dtype, float32 or float64.
+      mask: the tokens that count.
+    Returns:
+      NaN on the mask if an array is not finite on it.
+    Raises:
+      ValueError: an implementation that is not known, or was named and cannot run.
+    Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
+    """
+    return _covariance(mesh, implementation, advantage, logp, mask)
+
+
+def top_covariance(
+    advantage: Float[Array, "B T"],
+    logp: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    k: int | Int[Array, ""],
+    rollout_id: Int[Array, "B"],
+    *,
+    mesh: Mesh | None = None,
+    implementation: str | None = None,
+) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+    """`covariance` and, chosen as by `top_k`, its k largest values on the mask. No gradient."""
+
+    def body(form, advantage, logp, mask, k, rollout_id):
+        centered, kth = _centered(form, advantage, logp, mask)
+        priority = selection_search.ordered_bits(centered)
+        kths = kth, form.kth
+        return centered, selection_search.first_k(priority, mask, k, rollout_id, form.count, kths)
+
+    arrays = (advantage, logp, mask, jnp.asarray(k, jnp.int32), rollout_id)
+    split = (ROWS, ROWS, ROWS, WHOLE, ROWS)
+    return _run(body, mesh, implementation, arrays, split, (ROWS, ROWS))
+
+
+def top_k(
+    values: Float[Array, "B T"],
+    eligible: Bool[Array, "B T"],
+    k: int | Int[Array, ""],
+    rollout_id: Int[Array, "B"],
+    *,
+    mesh: Mesh | None = None,
+    implementation: str | None = None,
+) -> Bool[Array, "B T"]:
+    """Chooses the k eligible tokens of largest value; all of them if there are fewer. No gradient.
+
+    Ties go to the smaller `rollout_id`, then to the earlier position.
+
+    Args:
+      values: float32 or float64, not NaN where eligible.
+      eligible: the tokens to choose from.
+      k: how many; may be traced.
+      rollout_id: distinct for rows with eligible tokens.
+    Returns:
+      True on exactly min(k, number eligible) tokens.
+    Raises:
+      ValueError: as `covariance`.
+    """
+
+    def body(form, values, eligible, k, rollout_id):
+        priority = selection_search.ordered_bits(values)
+        kths = form.kth, form.kth
+        return selection_search.first_k(priority, eligible, k, rollout_id, form.count, kths)
+
+    arrays = values, eligible, jnp.asarray(k, jnp.int32), rollout_id
+    return _run(body, mesh, implementation, arrays, (ROWS, ROWS, WHOLE, ROWS), ROWS)
+
+
+def random_subset(
+    eligible: Bool[Array, "B T"],
+    k: int | Int[Array, ""],
+    key: PRNGKeyArray | Shaped[Array, "2"],
+    rollout_id: Int[Array, "B"],
+    *,
+    mesh: Mesh | None = None,
+    implementation: str | None = None,
+) -> Bool[Array, "B T"]:
+    """Draws k eligible tokens uniformly without replacement; all of them if there are fewer.
+
+    Every token draws 32 random bits from (key, rollout_id, position); the k largest are chosen.
+    Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
+
+    Args:
+      eligible: the tokens to choose from.
+      k: how many; may be traced.
+      key: PRNG key, used once.
+      rollout_id: distinct for rows with eligible tokens.
+    Returns:
+      True on exactly min(k, number eligible) tokens.
+    Raises:
+      ValueError: as `covariance`.
+    """
+
+    def body(form, eligible, k, key, rollout_id):
+        draws = _random_bits(key, rollout_id, eligible.shape[1])
+        kths = form.kth, form.kth
+        return selection_search.first_k(draws, eligible, k, rollout_id, form.count, kths)
+
+    arrays = eligible, jnp.asarray(k, jnp.int32), key, rollout_id
+    return _run(body, mesh, implementation, arrays, (ROWS, WHOLE, WHOLE, ROWS), ROWS)
+
+
+def quantile(
+    values: Float[Array, "..."],
+    mask: Bool[Array, "..."],
+    fraction: float,
+    *,
+    mesh: Mesh | None = None,
+    implementation: str | None = None,
+) -> Float[Array, ""]:
+    """The quantile of the values on the mask with linear interpolation, as numpy's; no gradient.
+
+    With x_0 ≤ … ≤ x_{n-1} the values on the mask and h = fraction · (n - 1):
+    q = x_⌊h⌋ + (h - ⌊h⌋) (x_⌈h⌉ - x_⌊h⌋). 0 if there is no value.
+
+    Args:
+      values: float32 or float64, finite on the mask; of any shape for "xla", else [B, T].
+      mask: the values that count.
+      fraction: in [0, 1].
+    Raises:
+      ValueError: as `covariance`.
+    """
+
+    def body(form, values, mask):
+        sweeps = form.count, form.smallest, form.kth
+        return selection_search.quantile(values, mask, fraction, *sweeps)
+
+    return _run(body, mesh, implementation, (values, mask), (ROWS, ROWS), WHOLE)
+
+
+def _random_bits(key, rollout_id, num_tokens):
+    """uint32 [B, T], each a function of the key, the row's id and the position."""
+
+    def draw(row, column):
+        # A key is random bits already; drawing from it would be a second round of the generator.
+        token_key = jax.random.fold_in(jax.random.fold_in(key, row), column)
+        return jax.random.key_data(token_key)[..., 0]
+
+    return jax.vmap(jax.vmap(draw, (None, 0)), (0, None))(rollout_id, jnp.arange(num_tokens))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _covariance(mesh, implementation, advantage, logp, mask):
+    def body(form, advantage, logp, mask):
+        return _centered(form, advantage, logp, mask)[0]
+
+    return _run(body, mesh, implementation, (advantage, logp, mask), (ROWS,) * 3, ROWS)
+
+
+@_covariance.defjvp
+def _covariance_jvp(mesh, implementation, primals, tangents):
+    """The means of integers have no derivative of their own."""
+    advantage, logp, mask = primals
+    means = fixed_point.masked_means((advantage, logp), mask)
+    count = jnp.maximum(jnp.sum(mask, dtype=jnp.int32), 1).astype(advantage.dtype)
+    left, right = advantage - means[0], logp - means[1]
+    dleft, dright = (x - jnp.sum(jnp.where(mask, x, 0)) / count for x in tangents[:2])
+    tangent = jnp.where(mask, dleft * right + left * dright, 0)
+    return _covariance(mesh, implementation, *primals), tangent
+
+
+def _centered(form, advantage, logp, mask):
+    means = fixed_point.masked_means((advantage, logp), mask, form.totals)
+    return form.product(advantage, logp, mask, means)
+
+
+def _run(body, mesh, implementation, arrays, split, out):
+    """`body(form, *arrays)` by an implementation.
+
+    Args:
+      split: which of the arrays are split by rows.
+      out: the same of the results.
+    """
+    if implementation not in (None, *IMPLEMENTATIONS):
+        raise ValueError(
+            f"selection: implementation must be None or of {', '.join(IMPLEMENTATIONS)}, got"
+            f" {implementation!r}"
+        )
+    if implementation != "pallas_tpu":
+        return body(XLA, *arrays)
+    axes = ()
+    if mesh is not None:
+        axes = tuple(axis for axis in TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
+    local = partial(_on_tpu, body, axes)
+    if not axes:
+        return local(*arrays)
+    parts = math.prod(mesh.shape[axis] for axis in axes)
+    if arrays[0].shape[0] % parts:
+        raise ValueError(
+            f"selection: the mesh axes {' and '.join(axes)} must divide the rows, got size {parts}"
+            f" and B = {arrays[0].shape[0]}"
+        )
+    specs = {ROWS: PartitionSpec(axes), WHOLE: PartitionSpec()}
+    return jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=tuple(specs[rows] for rows in split),
+        out_specs=jax.tree.map(specs.get, out),
+        check_vma=False,
+    )(*arrays)
+
+
+def _on_tpu(body, axes, *arrays):
+    """`body` with the sweeps of the TPU kernel over this device's tokens."""
+    if reason := selection_tpu.obstacle(arrays):
+        raise ValueError(f"selection: implementation 'pallas_tpu' cannot run: {reason}")
+
+    def add(x):
+        return jax.lax.psum(x, axes) if axes else x
+
+    def count(chosen):
+        return add(jnp.sum(chosen, dtype=jnp.int32))
+
+    def largest(x):
+        return jax.lax.pmax(x, axes) if axes else x
+
+    def smallest(values):
+        return -largest(-jnp.min(values))
+
+    def product(advantage, logp, mask, means):
+        centered, first = selection_tpu.product(advantage, logp, mask, means)
+        return centered, partial(kth, first=first)
+
+    kth = partial(selection_tpu.kth_largest, add=add)
+    parts = math.prod(jax.lax.axis_size(axis) for axis in axes)
+    totals = fixed_point.Totals(add, largest, selection_tpu.limb_sums, parts)
+    return body(Form(count, smallest, kth, totals, product), *arrays)
+
+
+def _plain_product(advantage, logp, mask, means):
+    centered = jnp.where(mask, (advantage - means[0]) * (logp - means[1]), 0)
+    return centered, selection_search.kth_largest
+
+
+XLA = Form(
+    count=partial(jnp.sum, dtype=jnp.int32),
+    smallest=jnp.min,
+    kth=selection_search.kth_largest,
+    totals=fixed_point.Totals(),
+    product=_plain_product,
+)

@@ -1,0 +1,160 @@
+"""Prints what choosing over a batch costs: covariance, the choices made from it, a quantile.
+
+    python -m rlvr_jax.kernels.selection_bench
+    python -m rlvr_jax.kernels.selection_bench --rows 128 --tokens 1024 --repeats 9 --json
+
+Every operation is timed beside what one would write instead ("plain"): means of floats, and a sort
+of the whole batch. Programs take turns in every round, so other load on the machine slows all of
+them. `processor` is the least time over the rounds of all threads of this process, which other
+programs move less, in milliseconds; `to_plain` is the median over rounds of its ratio. Three
+quarters of the tokens are on the mask; .2 % of those are chosen. `selection_schedule` has the TPU's
+side.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from rlvr_jax.kernels import selection
+from rlvr_jax.kernels.bench import PROCESSOR, WALL, ratio, timed_rounds
+
+__all__ = ["main", "measure"]
+
+SHARE = 0.002
+FRACTION = 0.8
+
+
+def plain_covariance(advantage, logp, mask):
+    """With sums of floats."""
+    count = jnp.sum(mask, dtype=jnp.int32).astype(logp.dtype)
+    left, right = (x - jnp.sum(jnp.where(mask, x, 0)) / count for x in (advantage, logp))
+    return jnp.where(mask, left * right, 0)
+
+
+def sorted_top_k(values, eligible, k):
+    """The k largest of a stable sort; ties go by place in the array."""
+    order = jnp.argsort(jnp.where(eligible, -values, jnp.inf).ravel(), stable=True)
+    rank = jnp.zeros(order.shape, jnp.int32).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
+    return eligible & (rank.reshape(values.shape) < k)
+
+
+def sorted_quantile(values, mask):
+    """With linear interpolation, from a sort."""
+    ordered = jnp.sort(jnp.where(mask, values, jnp.inf).ravel())
+    position = FRACTION * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
+    below = jnp.floor(position)
+    low, high = (ordered[below.astype(jnp.int32) + i] for i in (0, 1))
+    return low + (position - below) * (high - low)
+
+
+class Inputs(NamedTuple):
+    """What the contestants read; arrays are [B, T] and [B]."""
+
+    advantage: jax.Array
+    logp: jax.Array
+    mask: jax.Array
+    k: jax.Array
+    rollout_id: jax.Array
+    key: jax.Array
+
+
+PLAIN = {
+    "covariance": lambda x: plain_covariance(x.advantage, x.logp, x.mask),
+    "top_k": lambda x: sorted_top_k(x.logp, x.mask, x.k),
+    "top_covariance": lambda x: sorted_top_k(
+        plain_covariance(x.advantage, x.logp, x.mask), x.mask, x.k
+    ),
+    "random_subset": lambda x: sorted_top_k(
+        jax.random.uniform(x.key, x.mask.shape, jnp.float32), x.mask, x.k
+    ),
+    "quantile": lambda x: sorted_quantile(x.logp, x.mask),
+}
+ARGUMENTS = {
+    "covariance": lambda x: (x.advantage, x.logp, x.mask),
+    "top_k": lambda x: (x.logp, x.mask, x.k, x.rollout_id),
+    "top_covariance": lambda x: (x.advantage, x.logp, x.mask, x.k, x.rollout_id),
+    "random_subset": lambda x: (x.mask, x.k, x.key, x.rollout_id),
+    "quantile": lambda x: (x.logp, x.mask, FRACTION),
+}
+
+
+def ours(name: str, implementation: str) -> Callable[[Inputs], jax.Array]:
+    """An operation as a function to be timed."""
+    operation = partial(getattr(selection, name), implementation=implementation)
+    return lambda inputs: operation(*ARGUMENTS[name](inputs))
+
+
+def random_inputs(rows: int, tokens: int) -> Inputs:
+    """Arrays of float32, a row of advantages being one number."""
+    random = np.random.default_rng(0)
+    length = random.integers(tokens // 2, tokens + 1, rows)
+    mask = np.arange(tokens) < length[:, None]
+    advantage = np.repeat(random.normal(size=(rows, 1)), tokens, axis=1).astype(np.float32)
+    logp = -random.exponential(size=mask.shape).astype(np.float32)
+    k = np.int32(max(SHARE * mask.sum(), 1))
+    arrays = advantage, logp, mask, k, np.arange(rows, dtype=np.int32)
+    return Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
+
+
+def measure(rows: int, tokens: int, repeats: int) -> list[dict]:
+    """Rows of the table, of what runs here."""
+    inputs = random_inputs(rows, tokens)
+    functions = {(name, "plain"): function for name, function in PLAIN.items()}
+    for name in ARGUMENTS:
+        functions |= {(name, form): ours(name, form) for form in selection.IMPLEMENTATIONS}
+    programs = {}
+    for place, function in functions.items():
+        # A kernel that cannot run here says so with a ValueError.
+        with contextlib.suppress(ValueError):
+            programs[place] = jax.jit(function).lower(inputs).compile()
+    rounds = timed_rounds(programs, (inputs,), repeats)
+    return [
+        {
+            "operation": name,
+            "implementation": form,
+            "milliseconds": 1e3 * statistics.median(times[WALL] for times in rounds[name, form]),
+            "processor": 1e3 * min(times[PROCESSOR] for times in rounds[name, form]),
+            "to_plain": ratio(rounds, (name, form), (name, "plain"), PROCESSOR),
+            "temporary_mib": program.memory_analysis().temp_size_in_bytes / 2**20,
+        }
+        for (name, form), program in sorted(programs.items())
+    ]
+
+
+def main(arguments: Iterable[str] | None = None) -> None:
+    """Prints the table, or its rows as one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=512)
+    parser.add_argument("--tokens", type=int, default=2048)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    device = jax.devices()[0].device_kind
+    rows = measure(options.rows, options.tokens, options.repeats)
+    if options.json:
+        print(json.dumps({"device": device, "programs": rows}, indent=1))
+        return
+    table = Table(*rows[0], title=f"{options.rows} x {options.tokens} tokens, {device}")
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
+    Console().print(table)
+
+
+def _cell(value):
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    main()

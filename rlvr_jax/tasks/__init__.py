@@ -4,12 +4,13 @@
 name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k     built in (`names()` lists them)
+    arithmetic:hard                            the same with harder questions
     reasoning_gym:chain_sum                    a generator of the package reasoning-gym
     jsonl:path/to/questions.jsonl              a file of mathematics questions
     tfds:name                                  a data set of TensorFlow Datasets
     package.module:name                        yours: a Task, or a function that returns one
 
-The words before `:` in lines two to four are reserved: a module of yours with such a name is never
+The words before `:` in lines two to five are reserved: a module of yours with such a name is never
 looked for. A task of your own is a `Task`; `graded_one_by_one` makes its `verify` from a function
 of one prompt and one response.
 
@@ -53,6 +54,7 @@ _BUILT_IN = {
 }
 # What may stand before `:`; the module and its function have the same name.
 _PREFIXES = {
+    "arithmetic": "arithmetic:hard",
     "jsonl": "jsonl:path/to/file.jsonl",
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",

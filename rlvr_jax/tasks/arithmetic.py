@@ -82,7 +82,7 @@ def arithmetic(
             for index in sorted(chosen):
                 split += _prompts(kind, *members[index])
     return Task(
-        name="arithmetic",
+        name="arithmetic" if questions == "easy" else f"arithmetic:{questions}",
         train=tuple(train),
         test=tuple(test),
         verify=graded_one_by_one(_reward),

@@ -26,6 +26,20 @@ _TASKS: dict[str, dict[str, Any]] = {
     ),
 }
 _TASKS["operators"] = _TASKS["brackets"]
+# For a pretrained language model. All held-out questions are asked, which takes as long as several
+# steps; pieces of eight rollouts keep the activations of 135 M parameters within a gigabyte.
+_TASKS["arithmetic"] = dict(
+    steps=20,
+    prompts_per_step=8,
+    samples_per_prompt=8,
+    micro_batches=8,
+    learning_rate=1e-5,
+    warmup_updates=0,
+    evaluate_every=20,
+    evaluation_prompts=1000,
+    evaluation_samples=16,
+)
+_TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(steps=100, response_tokens=16)
 
 # Without a KL no reference is kept in memory, as in all reasoning recipes since DAPO; the mean
 # over all tokens is the one that the other methods use, so differences are those of the method.

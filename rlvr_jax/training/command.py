@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import inspect
 import json
+import os
 import shutil
 import sys
 import time
@@ -20,21 +21,22 @@ import tyro
 from rich.console import Console
 
 import rlvr_jax
-from rlvr_jax import methods, policy, tasks
+from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.config import TrainConfig, check_config, parse_hyperparameters
+from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.training.loop import Stopped, train_steps
 from rlvr_jax.training.presets import preset
 from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.training.run import Run, make_run
-from rlvr_jax.training.run_writer import RunWriter, write_json
+from rlvr_jax.training.run_writer import NoWriter, RunWriter, write_json
 
 __all__ = ["check_directory", "guarded", "parse_config", "resolve_hyperparameters", "train"]
 
 # What may differ between a run and its continuation.
-_FREE = {"run_dir", "resume", "steps", "checkpoint_every", "samples_kept"}
+_FREE = {"run_dir", "resume", "steps", "checkpoint_every", "samples_kept", "mesh", "sample_mesh"}
 
 
 def parse_config(arguments: Sequence[str]) -> TrainConfig:
@@ -85,6 +87,8 @@ def train(
 ) -> dict[str, Any]:
     """Runs one configuration to its end.
 
+    Several processes all call it; the first one writes, into a directory that all of them see.
+
     Args:
       console: where settings, warnings and progress are printed.
       watch: (label, steps, first step) -> on_step(step, metrics, timings), told of every finished
@@ -130,8 +134,12 @@ def train(
         console, f"{config.method} on {config.task}", shown, card["loss_terms"], run.remarks()
     )
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
-    directory.mkdir(parents=True, exist_ok=True)
-    write_json(directory / "config.json", card)
+    # What the first process makes, the others must not find when they check the directory.
+    parallel.barrier("checked")
+    if parallel.is_first():
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "config.json", card)
+    parallel.barrier("made")
     return _train(run, directory, console, watch)
 
 
@@ -154,8 +162,13 @@ def _train(run: Run, directory: Path, console: Console, watch: Watch | None) -> 
     state = run.initial_state()
     if first_step:
         state = checkpoints.restore(first_step, state)
+    if run.config.mesh:
+        params = run.policy_params(state)
+        said = describe_layout(run.config, params, state, run.programs.reshard)
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is kept, not even the evaluation before the first step.
-    writer = RunWriter(directory, first_step if first_step else -1)
+    after_step = first_step if first_step else -1
+    writer = RunWriter(directory, after_step) if parallel.is_first() else NoWriter()
     label = f"{run.config.method} seed {run.config.seed}"
     # Each is closed whatever the other meets: a full disk must not lose the save under way.
     with (
@@ -167,11 +180,16 @@ def _train(run: Run, directory: Path, console: Console, watch: Watch | None) -> 
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
         on_step = watch(label, run.config.steps, first_step)
         state = train_steps(run, state, first_step, writer, checkpoints, on_step)
-    policy.save(directory / "policy", run.start.model, state.params, run.start.tokenizer)
-    summary = _summarize(directory, time.perf_counter() - started)
-    write_json(directory / "summary.json", summary)
-    write_report(directory / "report.html", [directory])
-    return summary
+    model, params = run.start.model, run.policy_params(state)
+    policy.save(directory / "policy", model, params, run.start.tokenizer)
+    if run.adapts:
+        policy.lora.save(directory / "adapter", model, state.params, run.start.path)
+    summary = None
+    if parallel.is_first():
+        summary = _summarize(directory, time.perf_counter() - started)
+        write_json(directory / "summary.json", summary)
+        write_report(directory / "report.html", [directory])
+    return parallel.gather(summary)[0]
 
 
 def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
@@ -195,9 +213,17 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
 
 
 def guarded(main: Callable[[Sequence[str]], None]) -> None:
-    """Runs a command; what a user can mend ends in one sentence, not in a traceback."""
+    """Runs a command; what a user can mend ends in one sentence, not in a traceback.
+
+    Where a job has several processes, they are joined, and only the first one prints.
+    """
     try:
-        main(sys.argv[1:])
+        parallel.start()
+        with contextlib.ExitStack() as silenced:
+            if jax.distributed.is_initialized() and not parallel.is_first():
+                nothing = silenced.enter_context(Path(os.devnull).open("w"))
+                silenced.enter_context(contextlib.redirect_stdout(nothing))
+            main(sys.argv[1:])
     except (ValueError, FloatingPointError) as error:
         sys.exit(f"error: {error}")
     except Stopped as stopped:
@@ -225,8 +251,10 @@ def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
             f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
             f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
         )
+    # A setting that the run's version did not have stood at what is now its default.
+    defaults = TrainConfig().to_json()
     before, after = (
-        {**card["settings"], **card["hyperparameters"], "model": card["model"]}
+        {**defaults, **card["settings"], **card["hyperparameters"], "model": card["model"]}
         for card in (stored, now)
     )
     names = sorted((before.keys() | after.keys()) - _FREE - {"hyperparameters"})

@@ -97,7 +97,7 @@ class TrainConfig:
     lora_targets: tuple[str, ...] = ADAPTABLE
     """Matrices of a layer that get an adapter."""
     compute_dtype: str = "float32"
-    """Of activations and matrix products, float32 or bfloat16; weights and optimizer are float32."""
+    """Of activations and matrix products: float32 or bfloat16; weights stay float32."""
     remat: str = "none"
     """What the backward pass computes again to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -12,11 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.parallel import fetch, first_says, must_stop
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.evaluation import evaluate
 from rlvr_jax.training.run import Run
-from rlvr_jax.training.run_writer import RunWriter
-from rlvr_jax.training.step import collect, learn, sample_rows
+from rlvr_jax.training.run_writer import NoWriter, RunWriter
+from rlvr_jax.training.step import sample_rows, take_step
 from rlvr_jax.training.update import TrainState
 
 __all__ = ["Stopped", "evaluate_run", "train_steps"]
@@ -35,13 +37,14 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
         rows = len(rollouts.group) // run.config.minibatches
         part = jax.tree.map(lambda x: x[:rows], rollouts)
         now, then = (
-            run.programs.score(p, part)["old_logp"] for p in (state.params, run.start_params())
+            fetch(run.programs.score(p, part)["old_logp"])
+            for p in (run.policy_params(state), run.start_params())
         )
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
     return evaluate(
         run.start.sampler,
-        state.params,
+        run.sampler_params(state),
         run.start.test_table,
         run.held_out,
         run.config.evaluation_samples,
@@ -54,7 +57,7 @@ def train_steps(
     run: Run,
     state: TrainState,
     first_step: int,
-    writer: RunWriter,
+    writer: RunWriter | NoWriter,
     checkpoints: Checkpoints,
     on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
 ) -> TrainState:
@@ -75,20 +78,11 @@ def train_steps(
             writer.log(0, metrics, timings)
             on_step(0, metrics, timings)
         for step in range(first_step, config.steps):
-            if asked:
+            if asked or must_stop(step):
                 break
             started = time.perf_counter()
-            batch, metrics = collect(run, state, step)
-            learning = time.perf_counter()
-            state, learned, records = learn(run, state, batch, step)
-            now = time.perf_counter()
-            timings = {
-                "sample_s": batch.sample_seconds,
-                "verify_s": batch.verify_seconds,
-                "update_s": now - learning,
-                "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
-            }
-            metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics, **learned}
+            taken = take_step(run, state, step)
+            state, metrics, timings = taken.state, taken.metrics, taken.timings
             if not np.isfinite(metrics["loss"]) or not np.isfinite(metrics["gradient_norm"]):
                 checkpoints.save(step, state)
                 raise FloatingPointError(
@@ -101,12 +95,12 @@ def train_steps(
                 timings["evaluate_s"] = time.perf_counter() - evaluating
             timings["wall_s"] = time.perf_counter() - started
             writer.log(step + 1, metrics, timings)
-            writer.write_samples(step + 1, sample_rows(run, batch, records, step + 1))
+            writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
             on_step(step + 1, metrics, timings)
             due = (
                 (step + 1) % config.checkpoint_every == 0
                 if config.checkpoint_every
-                else time.perf_counter() - saved_at > CHECKPOINT_SECONDS
+                else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
             )
             if due or step + 1 == config.steps:
                 checkpoints.save(step + 1, state)
@@ -119,11 +113,22 @@ def train_steps(
 
 @contextmanager
 def _stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of dying within a step; the second one kills."""
+    """Collects SIGINT and SIGTERM instead of dying within a step; the second one kills.
+
+    Where several processes run, JAX tells all of them of a SIGTERM (`must_stop`), and Ctrl-C is
+    handed on as one.
+    """
     asked: list[int] = []
     # Signals can only be handled in the main thread.
     if threading.current_thread() is not threading.main_thread():
         yield asked
+        return
+    if jax.process_count() > 1:
+        before = signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        try:
+            yield asked
+        finally:
+            signal.signal(signal.SIGINT, before)
         return
 
     def handle(number, frame):

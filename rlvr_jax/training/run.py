@@ -9,17 +9,18 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
 from rlvr_jax import policy
 from rlvr_jax.objectives import Objective, Spec, UpdatePlan
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.parallel import distribute, parameter_shardings, replicated, row_sharding
+from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
+from rlvr_jax.training.layout import make_meshes, make_reshard, state_shardings
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs, old_statistics, update
@@ -30,7 +31,10 @@ __all__ = ["LoadedPolicy", "Programs", "Run", "load_policy", "make_run"]
 
 @dataclass(frozen=True)
 class LoadedPolicy:
-    """A policy folder with a task's prompts in its tokens, ready to sample."""
+    """A policy folder with a task's prompts in its tokens, ready to sample.
+
+    `model` has the mesh to train on, where `params` lie; the sampler's own model that to sample on.
+    """
 
     path: str
     model: Model
@@ -53,11 +57,14 @@ def load_policy(
       ValueError: a model that cannot be loaded, a prompt over the budget, or sequences longer than
         the model was made for.
     """
+    mesh, sample_mesh = make_meshes(config)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = policy.tokenizer(path)
     train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
-    model, params = policy.load(path)
+    model, params = policy.load(path, partial(parameter_shardings, mesh=mesh))
+    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    model = replace(model, config=replace(model.config, **options), mesh=mesh)
     width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
     budget = config.response_tokens or task.response_tokens
     if width + budget > model.config.max_positions:
@@ -66,13 +73,14 @@ def load_policy(
             f" (max_positions {model.config.max_positions}, prompts of {width}), got {budget}"
         )
     sampler = Sampler(
-        model,
+        replace(model, mesh=sample_mesh),
         tokenizer,
         task,
         config.prompts_per_step,
         config.samples_per_prompt,
         budget,
         sampling or config.sampling(),
+        stop_tokens=(tokenizer.eos_token_id,),
     )
     return LoadedPolicy(
         path,
@@ -89,17 +97,22 @@ def load_policy(
 class Programs:
     """The compiled programs of a run, each compiled once.
 
+    They take rollouts from host memory, the same on every process, and leave what they give on the
+    devices.
+
     Fields:
       score: (params, rollouts of one update) -> what the objective needs of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
       advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
         None if the method's estimator reads statistics of the policy.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
+      reshard: parameters as they are trained -> as the sampler wants them.
     """
 
     score: Callable[..., dict[str, jax.Array]]
     advantages: Callable[..., tuple[jax.Array, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
+    reshard: Callable[[Params], Params]
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,8 @@ class Run:
 
     Fields:
       start: the policy the run starts from. Its weights are kept in memory only if the objective
-        needs a reference; else `start.params` is None and they are read from disk when asked for.
+        needs a reference or adapters are trained on them; else `start.params` is None and they are
+        read from disk when asked for.
     """
 
     config: TrainConfig
@@ -128,17 +142,37 @@ class Run:
             B=rows // self.config.minibatches,
             T=self.start.sampler.response_tokens,
         )
-        params = self.start_params()
-        return TrainState(
-            params,
-            self.optimizer.init(params),
-            self.recipe.objective.init(spec),
-            jnp.zeros((), jnp.int32),
-        )
+        model = self.start.model
+        shardings = state_shardings(model, self.optimizer)
+        if self.adapts:
+            init = jax.jit(partial(lora.init, model), out_shardings=shardings.params)
+            params = init(self.key("adapter"))
+        else:
+            params = self.start_params()
+        init = jax.jit(self.optimizer.init, out_shardings=shardings.optimizer_state)
+        rest = (self.recipe.objective.init(spec), np.zeros((), np.int32))
+        return TrainState(params, init(params), *distribute(rest, replicated(model.mesh)))
+
+    @property
+    def adapts(self) -> bool:
+        """Whether adapters are trained, and the weights of `start` stay as they are."""
+        return self.start.model.config.lora is not None
 
     def start_params(self) -> Params:
-        """The weights the run starts from, read anew: whoever asks may have them overwritten."""
-        return policy.load(self.start.path)[1]
+        """The weights the run starts from: under adapters their base, else read anew, because
+        whoever asks may have them overwritten."""
+        if self.adapts:
+            return self.start.params
+        mesh = self.start.model.mesh
+        return policy.load(self.start.path, partial(parameter_shardings, mesh=mesh))[1]
+
+    def policy_params(self, state: TrainState) -> Params:
+        """All weights of the policy in a state, adapters attached; nothing is copied."""
+        return lora.attach(self.start.params, state.params) if self.adapts else state.params
+
+    def sampler_params(self, state: TrainState) -> Params:
+        """The same where the sampler wants them; a copy if it has a mesh of its own."""
+        return self.programs.reshard(self.policy_params(state))
 
     def key(self, name: str, *numbers: int) -> jax.Array:
         """The random key of a purpose, folded with numbers (step, update)."""
@@ -162,11 +196,12 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     Raises:
       ValueError: as `load_policy`.
     """
-    check_needs(recipe.objective, config.method)
+    check_needs(recipe.objective, config.method, config.updates_per_step())
     start = load_policy(config, task, model_path, replace(config.sampling(), **recipe.sampling))
-    if "reference_logp" not in recipe.objective.needs:
-        start = replace(start, params=None)
     optimizer = make_optimizer(config)
+    programs = make_programs(start, recipe.objective, optimizer, config)
+    if not config.lora_rank and "reference_logp" not in recipe.objective.needs:
+        start = replace(start, params=None)
     return Run(
         config=config,
         task=task,
@@ -175,7 +210,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         optimizer=optimizer,
         held_out=held_out_indices(task, config.evaluation_prompts),
         batches=Batches(task, config.prompts_per_step, config.seed),
-        programs=make_programs(start.model, recipe.objective, optimizer, config.micro_batches),
+        programs=programs,
     )
 
 
@@ -193,27 +228,50 @@ def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
 
 
 def make_programs(
-    model: Model,
+    start: LoadedPolicy,
     objective: Objective,
     optimizer: optax.GradientTransformation,
-    micro_batches: int,
+    config: TrainConfig,
 ) -> Programs:
     """The jitted functions; the update takes its state over."""
-
+    model = start.model
+    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
+    # An argument of the program: weights that it closed over would be constants in its code.
+    base = start.params if config.lora_rank else None
     wanted = old_statistics(objective)
 
     def score(params, rollouts):
         stats = policy.score(model, params, rollouts, set(wanted.values()), objective.options)
         return {field: getattr(stats, name) for field, name in wanted.items()}
 
-    step = partial(update, model, objective, optimizer, micro_batches=micro_batches)
+    def step(state, base, rollouts, key, fresh):
+        return update(
+            model,
+            objective,
+            optimizer,
+            state,
+            rollouts,
+            key,
+            fresh=fresh,
+            micro_batches=config.micro_batches,
+            base=base,
+        )
+
+    score = jax.jit(score, out_shardings=rows)
+    shardings = state_shardings(model, optimizer)
+    step = jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows))
+    estimate = objective.advantages
+    if estimate is not None:
+        estimate = jax.jit(estimate, out_shardings=(rows, whole))
+
+    def put(rollouts):
+        return distribute(rollouts, rows)
+
     return Programs(
-        jax.jit(score),
-        objective.advantages and jax.jit(objective.advantages),
-        jax.jit(
-            lambda state, rollouts, key, fresh: step(state, rollouts, key, fresh=fresh),
-            donate_argnums=0,
-        ),
+        score=lambda params, rollouts: score(params, put(rollouts)),
+        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
+        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
+        reshard=make_reshard(model, start.sampler.model),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["RunWriter", "write_json"]
+__all__ = ["NoWriter", "RunWriter", "write_json"]
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -65,6 +65,19 @@ class RunWriter:
         for file in self._files.values():
             file.close()
         self._board.close()
+
+
+class NoWriter:
+    """Writes nothing: what all processes but the first have in place of a `RunWriter`."""
+
+    def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
 
 
 def _plain(value: Any) -> float | int | None:

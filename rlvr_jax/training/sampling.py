@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.parallel import fetch, gather, own_rows
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
@@ -24,17 +25,22 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Graded:
-    """Rollouts as numpy arrays with their texts and grades, row by row.
+    """Rollouts as numpy arrays with their prompts and grades, row by row; on every process all.
 
     `sample_seconds` and `verify_seconds` are wall times.
     """
 
     rollouts: Rollouts
     prompts: Sequence[Prompt]
-    responses: Sequence[Response]
     grades: Sequence[Grade]
+    tokenizer: Any
     sample_seconds: float
     verify_seconds: float
+
+    @property
+    def responses(self) -> list[Response]:
+        """All responses as text, decoded when asked for: a process reads its own rows only."""
+        return responses(self.tokenizer, self.rollouts)
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class Sampler:
     samples: int
     response_tokens: int
     sampling: Sampling
+    stop_tokens: tuple[int, ...]
 
     def draw(
         self,
@@ -83,22 +90,35 @@ class Sampler:
             samples=self.samples,
             response_tokens=self.response_tokens,
             sampling=self.sampling,
-            stop_tokens=(self.tokenizer.eos_token_id,),
-            weight_version=jnp.asarray(weight_version, jnp.int32),
+            stop_tokens=self.stop_tokens,
+            weight_version=np.asarray(weight_version, np.int32),
         )
-        rollouts = jax.device_get(rollouts)
+        rows = own_rows(rollouts.tokens)
+        rollouts = fetch(rollouts)
         sampled = time.perf_counter()
         prompts = [table.prompts[i] for i in np.repeat(indices, self.samples)]
-        texts = responses(self.tokenizer, rollouts)
-        grades = list(self.task.verify(prompts, texts))
-        _check_grades(self.task, prompts, texts, grades)
+        grades = self._grade(prompts, rollouts, rows)
         rollouts = replace(
             rollouts,
             outcome=np.array([g.outcome for g in grades], rollouts.outcome.dtype),
             reward=np.array([g.reward for g in grades], rollouts.reward.dtype),
         )
         verified = time.perf_counter()
-        return Graded(rollouts, prompts, texts, grades, sampled - started, verified - sampled)
+        return Graded(
+            rollouts, prompts, grades, self.tokenizer, sampled - started, verified - sampled
+        )
+
+    def _grade(
+        self, prompts: Sequence[Prompt], rollouts: Rollouts, rows: np.ndarray
+    ) -> list[Grade]:
+        """The grades of all rollouts: those of `rows` given here, the others by their processes."""
+        asked = [prompts[row] for row in rows]
+        texts = responses(self.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
+        grades = list(self.task.verify(asked, texts))
+        _check_grades(self.task, asked, texts, grades)
+        own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
+        known = {int(row): grade for part in gather(own) for row, grade in part.items()}
+        return [Grade(**known[row]) for row in range(len(prompts))]
 
 
 def concatenate(parts: Sequence[Graded]) -> Graded:
@@ -118,8 +138,8 @@ def concatenate(parts: Sequence[Graded]) -> Graded:
     return Graded(
         rollouts,
         [p for part in parts for p in part.prompts],
-        [r for part in parts for r in part.responses],
         [g for part in parts for g in part.grades],
+        parts[0].tokenizer,
         sum(part.sample_seconds for part in parts),
         sum(part.verify_seconds for part in parts),
     )

@@ -2,21 +2,60 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
 from rlvr_jax.objectives import drop_rollouts
-from rlvr_jax.training.prompts import token_texts
+from rlvr_jax.parallel import fetch
+from rlvr_jax.training.prompts import responses, token_texts
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.sampling import Graded, concatenate
 from rlvr_jax.training.update import TrainState, old_statistics
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["collect", "learn", "sample_rows"]
+__all__ = ["Taken", "collect", "learn", "sample_rows", "take_step"]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a step gives.
+
+    Fields:
+      state: after its updates.
+      batch: the rollouts that were learned from.
+      metrics: numbers of the step.
+      timings: sample_s, verify_s and update_s, wall seconds; tokens_per_s, response tokens.
+      records: see `learn`.
+    """
+
+    state: TrainState
+    batch: Graded
+    metrics: dict[str, float]
+    timings: dict[str, float]
+    records: dict[str, np.ndarray]
+
+
+def take_step(run: Run, state: TrainState, step: int) -> Taken:
+    """One whole step: collect, verify, learn. `state` is used up."""
+    started = time.perf_counter()
+    batch, metrics = collect(run, state, step)
+    learning = time.perf_counter()
+    state, learned, records = learn(run, state, batch, step)
+    now = time.perf_counter()
+    timings = {
+        "sample_s": batch.sample_seconds,
+        "verify_s": batch.verify_seconds,
+        "update_s": now - learning,
+        "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
+    }
+    metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics, **learned}
+    return Taken(state, batch, metrics, timings, records)
 
 
 def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, float]]:
@@ -29,9 +68,10 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
     rounds = selection.max_rounds if selection else 1
     wanted = run.config.prompts_per_step
     kept, spare, drawn = [], [], []
+    params = run.sampler_params(state)
     for number in range(rounds):
         graded = run.start.sampler.draw(
-            state.params,
+            params,
             run.start.train_table,
             run.batches.indices(step * rounds + number),
             run.key("sampler", step, number),
@@ -83,8 +123,13 @@ def _rows(graded: Graded, rows: slice, used: bool) -> Graded:
         rollouts = jax.tree.map(
             np.asarray, drop_rollouts(rollouts, np.zeros(len(rollouts.group), bool))
         )
-    return Graded(
-        rollouts, graded.prompts[rows], graded.responses[rows], graded.grades[rows], 0.0, 0.0
+    return replace(
+        graded,
+        rollouts=rollouts,
+        prompts=graded.prompts[rows],
+        grades=graded.grades[rows],
+        sample_seconds=0.0,
+        verify_seconds=0.0,
     )
 
 
@@ -124,11 +169,12 @@ def learn(
     old = {
         field: np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
         for field in old_statistics(run.recipe.objective)
+        if field != "old_topk_logp"  # its tokens are known in the update's own pass only
     }
     if config.updates_per_step() > 1 and run.programs.advantages is not None:
         key = run.key("advantages", step)
         advantage, method_state = run.programs.advantages(rollouts, state.method_state, key)
-        rollouts = replace(rollouts, advantage=np.asarray(advantage))
+        rollouts = replace(rollouts, advantage=fetch(advantage))
         state = replace(state, method_state=method_state)
     orders = []
     for epoch in range(config.epochs):
@@ -146,7 +192,7 @@ def learn(
 
     def score(params, rows):
         part = jax.tree.map(lambda x: x[rows], batch.rollouts)
-        return jax.device_get(run.programs.score(params, part))
+        return fetch(run.programs.score(params, part))
 
     def take(rows):
         scored = replace(rollouts, **old, reference_logp=reference_logp)
@@ -157,7 +203,7 @@ def learn(
             reference_logp[rows] = score(run.start.params, rows)["old_logp"]
         # The first update's own pass gives the old statistics of its rows.
         if number:
-            for field, values in score(state.params, rows).items():
+            for field, values in score(run.policy_params(state), rows).items():
                 old[field][rows] = values
     collected, records = [], {}
     for number, rows in enumerate(orders):
@@ -165,14 +211,14 @@ def learn(
         state, metrics, record = run.programs.update(state, take(rows), key, number == 0)
         collected.append(metrics)
         if number < config.minibatches:
-            for name, values in jax.device_get(record).items():
+            for name, values in fetch(record).items():
                 whole = records.setdefault(
-                    name, np.zeros((len(rollouts.group), values.shape[1]), values.dtype)
+                    name, np.zeros((len(rollouts.group), *values.shape[1:]), values.dtype)
                 )
                 whole[rows] = values
             for field in old:
                 old[field][rows] = records[field][rows]
-    return state, _average(jax.device_get(collected)), records
+    return state, _average(fetch(collected)), records
 
 
 def _average(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -198,8 +244,9 @@ def sample_rows(run: Run, batch: Graded, records: Mapping[str, np.ndarray], step
     """The kept responses of a step with their tokens: the first of as many groups as are kept."""
     size = run.config.samples_per_prompt
     rows = np.arange(0, len(batch.prompts), size)[: run.config.samples_kept]
+    texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], batch.rollouts))
     kept = []
-    for row in rows.tolist():
+    for row, response in zip(rows.tolist(), texts, strict=True):
         length = int(batch.rollouts.length[row])
         per_token = {
             name: np.round(records[name][row, :length].astype(float), 4).tolist()
@@ -212,7 +259,7 @@ def sample_rows(run: Run, batch: Graded, records: Mapping[str, np.ndarray], step
             {
                 "step": step,
                 "prompt": batch.prompts[row].text,
-                "response": batch.responses[row].text,
+                "response": response.text,
                 "kind": batch.prompts[row].kind,
                 "group": int(batch.rollouts.group[row]),
                 "outcome": float(batch.rollouts.outcome[row]),

@@ -7,7 +7,8 @@
 With M micro-batches, step 1 runs M times without residuals, step 2 once on all tokens, and step 3
 recomputes each micro-batch and pulls back its slice of dstats. An objective that takes no statistic
 of the current policy over the batch needs one pass: the cotangents of a micro-batch depend on its
-own statistics alone, so each micro-batch is pulled back as soon as it is scored.
+own statistics alone, so each micro-batch is pulled back as soon as it is scored. One whose
+cotangents are all 0 is not pulled back.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-from rlvr_jax.kernels.token_stats import STATISTICS
+from rlvr_jax.kernels import token_stats
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora, score
 from rlvr_jax.training.metrics import token_metrics
 from rlvr_jax.types import Rollouts, TokenStats
+
+# What `policy.score` measures.
+MEASURED = {*token_stats.STATISTICS, "hidden"} - {"kl", "reverse_kl", "js"}
 
 __all__ = [
     "Gradient",
@@ -64,26 +68,29 @@ class Gradient:
 def statistics_needed(objective: Objective) -> frozenset[str]:
     """Fields of `TokenStats` that an update measures: the objective's, and entropy, always."""
     own = {*objective.needs, *old_statistics(objective).values()}
-    return frozenset(own & set(STATISTICS)) | {"logp", "entropy"}
+    return frozenset(own & MEASURED) | {"logp", "entropy"}
 
 
 def old_statistics(objective: Objective) -> dict[str, str]:
     """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
     wanted = {need: need.removeprefix("old_") for need in objective.needs if need[:4] == "old_"}
-    # The old log-probs of today's most probable tokens are no statistic of the old policy.
-    known = set(STATISTICS) - {"topk_logp", "topk_ids"}
-    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in known}
+    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in MEASURED}
 
 
-def check_needs(objective: Objective, method: str) -> None:
+def check_needs(objective: Objective, method: str, updates_per_step: int) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
     Raises:
-      ValueError: a need that is neither a statistic of `token_stats`, of the current or the old
-        policy, nor the reference log-probs.
+      ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
+        the reference log-probs; old log-probs of what is likeliest now, where several updates are
+        taken per batch.
     """
-    known = {*STATISTICS, *old_statistics(objective), "reference_logp", "batch_statistics"}
-    known -= {"kl", "reverse_kl", "js"}  # of a second policy, which is not at hand
+    known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    if "old_topk_logp" in objective.needs and updates_per_step > 1:
+        raise ValueError(
+            f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
+            f" those of the weights that sampled, got {updates_per_step} updates per batch"
+        )
     missing = sorted(objective.needs - known)
     if missing:
         raise ValueError(
@@ -111,6 +118,7 @@ def objective_gradient(
         of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` (and what else the
         objective needs of the old policy) is read.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
+        A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
     Raises:
       ValueError: micro_batches does not divide the rows.
@@ -144,8 +152,14 @@ def objective_gradient(
     )
     zeros = jax.tree.map(jnp.zeros_like, params)
 
-    def add(total, part):
-        return jax.tree.map(jnp.add, total, part)
+    def added(grads, pull, dstats):
+        """`grads` and what `pull` makes of cotangents; if all are 0, it is not called."""
+        told = [jnp.any(x != 0) for x in jax.tree.leaves(dstats) if x.dtype != jax.dtypes.float0]
+        return jax.lax.cond(
+            jnp.any(jnp.stack(told)),
+            lambda: jax.tree.map(jnp.add, grads, pull(dstats)[0]),
+            lambda: grads,
+        )
 
     def piece_of(tree, index):
         return jax.tree.map(lambda x: x.reshape(micro_batches, -1, *x.shape[1:])[index], tree)
@@ -157,8 +171,11 @@ def objective_gradient(
 
         def pull(grads, index):
             piece = jax.tree.map(lambda x: x[index], pieces)
-            _, pullback = jax.vjp(lambda p: measure(p, piece), params)
-            return add(grads, pullback(piece_of(dstats, index))[0]), None
+
+            def recompute(cotangents):
+                return jax.vjp(lambda p: measure(p, piece), params)[1](cotangents)
+
+            return added(grads, recompute, piece_of(dstats, index)), None
 
         grads, _ = jax.lax.scan(pull, zeros, jnp.arange(micro_batches))
         return Gradient(loss, grads, stats, method_state, metrics)
@@ -178,7 +195,7 @@ def objective_gradient(
         )
         # The other rows' statistics are placeholders: this piece's cotangents do not read them.
         _, dstats = method(stats)
-        return (add(grads, pullback(piece_of(dstats, index))[0]), stats), None
+        return (added(grads, pullback, piece_of(dstats, index)), stats), None
 
     (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
     whole = with_old_statistics(objective, rollouts, stats, fresh)

@@ -3,6 +3,7 @@
 import functools
 import math
 import re
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +27,12 @@ ROWS, BUDGET = 8, 5
 LENGTH = np.array([5, 3, 0, 1, 5, 2, 4, 5])
 GROUP = np.array([0, 1, 0, 1, 1, 0, 1, 0])
 REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
-# Published shares choose nothing among 25 tokens.
-SHARES = {"clip_cov": {"fraction": 0.2, "covariance_low": 0.0}, "kl_cov": {"fraction": 0.2}}
+# Published shares choose nothing among 25 tokens, and there are no 50 likeliest of 11.
+CHANGED = {
+    "clip_cov": {"fraction": 0.2, "covariance_low": 0.0},
+    "kl_cov": {"fraction": 0.2},
+    "capo_curvature": {"top_k": 5},
+}
 
 
 freshness = pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
@@ -98,7 +103,7 @@ def batch(dtype="float64"):
 
 @functools.cache
 def objective_of(name):
-    return methods.recipe(name, **SHARES.get(name, {})).objective
+    return methods.recipe(name, **CHANGED.get(name, {})).objective
 
 
 @functools.cache
@@ -145,7 +150,7 @@ def composed_program(name):
     own = objective_of(name)
 
     def loss(params, rollouts, fresh):
-        stats = score(model, params, rollouts, statistics_needed(own))
+        stats = score(model, params, rollouts, statistics_needed(own), own.options)
         old = jnp.where(fresh, jax.lax.stop_gradient(stats.logp), rollouts.old_logp)
         state = own.init(Spec(4, ROWS, BUDGET))
         return own.loss(stats, replace(rollouts, old_logp=old), state, jax.random.key(3))[0]
@@ -177,6 +182,34 @@ def test_rows_on_eight_devices_give_the_gradient_of_one(name):
     found = gradient_program(name, 1)(params, rollouts, False)
     assert len(found.stats.logp.sharding.device_set) == 8
     assert_same_gradient(jax.device_get(found), gradient(name, False))
+
+
+# GRPO's own KL would tell every token something.
+@pytest.mark.parametrize("name", ["dr_grpo", "clip_cov"])
+def test_micro_batches_that_are_told_nothing_are_not_pulled_back(name, monkeypatch):
+    visited = []
+
+    @jax.custom_vjp
+    def counted(stats):
+        return stats
+
+    def visit(_, cotangents):
+        jax.debug.callback(visited.append, jnp.sum(cotangents.logp))
+        return (cotangents,)
+
+    counted.defvjp(lambda stats: (stats, None), visit)
+    module = sys.modules[objective_gradient.__module__]
+    monkeypatch.setattr(module, "score", lambda *args: counted(score(*args)))
+    own, state = objective_of(name), objective_of(name).init(Spec(4, ROWS, BUDGET))
+    for second_group, expected in ([1.0, 0, 0, 1], 2), ([1.0, 1, 1, 1], 1):
+        visited.clear()
+        reward = jnp.asarray([1.0, 0, 0, 1, *second_group])
+        group = jnp.arange(ROWS, dtype=jnp.int32) // 4
+        rollouts = replace(batch(), reward=reward, outcome=reward, group=group)
+        arguments = (tiny()[0], own, tiny()[1], rollouts, state, jax.random.key(3))
+        objective_gradient(*arguments, fresh=False, micro_batches=2)
+        jax.effects_barrier()
+        assert len(visited) == expected
 
 
 def test_micro_batches_that_do_not_divide_the_rows_are_refused():
@@ -297,7 +330,14 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
 
 def test_a_method_whose_needs_nobody_meets_is_refused():
     with pytest.raises(ValueError, match="method 'ppo' reads values, which training does not"):
-        check_needs(methods.recipe("ppo").objective, "ppo")
+        check_needs(methods.recipe("ppo").objective, "ppo", 1)
+
+
+def test_likeliest_tokens_of_now_have_old_log_probs_in_the_first_update_only():
+    own = methods.recipe("simko").objective
+    check_needs(own, "simko", 1)
+    with pytest.raises(ValueError, match="minibatches and epochs must be 1 for method 'simko'"):
+        check_needs(own, "simko", 2)
 
 
 def test_the_record_says_which_tokens_were_chosen_and_which_clipped():

@@ -1,0 +1,85 @@
+"""One program on several processes; what one process alone does differently, which is nothing."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from rlvr_jax import parallel
+
+NAMES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (("", "2", "0"), "JAX_COORDINATOR_ADDRESS must be host:port beside the other two, got ''"),
+        (("localhost:1", "", "0"), "JAX_NUM_PROCESSES must be a number beside the other two"),
+        (("localhost:1", "2", "first"), "JAX_PROCESS_ID must be a number .*, got 'first'"),
+    ],
+)
+def test_half_an_address_of_a_job_is_refused(values, sentence, monkeypatch):
+    for name, value in zip(NAMES, values, strict=True):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=sentence):
+        parallel.start()
+    assert not jax.distributed.is_initialized()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        # A batch script of four tasks that was not started by srun, and a step of one.
+        {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},
+        {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "1", "SLURM_STEP_NODELIST": "node1"},
+    ],
+    ids=["nothing", "batch script", "one task"],
+)
+def test_a_process_alone_starts_nothing(environment, monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    parallel.start()
+    assert not jax.distributed.is_initialized()
+    assert parallel.is_first()
+
+
+def test_a_process_alone_agrees_with_itself():
+    assert parallel.gather({"a": (1, 2)}) == [{"a": (1, 2)}]
+    assert parallel.first_says(True) and not parallel.first_says(False)
+    assert not parallel.must_stop(0)
+    parallel.barrier("alone")
+
+
+@pytest.mark.parametrize("spec", ["data=8", "data=2,tensor=4", "fsdp=2,tensor=4"])
+def test_arrays_come_back_as_they_were(spec):
+    mesh = parallel.make_mesh(spec)
+    tree = {"a": np.arange(16, dtype=np.int32).reshape(8, 2), "b": (np.ones(8, bool), None)}
+    placed = parallel.distribute(tree, parallel.row_sharding(mesh))
+    assert placed["a"].sharding == parallel.row_sharding(mesh)
+    np.testing.assert_array_equal(parallel.own_rows(placed["a"]), range(8))
+    assert parallel.bytes_per_device(placed) * mesh.shape["data"] * mesh.shape["fsdp"] == 64 + 8
+    found = parallel.fetch(placed)
+    assert found["b"][1] is None and found["a"].dtype == np.int32
+    jax.tree.map(np.testing.assert_array_equal, found, tree)
+
+
+def test_a_mesh_is_regrouped_in_the_order_of_its_devices():
+    mesh = parallel.make_mesh("fsdp=8")
+    other = parallel.regrouped(mesh, "data=2,tensor=4")
+    assert other.devices.shape == (2, 1, 4)
+    assert other.devices.reshape(-1).tolist() == mesh.devices.reshape(-1).tolist()
+    x = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, PartitionSpec("fsdp")))
+    wanted = NamedSharding(other, PartitionSpec("tensor"))
+    moved = jax.jit(lambda x: x, out_shardings=wanted)(x)
+    assert moved.sharding == wanted
+    np.testing.assert_array_equal(moved, x)
+    with pytest.raises(ValueError, match="sizes must multiply to the 8 devices, got 'data=4'"):
+        parallel.regrouped(mesh, "data=4")
+
+
+def test_one_device_is_a_mesh_too():
+    assert dict(parallel.one_device_mesh().shape) == {"data": 1, "fsdp": 1, "tensor": 1}

@@ -93,7 +93,7 @@ class TrainConfig:
     lora_rank: int = 0
     """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
     lora_alpha: float = 32.0
-    """An adapter's product counts alpha / rank (32: Schulman 2025, "LoRA Without Regret")."""
+    """An adapter's product counts alpha / rank."""
     lora_targets: tuple[str, ...] = ADAPTABLE
     """Matrices of a layer that get an adapter."""
     compute_dtype: str = "float32"

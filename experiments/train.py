@@ -5,18 +5,13 @@ python -m experiments.train --method dapo --task brackets --steps 300 --run-dir 
 
 from collections.abc import Sequence
 
-from rlvr_jax.training import guarded, parse_config, train
+from rlvr_jax.training import describe_end, guarded, parse_config, train
 
 
 def main(arguments: Sequence[str]) -> None:
     """Reads the command line and trains."""
     config = parse_config(arguments)
-    summary = train(config)
-    print(
-        f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
-        f" {summary['held_out_pass_at_1_end']:.3f}, entropy {summary['entropy_start']:.3f} →"
-        f" {summary['entropy_end']:.3f} nats\nreport: {config.run_dir / 'report.html'}"
-    )
+    print(describe_end(config, train(config)))
 
 
 if __name__ == "__main__":

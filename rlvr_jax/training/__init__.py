@@ -7,6 +7,7 @@ three-step gradient of any objective.
 
 from rlvr_jax.training.command import (
     check_directory,
+    describe_end,
     guarded,
     parse_config,
     resolve_hyperparameters,
@@ -23,6 +24,7 @@ __all__ = [
     "check_config",
     "check_directory",
     "default_jobs",
+    "describe_end",
     "guarded",
     "objective_gradient",
     "parse_config",

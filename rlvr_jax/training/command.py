@@ -33,15 +33,24 @@ from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.training.run import Run, make_run
 from rlvr_jax.training.run_writer import NoWriter, RunWriter, write_json
 
-__all__ = ["check_directory", "guarded", "parse_config", "resolve_hyperparameters", "train"]
+__all__ = [
+    "check_directory",
+    "describe_end",
+    "guarded",
+    "parse_config",
+    "resolve_hyperparameters",
+    "train",
+]
 
 # What may differ between a run and its continuation.
 _FREE = {"run_dir", "resume", "steps", "checkpoint_every", "samples_kept", "mesh", "sample_mesh"}
 
 
-def parse_config(arguments: Sequence[str]) -> TrainConfig:
+def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
     """Reads a command line; it starts from the preset of its task and method.
 
+    Args:
+      description: what `--help` begins with; None: that of the settings.
     Raises:
       ValueError: an unknown method (closest names), or a setting that cannot work.
     """
@@ -54,7 +63,7 @@ def parse_config(arguments: Sequence[str]) -> TrainConfig:
                 names[name] = argument.partition("=")[2]
     methods.method(names["method"])
     start = preset(names["task"], names["method"])
-    config = tyro.cli(TrainConfig, args=list(arguments), default=start)
+    config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
     if config.hyperparameters != start.hyperparameters:
         merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
         merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
@@ -141,6 +150,15 @@ def train(
         write_json(directory / "config.json", card)
     parallel.barrier("made")
     return _train(run, directory, console, watch)
+
+
+def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
+    """What a finished run prints last: what was gained, what it cost, where to look."""
+    return (
+        f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
+        f" {summary['held_out_pass_at_1_end']:.3f}, entropy {summary['entropy_start']:.3f} →"
+        f" {summary['entropy_end']:.3f} nats\nreport: {config.run_dir / 'report.html'}"
+    )
 
 
 def check_directory(directory: Path, resume: bool) -> None:

@@ -179,12 +179,12 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
 
 def _prepared(work: Work, folder: str, method: str = "grpo", micro_batches: int = 1) -> Run:
     """The run whose steps are timed; its random policy is written into `folder`."""
-    words = {str(number): number for number in range(work.model.vocab_size)}
-    plain = Tokenizer(WordLevel(words, unk_token="0"))
+    words = {_word(number): number for number in range(work.model.vocab_size)}
+    plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
     plain.pre_tokenizer = WhitespaceSplit()
     model = policy.Model(work.model)
     params = jax.jit(model.init)(jax.random.key(0))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="0")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
     policy.save(folder, model, params, tokenizer)
     config = TrainConfig(
         method=method,
@@ -208,15 +208,20 @@ def _task(work: Work) -> Task:
     """Prompts of random tokens, and even token ids as the reward."""
     random = np.random.default_rng(0)
     numbers = random.integers(0, work.model.vocab_size, (work.prompts * 16, PROMPT_TOKENS))
-    prompts = [Prompt(" ".join(map(str, row))) for row in numbers.tolist()]
+    prompts = [Prompt(" ".join(map(_word, row))) for row in numbers.tolist()]
 
     def share_of_even_ids(prompt, response):
         del prompt
-        ids = [int(word) for word in response.text.split()]
+        ids = [int(word[1:]) for word in response.text.split()]
         return sum(number % 2 == 0 for number in ids) / len(ids)
 
     verify = graded_one_by_one(share_of_even_ids)
     return Task("bench", prompts[:-1], prompts[-1:], verify, NEW_TOKENS)
+
+
+def _word(number: int) -> str:
+    """Token `number` as text; none is part of another, as the special token may not be."""
+    return f"w{number}"
 
 
 def _floor(work: Work) -> tuple[float, float]:

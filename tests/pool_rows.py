@@ -69,3 +69,13 @@ def logits_at(tokens, position):
 
 
 to_logits = jax.jit(MODEL.logits)
+
+
+def sequences(rollouts):
+    """Prompt and response of each row without a gap, S = P + T; what lies behind is arbitrary."""
+    width, budget = rollouts.prompt_tokens.shape[1], rollouts.tokens.shape[1]
+    index = jnp.arange(width + budget, dtype=jnp.int32)[None]
+    start = rollouts.prompt_length[:, None].astype(jnp.int32)
+    padded = jnp.pad(rollouts.prompt_tokens, ((0, 0), (0, budget)))
+    response = jnp.take_along_axis(rollouts.tokens, jnp.clip(index - start, 0, budget - 1), axis=1)
+    return jnp.where(index < start, padded, response)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -34,19 +35,21 @@ def mesh_sizes(spec: str) -> dict[str, int]:
     return {name: sizes.get(name, 1) for name in MESH_AXES}
 
 
-def make_mesh(spec: str = "") -> Mesh:
+def make_mesh(spec: str = "", devices: Sequence[jax.Device] | None = None) -> Mesh:
     """Builds the mesh of a text like "data=2,fsdp=4" from all devices of all processes.
 
     Args:
       spec: as for `mesh_sizes`. Empty: all devices on `data`.
+      devices: those of a topology that a program is compiled for; None: the ones that are there.
     Raises:
       ValueError: as `mesh_sizes`, or sizes that do not multiply to the number of devices.
     """
-    count = jax.device_count()
+    count = jax.device_count() if devices is None else len(devices)
     sizes = mesh_sizes(spec or f"data={count}")
     if math.prod(sizes.values()) != count:
         raise ValueError(f"mesh: sizes must multiply to the {count} devices, got {spec!r}")
-    return jax.make_mesh(tuple(sizes.values()), MESH_AXES, axis_types=_TYPES)
+    shape = tuple(sizes.values())
+    return jax.make_mesh(shape, MESH_AXES, axis_types=_TYPES, devices=devices)
 
 
 def one_device_mesh() -> Mesh:

@@ -18,7 +18,7 @@ from rlvr_jax.policy.config import (
 from rlvr_jax.policy.decoder import LayerCache
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
-from rlvr_jax.policy.scoring import score, sequences
+from rlvr_jax.policy.scoring import score
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
 
@@ -39,6 +39,5 @@ __all__ = [
     "parameter_table",
     "save",
     "score",
-    "sequences",
     "tokenizer",
 ]

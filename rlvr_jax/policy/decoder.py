@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.policy.attention import Groups, attend, attend_in_groups
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain
@@ -35,9 +36,9 @@ _KEPT = {
 
 
 class LayerCache(NamedTuple):
-    """Rotated keys and values of one layer: [B, kv heads, S, head size]; slot = position."""
+    """Rotated keys and values of one layer; slot = position."""
 
-    keys: Float[Array, "B K S H"]
+    keys: Float[Array, "B K H S"]
     values: Float[Array, "B K S H"]
 
 
@@ -62,31 +63,12 @@ def norm_initializer(config: ModelConfig) -> Any:
     return nn.initializers.zeros if config.unit_offset else nn.initializers.ones
 
 
-def attend(
-    query: Float[Array, "B N S H"],
-    key: Float[Array, "B K T H"],
-    value: Float[Array, "B K T H"],
-    visible: Bool[Array, "b S T"],
-    config: ModelConfig,
-) -> Float[Array, "B S NH"]:
-    """Softmax attention of N query heads over K shared key/value heads; softmax in float32."""
-    batch, heads, length, size = query.shape
-    dtype = query.dtype
-    grouped = query.reshape(batch, key.shape[1], -1, length, size)
-    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or size, dtype))
-    scores = jnp.einsum("bkgsh,bkth->bkgst", grouped, key) / root
-    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
-    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
-    y = jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
-    y = y.reshape(batch, heads, length, size)
-    return y.transpose(0, 2, 1, 3).reshape(batch, length, -1)
-
-
 class Block(nn.Module):
     """One layer: attention and MLP, each behind a norm and added to the stream."""
 
     config: ModelConfig
     mesh: Mesh | None = None
+    groups: Groups | None = None
 
     @nn.compact
     def __call__(
@@ -100,7 +82,8 @@ class Block(nn.Module):
         """Returns the new stream and the cache with this call's keys and values written into it.
 
         Without a cache, attention is causal in the order of the sequence, whatever `positions` say;
-        with one, a query sees the slots up to its own position.
+        with one, a query sees the slots up to its own position. In groups, a token sees what stands
+        up to its own position in its prompt and its response.
 
         Args:
           tables: what `rotary_tables` gives.
@@ -134,7 +117,7 @@ class Block(nn.Module):
             y = y.reshape(batch, length, count, size)
             if config.qk_norm and name != "value":
                 y = norm(y, f"{name}_norm")
-            return constrain(y.transpose(0, 2, 1, 3), self.mesh, ROWS, HEADS)
+            return constrain(y, self.mesh, ROWS, (), HEADS)
 
         y = norm(x, "attention_norm")
         query = split(project(y, "query", heads * size, config.qkv_bias), "query", heads)
@@ -146,25 +129,22 @@ class Block(nn.Module):
         query = rotary(query, table)
         key = rotary(key, table)
 
-        if cache is None:
-            slots = jnp.arange(length, dtype=positions.dtype)
-            own = slots[None]
+        if self.groups is not None:
+            y = attend_in_groups(query, key, value, positions, self.groups, sliding, config)
         else:
-            rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
-            # Slots past the end are dropped, so finished rows and padding write nothing.
-            cache = LayerCache(
-                cache.keys.at[rows, :, positions].set(key.transpose(0, 2, 1, 3), mode="drop"),
-                cache.values.at[rows, :, positions].set(value.transpose(0, 2, 1, 3), mode="drop"),
-            )
-            key, value = cache
-            slots = jnp.arange(key.shape[2], dtype=positions.dtype)
-            own = positions
-        visible = slots[None, None] <= own[:, :, None]
-        if config.sliding_layers:
-            near = slots[None, None] > own[:, :, None] - config.sliding_window
-            visible &= near | ~sliding
-
-        y = attend(query, key, value, visible, config)
+            if cache is None:
+                key, value = key.transpose(0, 2, 3, 1), value.transpose(0, 2, 1, 3)
+            else:
+                rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
+                # Slots past the end are dropped, so finished rows and padding write nothing.
+                cache = LayerCache(
+                    cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
+                    cache.values.at[rows, :, positions].set(value, mode="drop"),
+                )
+                key, value = cache
+            slots = jnp.arange(key.shape[-1], dtype=positions.dtype)[None]
+            own = slots if cache is None else positions
+            y = attend(query, key, value, own, slots, sliding, config)
         y = project(y, "attention_output", width)
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 
@@ -193,10 +173,15 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Embedding, layers, last norm; returns hidden states, never logits."""
+    """Embedding, layers, last norm; returns hidden states, never logits.
+
+    Fields:
+      groups: a sequence is a prompt and responses to it; without a cache only.
+    """
 
     config: ModelConfig
     mesh: Mesh | None = None
+    groups: Groups | None = None
 
     @nn.compact
     def __call__(
@@ -230,7 +215,7 @@ class Decoder(nn.Module):
             split_rngs={"params": True},
             in_axes=(nn.broadcast, nn.broadcast, nn.broadcast, 0),
             length=config.num_layers,
-        )(config, self.mesh, name="layers")
+        )(config, self.mesh, self.groups, name="layers")
         tables = rotary_tables(positions, config)
         sliding = np.isin(np.arange(config.num_layers), config.sliding_layers)
         deep = config.num_layers > MOST_UNROLLED_LAYERS
@@ -239,7 +224,7 @@ class Decoder(nn.Module):
         else:
 
             def run(layer, x, cache, sliding):
-                block = Block(config, self.mesh, parent=None)
+                block = Block(config, self.mesh, self.groups, parent=None)
                 return block.apply({"params": layer}, x, positions, tables, cache, sliding)
 
             if remat is not None:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.policy.attention import Groups
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, LayerCache, unstacked
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
@@ -17,6 +18,9 @@ from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 __all__ = ["Model", "Params"]
 
 Params = Any
+
+NOWHERE = 2**20
+"""A position behind all others: no query sees it."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,31 @@ class Model:
             positions = jnp.arange(tokens.shape[1])[None]
         return self._decoder().apply({"params": params}, tokens, positions)[0]
 
+    def hidden_in_groups(
+        self,
+        params: Params,
+        prompts: Int[Array, "P L"],
+        prompt_length: Int[Array, "P"],
+        responses: Int[Array, "P G T"],
+    ) -> tuple[Float[Array, "P L D"], Float[Array, "P G T D"]]:
+        """Hidden states of prompts and of G responses to each, the prompt computed once.
+
+        Args:
+          prompts: right-padded.
+        """
+        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape
+        tokens = jnp.concatenate([prompts, responses.reshape(number, per_prompt * length)], axis=1)
+        start = prompt_length[:, None].astype(jnp.int32)
+        own = jnp.arange(width, dtype=jnp.int32)[None]
+        # Padding stands where nobody looks.
+        own = jnp.where(own < start, own, NOWHERE)
+        answers = start + jnp.arange(length, dtype=jnp.int32)[None]
+        positions = jnp.concatenate([own, jnp.tile(answers, (1, per_prompt))], axis=1)
+        decoder = Decoder(self.config, self.mesh, Groups(width, per_prompt))
+        hidden, _ = decoder.apply({"params": params}, tokens, positions)
+        answers = hidden[:, width:].reshape(*responses.shape, hidden.shape[-1])
+        return hidden[:, :width], answers
+
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""
         return params["embedding" if self.config.tied else "unembedding"]
@@ -76,9 +105,13 @@ class Model:
     def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
         """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""
         config = self.config
-        shape = (rows, config.num_kv_heads, slots, config.head_size)
-        zeros = constrain(jnp.zeros(shape, config.compute_dtype), self.mesh, ROWS, HEADS)
-        return tuple(LayerCache(zeros, zeros) for _ in range(config.num_layers))
+
+        def zeros(*shape):
+            empty = jnp.zeros((rows, config.num_kv_heads, *shape), config.compute_dtype)
+            return constrain(empty, self.mesh, ROWS, HEADS)
+
+        layer = LayerCache(zeros(config.head_size, slots), zeros(slots, config.head_size))
+        return (layer,) * config.num_layers
 
     def unstacked(self, params: Params) -> Params:
         """Parameters with a tuple of layers in place of stacked ones, for a loop of `extend`.

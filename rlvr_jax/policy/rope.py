@@ -12,7 +12,7 @@ from rlvr_jax.policy.config import ModelConfig, RopeScaling, wide_dtype
 
 __all__ = ["RotaryTable", "rotary", "rotary_tables", "stretched"]
 
-RotaryTable = tuple[Float[Array, "B 1 S h"], Float[Array, "B 1 S h"]]
+RotaryTable = tuple[Float[Array, "B S 1 h"], Float[Array, "B S 1 h"]]
 """Cosine and sine of the angle of every pair at every position."""
 
 
@@ -29,7 +29,7 @@ def rotary_tables(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[Ro
         return theta ** (-jnp.arange(half, dtype=dtype) / half)
 
     def table(frequency):
-        angle = positions[:, None, :, None].astype(dtype) * frequency[None, None, None]
+        angle = positions[:, :, None, None].astype(dtype) * frequency[None, None, None]
         # Without the barrier XLA recomputes sines and cosines for every head, layer and pass.
         return jax.lax.optimization_barrier((jnp.cos(angle), jnp.sin(angle)))
 
@@ -55,7 +55,7 @@ def stretched(frequency: Float[Array, "h"], scaling: RopeScaling) -> Float[Array
     return kept * frequency + (1 - kept) * frequency / scaling.factor
 
 
-def rotary(x: Float[Array, "B n S H"], table: RotaryTable) -> Array:
+def rotary(x: Float[Array, "B S n H"], table: RotaryTable) -> Array:
     """Turns queries or keys by the angles of a table."""
     cos, sin = table
     first, second = jnp.split(x.astype(cos.dtype), 2, axis=-1)

@@ -6,23 +6,12 @@ from collections.abc import Collection, Iterable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["score", "sequences"]
-
-
-def sequences(rollouts: Rollouts) -> Int[Array, "B S"]:
-    """Prompt and response of each row without a gap, S = P + T; what lies behind is arbitrary."""
-    width, budget = rollouts.prompt_tokens.shape[1], rollouts.tokens.shape[1]
-    index = jnp.arange(width + budget, dtype=jnp.int32)[None]
-    start = rollouts.prompt_length[:, None].astype(jnp.int32)
-    padded = jnp.pad(rollouts.prompt_tokens, ((0, 0), (0, budget)))
-    response = jnp.take_along_axis(rollouts.tokens, jnp.clip(index - start, 0, budget - 1), axis=1)
-    return jnp.where(index < start, padded, response)
+__all__ = ["score"]
 
 
 def score(
@@ -31,6 +20,7 @@ def score(
     rollouts: Rollouts,
     needs: Collection[str] = ("logp",),
     options: Iterable[tuple[str, float]] = (),
+    shared: int = 1,
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at the temperature it was drawn with.
 
@@ -40,14 +30,23 @@ def score(
       needs: names of fields of `TokenStats`: statistics of `token_stats`, and "hidden", the state
         that the token was predicted from.
       options: further arguments of `token_stats`, name and value, e.g. (("top_k", 8),).
+      shared: of each so many rows that follow one another the prompt is computed once; they must
+        have the same one, which is not checked.
+    Raises:
+      ValueError: `shared` does not divide the rows.
     """
     rows, budget = rollouts.tokens.shape
-    hidden = model.hidden(params, sequences(rollouts)[:, :-1])
-    # The state that predicts response token t is that of the token before it.
-    offset = jnp.arange(-1, budget - 1, dtype=jnp.int32)[None]
-    before = rollouts.prompt_length[:, None].astype(jnp.int32) + offset
-    before = jnp.minimum(before, hidden.shape[1] - 1)
-    hidden = jnp.take_along_axis(hidden, before[:, :, None], axis=1)
+    if rows % shared:
+        raise ValueError(f"score: shared must divide the {rows} rows, got {shared}")
+    responses = rollouts.tokens.reshape(-1, shared, budget)
+    start = rollouts.prompt_length[::shared].astype(jnp.int32)
+    prompts, answers = model.hidden_in_groups(
+        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1]
+    )
+    # The state that predicts a response token is that of the token before it.
+    last = jnp.take_along_axis(prompts, start[:, None, None] - 1, axis=1)
+    first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
+    hidden = jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
     stats = token_stats(
         hidden.reshape(rows * budget, -1),
         model.unembedding(params),

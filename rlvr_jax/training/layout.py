@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import optax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.parallel import (
     adapter_shardings,
@@ -25,7 +25,16 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.update import TrainState
 
-__all__ = ["describe_layout", "make_meshes", "make_reshard", "state_shardings", "trained_shapes"]
+__all__ = [
+    "copies_weights",
+    "describe_layout",
+    "make_meshes",
+    "make_reshard",
+    "sampler_params",
+    "sampler_shardings",
+    "state_shardings",
+    "trained_shapes",
+]
 
 
 def make_meshes(config: TrainConfig) -> tuple[Mesh, Mesh]:
@@ -69,17 +78,48 @@ def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> Tr
 
 
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
-    """A function that puts a policy's parameters where the sampler wants them.
+    """A function that makes of a policy's parameters what the sampler reads.
+
+    In bfloat16, or on another mesh, that is a copy; else the parameters themselves.
 
     Args:
       model, sampler: the same model on the mesh to train and the mesh to sample on.
     """
-    if sampler.mesh == model.mesh:
+    if not copies_weights(model, sampler):
         return lambda params: params
-    shardings: Any = parameter_shardings(sampler.config, sampler.mesh)
-    if sampler.config.lora:
-        shardings = lora.attach(shardings, adapter_shardings(sampler.config, sampler.mesh))
-    return jax.jit(lambda params: params, out_shardings=shardings)
+    return jax.jit(partial(sampler_params, sampler), out_shardings=sampler_shardings(sampler))
+
+
+def copies_weights(model: Model, sampler: Model) -> bool:
+    """Whether the sampler reads a copy of the weights."""
+    return sampler.mesh != model.mesh or model.config.compute_dtype == "bfloat16"
+
+
+def sampler_params(model: Model, params: Params) -> Params:
+    """Parameters as the sampler's loop reads them: layer by layer, in the compute dtype.
+
+    Norms stay wide, since they are computed so; all else is rounded where it is used, so that
+    rounding it before changes no bit and halves what every token has to read.
+    """
+
+    def rounded(path, leaf):
+        wide = path[-1].key.endswith("norm")
+        return leaf if wide else leaf.astype(model.config.compute_dtype)
+
+    return model.unstacked(jax.tree_util.tree_map_with_path(rounded, params))
+
+
+def sampler_shardings(model: Model) -> Any:
+    """Shardings of `sampler_params` on the model's mesh."""
+    shardings: Any = parameter_shardings(model.config, model.mesh)
+    if model.config.lora:
+        shardings = lora.attach(shardings, adapter_shardings(model.config, model.mesh))
+
+    def of_layer(sharding):
+        return NamedSharding(model.mesh, PartitionSpec(*sharding.spec[1:]))
+
+    layer = jax.tree.map(of_layer, shardings["layers"])
+    return {**shardings, "layers": (layer,) * model.config.num_layers}
 
 
 def describe_layout(

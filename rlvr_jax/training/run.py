@@ -21,6 +21,7 @@ from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
 from rlvr_jax.training.layout import make_meshes, make_reshard, state_shardings
+from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs, old_statistics, update
@@ -234,15 +235,48 @@ def make_programs(
     config: TrainConfig,
 ) -> Programs:
     """The jitted functions; the update takes its state over."""
-    model = start.model
-    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     # An argument of the program: weights that it closed over would be constants in its code.
     base = start.params if config.lora_rank else None
+    score, estimate, step = jitted(start.model, objective, optimizer, config)
+    rows = row_sharding(start.model.mesh)
+
+    def put(rollouts):
+        return distribute(rollouts, rows)
+
+    return Programs(
+        score=lambda params, rollouts: score(params, put(rollouts)),
+        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
+        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
+        reshard=make_reshard(start.model, start.sampler.model),
+    )
+
+
+def jitted(
+    model: Model,
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    config: TrainConfig,
+) -> tuple[Any, Any, Any]:
+    """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
+
+    Returns:
+      score (params, rollouts); advantages (rollouts, method state, key), or None; and step
+      (state, base weights under adapters, rollouts, key, fresh).
+    """
+    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted = old_statistics(objective)
+    shared = shared_rows(config, model.mesh)
+
+    def of_piece(params, rollouts):
+        needs = set(wanted.values())
+        stats = policy.score(model, params, rollouts, needs, objective.options, shared)
+        return {field: getattr(stats, name) for field, name in wanted.items()}
 
     def score(params, rollouts):
-        stats = policy.score(model, params, rollouts, set(wanted.values()), objective.options)
-        return {field: getattr(stats, name) for field, name in wanted.items()}
+        if config.micro_batches == 1:
+            return of_piece(params, rollouts)
+        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
 
     def step(state, base, rollouts, key, fresh):
         return update(
@@ -254,24 +288,16 @@ def make_programs(
             key,
             fresh=fresh,
             micro_batches=config.micro_batches,
+            shared=shared,
             base=base,
         )
 
-    score = jax.jit(score, out_shardings=rows)
     shardings = state_shardings(model, optimizer)
-    step = jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows))
     estimate = objective.advantages
-    if estimate is not None:
-        estimate = jax.jit(estimate, out_shardings=(rows, whole))
-
-    def put(rollouts):
-        return distribute(rollouts, rows)
-
-    return Programs(
-        score=lambda params, rollouts: score(params, put(rollouts)),
-        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
-        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
-        reshard=make_reshard(model, start.sampler.model),
+    return (
+        jax.jit(score, out_shardings=rows),
+        estimate and jax.jit(estimate, out_shardings=(rows, whole)),
+        jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
     )
 
 

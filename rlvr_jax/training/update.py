@@ -109,6 +109,7 @@ def objective_gradient(
     *,
     fresh: Bool[Array, ""] | bool = True,
     micro_batches: int = 1,
+    shared: int = 1,
     base: Params | None = None,
 ) -> Gradient:
     """Loss and gradient of an objective over all rows of an update.
@@ -119,6 +120,8 @@ def objective_gradient(
         objective needs of the old policy) is read.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
         A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
+      shared: of each so many rows of a piece that follow one another the prompt is computed once
+        (`policy.score`).
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
     Raises:
       ValueError: micro_batches does not divide the rows.
@@ -132,7 +135,7 @@ def objective_gradient(
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
-        return score(model, whole, rollouts, needs, objective.options)
+        return score(model, whole, rollouts, needs, objective.options, shared)
 
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -229,6 +232,7 @@ def update(
     *,
     fresh: Bool[Array, ""] | bool,
     micro_batches: int = 1,
+    shared: int = 1,
     base: Params | None = None,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
     """One optimizer update.
@@ -238,7 +242,7 @@ def update(
     was told nothing. The method's state is kept only where something is not finite.
 
     Args:
-      fresh, micro_batches, base: as for `objective_gradient`.
+      fresh, micro_batches, shared, base: as for `objective_gradient`.
     Returns:
       The new state; scalar metrics; and per token, [B, T]: `old_logp` (and what else was needed of
       the old policy) as it was used, `logp`, `entropy`,
@@ -253,6 +257,7 @@ def update(
         key,
         fresh=fresh,
         micro_batches=micro_batches,
+        shared=shared,
         base=base,
     )
     norm = optax.tree.norm(gradient.grads)

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pool_rows import sequences
 
-from rlvr_jax.policy import Model, named_config, score, sequences
+from rlvr_jax.policy import Model, named_config, score
 from rlvr_jax.types import Rollouts, replace
 
 ROWS, WIDTH, BUDGET, VOCABULARY = 4, 5, 6, 11
@@ -20,7 +21,7 @@ EXACT = dict(rtol=1e-11, atol=1e-12)
 
 
 def policy(**overrides):
-    config = dict(num_layers=1, compute_dtype="float64", **overrides)
+    config = dict(num_layers=1, compute_dtype="float64") | overrides
     model = Model(named_config("tiny", VOCABULARY, **config))
     random = np.random.default_rng(0)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
@@ -150,3 +151,60 @@ def test_the_gradient_is_that_of_the_logits():
     for ours, theirs in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
         assert np.any(theirs != 0)
         assert_allclose(ours, theirs, **EXACT)
+
+
+def groups():
+    """Two groups of two rows: the rows of a group have the first one's prompt."""
+    given, first = rollouts(), np.array([0, 0, 2, 2])
+    return replace(
+        given,
+        prompt_tokens=given.prompt_tokens[first],
+        prompt_length=given.prompt_length[first],
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        dict(),
+        dict(num_layers=5),
+        dict(
+            num_layers=2,
+            qk_norm=True,
+            sliding_window=2,
+            sliding_layers=(1,),
+            local_rope_theta=100.0,
+        ),
+        dict(num_experts=4, experts_per_token=2, qkv_bias=True),
+    ],
+    ids=["plain", "scanned", "sliding", "experts"],
+)
+def test_a_prompt_computed_once_for_its_rows_gives_what_each_would_give(overrides):
+    model, params = policy(**overrides)
+    given = groups()
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=(ROWS, BUDGET)))
+
+    def total(shared, params):
+        stats = score(model, params, given, NEEDS, shared=shared)
+        return jnp.sum(weight * (stats.logp + stats.entropy)), stats
+
+    each, once = (
+        jax.jit(jax.value_and_grad(partial(total, shared), has_aux=True))(params)
+        for shared in (1, 2)
+    )
+    for left, right in zip(*map(jax.tree.leaves, (once, each)), strict=True):
+        assert_allclose(left, right, **EXACT)
+
+
+def test_rows_that_share_a_prompt_divide_the_rows():
+    model, params = policy()
+    with pytest.raises(ValueError, match="shared must divide the 4 rows, got 3"):
+        score(model, params, rollouts(), shared=3)
+
+
+def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
+    model, params = policy()
+    given = rollouts()
+    cut = {name: getattr(given, name)[:, :1] for name in ("tokens", "mask", "temperature")}
+    stats, whole = (score(model, params, rows) for rows in (replace(given, **cut), given))
+    assert_allclose(stats.logp, whole.logp[:, :1], **EXACT)

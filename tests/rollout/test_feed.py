@@ -60,8 +60,10 @@ def test_a_draft_of_the_same_policy_is_taken_over_as_if_drawn():
     for ours, theirs in zip(taken.caches, drawn.caches, strict=True):
         for row, length in enumerate(PROMPT_LENGTH + DRAFT - 1):
             # the last token's slot is filled when it is fed
-            for name in ("keys", "values"):
-                left, right = (getattr(cache, name)[row, :, :length] for cache in (ours, theirs))
+            for left, right in (
+                [cache.keys[row, :, :, :length] for cache in (ours, theirs)],
+                [cache.values[row, :, :length] for cache in (ours, theirs)],
+            ):
                 assert_allclose(left, right, **EXACT)
     assert_same_rows(draw(taken, 2), draw(drawn, 2))
 

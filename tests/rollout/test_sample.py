@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pool_rows import sequences
 from scipy.stats import chi2
 
-from rlvr_jax.policy import Model, named_config, score, sequences
+from rlvr_jax.policy import Model, named_config, score
 from rlvr_jax.rollout import Processor, Sampling, row_keys, sample
 from rlvr_jax.types import replace
 

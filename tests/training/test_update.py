@@ -179,6 +179,28 @@ def test_micro_batches_change_nothing(name, fresh, micro_batches):
     assert_same_gradient(gradient(name, fresh, micro_batches), gradient(name, fresh))
 
 
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_a_prompt_computed_once_for_its_rows_changes_nothing(micro_batches):
+    model, params = tiny()
+    rollouts = batch()
+    prompts = jax.tree.map(
+        lambda x: jnp.repeat(x[::4], 4, axis=0), (rollouts.prompt_tokens, rollouts.prompt_length)
+    )
+    rollouts = replace(rollouts, prompt_tokens=prompts[0], prompt_length=prompts[1])
+    own = objective_of("clip_cov")
+
+    def found(shared, micro_batches):
+        state = own.init(Spec(4, ROWS, BUDGET))
+        options = dict(fresh=False, micro_batches=micro_batches, shared=shared)
+        return jit(
+            lambda: objective_gradient(
+                model, own, params, rollouts, state, jax.random.key(3), **options
+            )
+        )()
+
+    assert_same_gradient(found(4, micro_batches), found(1, 1))
+
+
 @training_runs.every_trainable_method("clip_cov")
 def test_rows_on_eight_devices_give_the_gradient_of_one(name):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))

@@ -1,0 +1,146 @@
+"""Softmax attention of grouped heads, in blocks of queries where there are many of them.
+
+The scores of all queries at once are [B, heads, S, T] numbers, at 9216 tokens and 28 heads 9.5 GB a
+row. A block's are made, used and dropped before the next one's, and made again in the backward
+pass; shorter sequences are one block. Keys are taken as [.., H, T]: a CPU multiplies a single query
+by them in half the time that it needs for [.., T, H].
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.policy.config import ModelConfig, wide_dtype
+
+__all__ = ["QUERIES", "Groups", "attend", "attend_in_groups"]
+
+QUERIES = 256
+"""Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
+
+
+class Groups(NamedTuple):
+    """What a sequence is made of: a prompt, and behind it so many responses of equal width.
+
+    Fields:
+      prompt_tokens: width of the prompt, padding included.
+      responses: how many there are.
+    """
+
+    prompt_tokens: int
+    responses: int
+
+
+def attend(
+    query: Float[Array, "B S N H"],
+    key: Float[Array, "B K H T"],
+    value: Float[Array, "B K T H"],
+    own: Int[Array, "b S"],
+    slots: Int[Array, "b T"],
+    sliding: Bool[Array, ""],
+    config: ModelConfig,
+) -> Float[Array, "B S NH"]:
+    """Softmax attention of N query heads over K shared key/value heads; softmax in float32.
+
+    Args:
+      own: place of each query: it sees the keys at places up to it, or up to it in its window.
+      slots: place of each key.
+      sliding: this layer has the sliding window; read only if some layers have one.
+    """
+    batch, length, heads, size = query.shape
+    kv_heads = key.shape[1]
+    grouped = query.transpose(0, 2, 1, 3)
+    grouped = grouped.reshape(batch, kv_heads, heads // kv_heads, length, size)
+    if length <= 2 * QUERIES:
+        y = _block(grouped, key, value, own, slots, sliding, config)
+    else:
+        y = _in_blocks(grouped, key, value, own, slots, sliding, config)
+    y = y.reshape(batch, heads, length, size)
+    return y.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
+
+
+def attend_in_groups(
+    query: Float[Array, "P S N H"],
+    key: Float[Array, "P S K H"],
+    value: Float[Array, "P S K H"],
+    positions: Int[Array, "P S"],
+    groups: Groups,
+    sliding: Bool[Array, ""],
+    config: ModelConfig,
+) -> Float[Array, "P S NH"]:
+    """Attention where a sequence is a prompt and behind it several responses to it.
+
+    A prompt sees itself, a response its prompt and itself, each up to the token's position.
+    """
+    prompts, width, per_prompt = query.shape[0], groups.prompt_tokens, groups.responses
+    rows, length = prompts * per_prompt, (query.shape[1] - width) // per_prompt
+
+    def responses(x):
+        return x[:, width:].reshape(rows, length, *x.shape[2:])
+
+    def with_prompt(x):
+        return jnp.concatenate([jnp.repeat(x[:, :width], per_prompt, axis=0), responses(x)], axis=1)
+
+    asked = positions[:, :width]
+    places = with_prompt(positions)
+    y = attend(
+        query[:, :width],
+        key[:, :width].transpose(0, 2, 3, 1),
+        value[:, :width].transpose(0, 2, 1, 3),
+        asked,
+        asked,
+        sliding,
+        config,
+    )
+    answers = attend(
+        responses(query),
+        with_prompt(key).transpose(0, 2, 3, 1),
+        with_prompt(value).transpose(0, 2, 1, 3),
+        places[:, width:],
+        places,
+        sliding,
+        config,
+    )
+    return jnp.concatenate([y, answers.reshape(prompts, per_prompt * length, y.shape[-1])], axis=1)
+
+
+def _block(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:
+    """Attention of the queries [B K G S H] of one block, all their scores at once."""
+    dtype = query.dtype
+    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or query.shape[-1], dtype))
+    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root
+    visible = slots[:, None] <= own[:, :, None]
+    if config.sliding_layers:
+        near = slots[:, None] > own[:, :, None] - config.sliding_window
+        visible &= near | ~sliding
+    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
+    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
+    return jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
+
+
+def _in_blocks(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:
+    """The same, one block after the other."""
+    dtype, length = query.dtype, query.shape[3]
+    blocks = -(-length // QUERIES)
+    missing = blocks * QUERIES - length
+    query = jnp.pad(query, ((0, 0),) * 3 + ((0, missing), (0, 0)))
+    own = jnp.pad(own, ((0, 0), (0, missing)))
+    query = jnp.moveaxis(query.reshape(*query.shape[:3], blocks, QUERIES, -1), 3, 0)
+    own = jnp.moveaxis(own.reshape(own.shape[0], blocks, QUERIES), 1, 0)
+    # Wide, so that the gradients of all blocks are added up in float32.
+    wide = wide_dtype(dtype)
+    keys, values = key.astype(wide), value.astype(wide)
+
+    @jax.checkpoint
+    def block(query, own, keys, values):
+        return _block(query, keys.astype(dtype), values.astype(dtype), own, slots, sliding, config)
+
+    def step(_, part):
+        return None, block(*part, keys, values)
+
+    _, y = jax.lax.scan(step, None, (query, own))
+    y = jnp.moveaxis(y, 0, 3)
+    return y.reshape(*y.shape[:3], blocks * QUERIES, -1)[:, :, :, :length]

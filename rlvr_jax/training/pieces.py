@@ -1,0 +1,55 @@
+"""Rows of an update in pieces: micro-batches of which every device holds its share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+
+from rlvr_jax.policy.layout import ROWS, constrain
+from rlvr_jax.training.config import TrainConfig
+
+__all__ = ["in_pieces", "joined", "shared_rows"]
+
+
+def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
+    """Arrays of B rows as arrays [pieces, B / pieces, …].
+
+    A piece has the next rows of each device, so that no row moves; on one device they are the next
+    rows of the batch. Pieces of the batch's own order would lie on one device each, and every
+    micro-batch would be sent to all the others.
+    """
+    parts = _parts(mesh)
+
+    def split(x):
+        x = x.reshape(parts, pieces, -1, *x.shape[1:]).swapaxes(0, 1)
+        x = x.reshape(pieces, -1, *x.shape[3:])
+        # Cotangents of integers lie nowhere.
+        return x if x.dtype == jax.dtypes.float0 else constrain(x, mesh, (), ROWS)
+
+    return jax.tree.map(split, tree)
+
+
+def joined(tree: Any, mesh: Mesh | None) -> Any:
+    """The rows of all pieces in the order that they had before `in_pieces`."""
+    parts = _parts(mesh)
+
+    def join(x):
+        x = x.reshape(x.shape[0], parts, -1, *x.shape[2:]).swapaxes(0, 1)
+        return constrain(jnp.reshape(x, (-1, *x.shape[3:])), mesh, ROWS)
+
+    return jax.tree.map(join, tree)
+
+
+def shared_rows(config: TrainConfig, mesh: Mesh | None) -> int:
+    """How many rows that follow one another have one prompt, in every piece of every device."""
+    samples = config.samples_per_prompt
+    rows = config.prompts_per_step * samples // config.minibatches
+    return math.gcd(samples, rows // (_parts(mesh) * config.micro_batches))
+
+
+def _parts(mesh: Mesh | None) -> int:
+    return 1 if mesh is None else math.prod(mesh.shape[axis] for axis in ROWS)

@@ -37,7 +37,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
-from rlvr_jax import methods, policy
+from rlvr_jax import methods, parallel, policy
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
 from rlvr_jax.training import TrainConfig, guarded
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> None:
         ]
     rows = []
     for measure in work:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
+        with multiprocessing.get_context("spawn").Pool(1, parallel.start) as pool:
             rows.append(pool.apply(measure))
     console.print(_table(rows))
     if config.json:
@@ -177,7 +177,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
     }
 
 
-def _prepared(work: Work, folder: str, method: str = "grpo", micro_batches: int = 1) -> Run:
+def _prepared(work: Work, folder: str, method: str = "grpo", micro_batches: int = 0) -> Run:
     """The run whose steps are timed; its random policy is written into `folder`."""
     words = {_word(number): number for number in range(work.model.vocab_size)}
     plain = Tokenizer(WordLevel(words, unk_token=_word(0)))

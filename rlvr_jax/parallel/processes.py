@@ -19,6 +19,8 @@ from jax.experimental import multihost_utils
 __all__ = ["barrier", "first_says", "gather", "is_first", "must_stop", "start"]
 
 _ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+_FORCED = "xla_force_host_platform_device_count"
+_MOST_CPU_DEVICES = 8
 _TPU_DEVICES = ("/dev/accel0", "/dev/vfio/0")
 
 
@@ -29,6 +31,9 @@ def start() -> None:
       JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and JAX_PROCESS_ID: these.
       A SLURM step of several tasks (`srun`): one process per task, one GPU each.
       A Cloud TPU VM: the hosts of its slice.
+
+    A process that is alone gets one CPU device per core, unless NPROC (the number of threads) or
+    XLA_FLAGS says how many there are.
 
     Raises:
       ValueError: some of the three variables are missing, or are no numbers.
@@ -44,6 +49,10 @@ def start() -> None:
         jax.distributed.initialize(given[_ADDRESS], int(given[_COUNT]), int(given[_INDEX]))
     elif _in_slurm_step() or _on_cloud_tpu():
         jax.distributed.initialize()
+    elif not (os.environ.get("NPROC") or _FORCED in os.environ.get("XLA_FLAGS", "")):
+        # A small model is sampled from with one device per core (`policy_meshes`).
+        cores = len(os.sched_getaffinity(0))
+        jax.config.update("jax_num_cpu_devices", min(cores, _MOST_CPU_DEVICES))
 
 
 def is_first() -> bool:

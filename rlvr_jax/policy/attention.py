@@ -8,6 +8,7 @@ by them in half the time that it needs for [.., T, H].
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -109,16 +110,49 @@ def attend_in_groups(
 
 def _block(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:
     """Attention of the queries [B K G S H] of one block, all their scores at once."""
-    dtype = query.dtype
-    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or query.shape[-1], dtype))
-    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root
     visible = slots[:, None] <= own[:, :, None]
     if config.sliding_layers:
         near = slots[:, None] > own[:, :, None] - config.sliding_window
         visible &= near | ~sliding
-    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min)
-    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1)
-    return jnp.einsum("bkgst,bkth->bkgsh", shares.astype(dtype), value)
+    scalar = config.query_pre_attn_scalar or query.shape[-1]
+    return _attention(scalar, query, key, value, visible[:, None, None])
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attention(scalar: float, query, key, value, visible) -> Float[Array, "B K G S H"]:
+    """softmax(query · key / √scalar) · value over what is visible; the softmax in float32."""
+    return _forward(scalar, query, key, value, visible)[0]
+
+
+def _forward(scalar, query, key, value, visible):
+    dtype = query.dtype
+    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / _root(scalar, dtype)
+    scores = jnp.where(visible, scores, jnp.finfo(dtype).min)
+    shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1).astype(dtype)
+    y = jnp.einsum("bkgst,bkth->bkgsh", shares, value)
+    return y, (query, key, value, shares, y)
+
+
+def _backward(scalar, kept, dy):
+    # Products in which the matrix over S and T is never the one to be transposed.
+    query, key, value, shares, y = kept
+    wide, dtype = wide_dtype(shares.dtype), shares.dtype
+    dvalue = jnp.einsum("bkgsh,bkgst->bkht", dy, shares).swapaxes(2, 3)
+    dshares = jnp.einsum("bkgsh,bkth->bkgst", dy, value)
+    # Σ_t share · dshare is the product of the output with its cotangent: H terms instead of T.
+    mean = jnp.sum(y.astype(wide) * dy.astype(wide), axis=-1, keepdims=True)
+    dscores = (shares.astype(wide) * (dshares.astype(wide) - mean)).astype(dtype)
+    dscores /= _root(scalar, dtype)
+    dquery = jnp.einsum("bkgst,bkht->bkgsh", dscores, key)
+    dkey = jnp.einsum("bkgsh,bkgst->bkht", query, dscores)
+    return dquery, dkey, dvalue, None
+
+
+def _root(scalar, dtype):
+    return jnp.sqrt(jnp.asarray(scalar, dtype))
+
+
+_attention.defvjp(_forward, _backward)
 
 
 def _in_blocks(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:

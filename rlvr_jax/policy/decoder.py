@@ -8,6 +8,8 @@ that is one array per layer is updated in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -28,7 +30,7 @@ __all__ = ["Block", "Decoder", "LayerCache"]
 # A scan stacks what the backward pass needs, a third of the time of a shallow model's gradient.
 MOST_UNROLLED_LAYERS = 4
 _NORMAL = nn.initializers.normal(0.02)
-_ACTIVATIONS = {"silu": nn.silu, "gelu_tanh": lambda x: nn.gelu(x, approximate=True)}
+_ACTIVATIONS = {"silu": nn.silu, "gelu_tanh": partial(nn.gelu, approximate=True)}
 _KEPT = {
     "layers": jax.checkpoint_policies.nothing_saveable,
     "attention": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
@@ -56,6 +58,21 @@ def rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
     scale = (1 + scale if config.unit_offset else scale).astype(wide.dtype)
     scale = scale.reshape((1,) * (x.ndim - 1) + scale.shape)
     return (wide * jax.lax.rsqrt(mean_square + config.norm_epsilon) * scale).astype(x.dtype)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def gated(activation: Callable[[Array], Array], gate: Array, x: Array) -> Array:
+    """activation(gate) · x, of which only the arguments are kept for the backward pass."""
+    return activation(gate) * x
+
+
+def _gated_backward(activation, kept, cotangent):
+    gate, x = kept
+    value, slope = jax.jvp(activation, (gate,), (jnp.ones_like(gate),))
+    return cotangent * x * slope, cotangent * value
+
+
+gated.defvjp(lambda activation, gate, x: (activation(gate) * x, (gate, x)), _gated_backward)
 
 
 def norm_initializer(config: ModelConfig) -> Any:
@@ -151,8 +168,8 @@ class Block(nn.Module):
         y = norm(x, "mlp_norm")
         activation = _ACTIVATIONS[config.activation]
         if config.num_experts is None:
-            gated = activation(project(y, "gate", config.mlp_width))
-            y = project(gated * project(y, "up", config.mlp_width), "mlp_output", width)
+            opened, passed = (project(y, name, config.mlp_width) for name in ("gate", "up"))
+            y = project(gated(activation, opened, passed), "mlp_output", width)
         else:
             experts, inner = config.num_experts, config.mlp_width
             shapes = {

@@ -49,7 +49,7 @@ def score(
     hidden = jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
     stats = token_stats(
         hidden.reshape(rows * budget, -1),
-        model.unembedding(params),
+        model.unembedding(params).astype(hidden.dtype),
         rollouts.tokens.reshape(-1),
         needs=set(needs) - {"hidden"},
         mask=rollouts.mask.reshape(-1),

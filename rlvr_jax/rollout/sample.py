@@ -8,10 +8,11 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int, Key
 
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.policy.layout import split_rows
+from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import BUDGET, Pool, empty
@@ -63,8 +64,10 @@ def sample(
     A rollout depends on the weights, its prompt and its key alone: not on the other prompts, their
     order, or how many there are.
 
-    Over a mesh (`model.mesh`) prompts and rows are split over data and fsdp; prompts that these do
-    not divide are computed on every device, rows have to be divided.
+    Over a mesh (`model.mesh`) prompts and rows are split over data and fsdp. If every device has
+    the whole weights (a mesh of data alone) and as many prompts, each draws its rows by itself and
+    ends when they end. Else all take every step together; prompts that data × fsdp does not divide
+    are then computed on every device, rows have to be divided.
 
     Args:
       prompt_tokens: right-padded.
@@ -75,17 +78,62 @@ def sample(
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     """
-    prompts, width = prompt_tokens.shape
+    prompts = prompt_tokens.shape[0]
     prompt_length, prompt_id, first_sample = (
         jnp.asarray(x, jnp.int32) for x in (prompt_length, prompt_id, first_sample)
     )
+    mesh = model.mesh
+    alone = mesh is not None and mesh.shape["data"] == mesh.size and prompts % mesh.size == 0
+    draw = partial(
+        _draw_groups,
+        replace(model, mesh=None) if alone else model,
+        samples=samples,
+        response_tokens=response_tokens,
+        sampling=sampling,
+        stop_tokens=stop_tokens,
+    )
+    if alone:
+        row, whole = PartitionSpec(ROWS), PartitionSpec()
+        specs = (whole, row, row, row, row, whole, whole)
+        draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
+    weight_version = jnp.asarray(weight_version, jnp.int32)
+    rollouts = draw(
+        params,
+        jnp.asarray(prompt_tokens),
+        prompt_length,
+        prompt_id,
+        first_sample,
+        key,
+        weight_version,
+    )
+    rollouts = replace(
+        rollouts,
+        group=jnp.repeat(jnp.arange(prompts, dtype=jnp.int32), samples),
+        rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
+    )
+    return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
+
+
+def _draw_groups(
+    model,
+    params,
+    prompt_tokens,
+    prompt_length,
+    prompt_id,
+    first_sample,
+    key,
+    weight_version,
+    *,
+    samples,
+    response_tokens,
+    sampling,
+    stop_tokens,
+) -> Rollouts:
+    """The rollouts of the given prompts, groups and rows numbered among them."""
+    prompts, width = prompt_tokens.shape
     pool = empty(model, prompts, width + response_tokens)
     pool = prefill(model, params, pool, prompt_tokens, prompt_length)
-    pool = replace(
-        pool,
-        limit=prompt_length + response_tokens,
-        group=jnp.arange(prompts, dtype=jnp.int32),
-    )
+    pool = replace(pool, limit=prompt_length + response_tokens)
 
     def copies(leaf):
         # Side by side, so that they stay on the device of their prompt: a fork would be a gather.
@@ -95,10 +143,7 @@ def sample(
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
     pool = decode(model, params, pool, response_tokens, sampling, stop_tokens, weight_version)
-    rollouts = to_rollouts(
-        pool, copies(jnp.asarray(prompt_tokens)), response_tokens, sampling, weight_version
-    )
-    return jax.tree.map(lambda leaf: split_rows(leaf, model.mesh), rollouts)
+    return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling, weight_version)
 
 
 def to_rollouts(

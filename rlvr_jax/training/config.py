@@ -62,8 +62,9 @@ class TrainConfig:
     """Optimizer updates per pass over a rollout batch."""
     epochs: int = 1
     """Passes over a rollout batch."""
-    micro_batches: int = 1
-    """Pieces in which the model sees one update, for memory."""
+    micro_batches: int = 0
+    """Pieces in which the model sees one update, for memory; 0: one, or on a CPU as many as keep
+    activations in its caches."""
     response_tokens: int = 0
     """Budget of a response; 0: the task's."""
     prompt_tokens: int = 0
@@ -146,7 +147,6 @@ _AT_LEAST_ONE = (
     "samples_per_prompt",
     "minibatches",
     "epochs",
-    "micro_batches",
     "evaluation_prompts",
     "evaluation_samples",
 )
@@ -157,6 +157,7 @@ _DTYPES = ("float32", "bfloat16")
 _AT_LEAST_ZERO = (
     "seed",
     "checkpoint_every",
+    "micro_batches",
     "response_tokens",
     "prompt_tokens",
     "warmup_updates",
@@ -192,7 +193,7 @@ def check_config(config: TrainConfig) -> None:
             f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
         )
     rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
-    if rows % config.micro_batches:
+    if config.micro_batches and rows % config.micro_batches:
         raise ValueError(
             f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
             f" got {config.micro_batches}"
@@ -219,7 +220,7 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
             f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
         )
     sampled = config.prompts_per_step * config.samples_per_prompt
-    split = {"mesh": rows // config.micro_batches, "sample_mesh": sampled}
+    split = {"mesh": rows // max(1, config.micro_batches), "sample_mesh": sampled}
     for name, count in split.items():
         try:
             sizes = mesh_sizes(getattr(config, name))

@@ -25,6 +25,9 @@ from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.update import TrainState
 
+SMALL = 8_000_000
+"""Parameters of a model whose weights every core of a CPU may read for itself."""
+
 __all__ = [
     "copies_weights",
     "describe_layout",
@@ -32,6 +35,7 @@ __all__ = [
     "make_reshard",
     "sampler_params",
     "sampler_shardings",
+    "sampling_mesh",
     "state_shardings",
     "trained_shapes",
 ]
@@ -45,6 +49,23 @@ def make_meshes(config: TrainConfig) -> tuple[Mesh, Mesh]:
     """
     mesh = make_mesh(config.mesh) if config.mesh else one_device_mesh()
     return mesh, regrouped(mesh, config.sample_mesh) if config.sample_mesh else mesh
+
+
+def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
+    """The mesh a run samples on: the sampler's own, or, where none was asked for, one CPU device
+    per core.
+
+    A CPU draws from a small model faster with one device per core, each with a part of the prompts:
+    threads that share a row of small products wait for each other most of the time.
+    """
+    mesh = sampler.mesh
+    size = sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(sampler.config)))
+    alone = not config.mesh and jax.process_count() == 1
+    if not (alone and size <= SMALL and mesh.devices.flat[0].platform == "cpu"):
+        return mesh
+    prompts = config.prompts_per_step
+    parts = next(n for n in range(jax.device_count(), 0, -1) if prompts % n == 0)
+    return make_mesh(f"data={parts}", jax.devices()[:parts])
 
 
 def trained_shapes(model: Model) -> Params:
@@ -87,7 +108,11 @@ def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
     """
     if not copies_weights(model, sampler):
         return lambda params: params
-    return jax.jit(partial(sampler_params, sampler), out_shardings=sampler_shardings(sampler))
+    shardings = sampler_shardings(sampler)
+    if set(sampler.mesh.devices.flat) == set(model.mesh.devices.flat):
+        return jax.jit(partial(sampler_params, sampler), out_shardings=shardings)
+    by_layer = jax.jit(partial(sampler_params, sampler))
+    return lambda params: jax.device_put(by_layer(params), shardings)
 
 
 def copies_weights(model: Model, sampler: Model) -> bool:

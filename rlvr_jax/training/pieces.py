@@ -12,7 +12,10 @@ from jax.sharding import Mesh
 from rlvr_jax.policy.layout import ROWS, constrain
 from rlvr_jax.training.config import TrainConfig
 
-__all__ = ["in_pieces", "joined", "shared_rows"]
+__all__ = ["in_pieces", "joined", "shared_rows", "usual_pieces"]
+
+CPU_TOKENS = 2304
+"""Tokens of a piece whose activations stay in a CPU's caches (measured: docs/speed.md)."""
 
 
 def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
@@ -42,6 +45,20 @@ def joined(tree: Any, mesh: Mesh | None) -> Any:
         return constrain(jnp.reshape(x, (-1, *x.shape[3:])), mesh, ROWS)
 
     return jax.tree.map(join, tree)
+
+
+def usual_pieces(config: TrainConfig, mesh: Mesh, group_tokens: int) -> int:
+    """Micro-batches of an update where their number is left open.
+
+    On a CPU the fewest pieces of whole groups with at most `CPU_TOKENS` tokens on each device;
+    elsewhere one.
+    """
+    parts, groups = _parts(mesh), config.prompts_per_step // config.minibatches
+    if mesh.devices.flat[0].platform != "cpu" or groups % parts:
+        return 1
+    groups //= parts
+    most = max(1, CPU_TOKENS // group_tokens)
+    return next(n for n in range(1, groups + 1) if groups % n == 0 and groups // n <= most)
 
 
 def shared_rows(config: TrainConfig, mesh: Mesh | None) -> int:

@@ -20,8 +20,13 @@ from rlvr_jax.rollout import Sampling
 from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
-from rlvr_jax.training.layout import make_meshes, make_reshard, state_shardings
-from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.layout import (
+    make_meshes,
+    make_reshard,
+    sampling_mesh,
+    state_shardings,
+)
+from rlvr_jax.training.pieces import in_pieces, joined, shared_rows, usual_pieces
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs, old_statistics, update
@@ -199,6 +204,13 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     """
     check_needs(recipe.objective, config.method, config.updates_per_step())
     start = load_policy(config, task, model_path, replace(config.sampling(), **recipe.sampling))
+    sampler = start.sampler
+    mesh = sampling_mesh(config, sampler.model)
+    start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
+    if not config.micro_batches:
+        width = start.train_table.tokens.shape[1]
+        group = width + config.samples_per_prompt * start.sampler.response_tokens
+        config = replace(config, micro_batches=usual_pieces(config, start.model.mesh, group))
     optimizer = make_optimizer(config)
     programs = make_programs(start, recipe.objective, optimizer, config)
     if not config.lora_rank and "reference_logp" not in recipe.objective.needs:

@@ -26,6 +26,7 @@ from rlvr_jax.kernels import token_stats
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora, score
 from rlvr_jax.training.metrics import token_metrics
+from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.types import Rollouts, TokenStats
 
 # What `policy.score` measures.
@@ -150,9 +151,7 @@ def objective_gradient(
         (grads,) = pullback(dstats)
         return Gradient(loss, grads, stats, method_state, metrics)
 
-    pieces = jax.tree.map(
-        lambda x: x.reshape(micro_batches, x.shape[0] // micro_batches, *x.shape[1:]), rollouts
-    )
+    pieces = in_pieces(rollouts, micro_batches, model.mesh)
     zeros = jax.tree.map(jnp.zeros_like, params)
 
     def added(grads, pull, dstats):
@@ -165,11 +164,11 @@ def objective_gradient(
         )
 
     def piece_of(tree, index):
-        return jax.tree.map(lambda x: x.reshape(micro_batches, -1, *x.shape[1:])[index], tree)
+        tree = in_pieces(tree, micro_batches, model.mesh)
+        return jax.tree.map(lambda x: x[index], tree)
 
     if "batch_statistics" in objective.needs:
-        stats = jax.lax.map(lambda piece: measure(params, piece), pieces)
-        stats = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), stats)
+        stats = joined(jax.lax.map(lambda piece: measure(params, piece), pieces), model.mesh)
         (loss, (method_state, metrics)), dstats = method(stats)
 
         def pull(grads, index):
@@ -190,17 +189,14 @@ def objective_gradient(
         grads, stats = carry
         piece = jax.tree.map(lambda x: x[index], pieces)
         own, pullback = jax.vjp(lambda p: measure(p, piece), params)
-        start = index * own.logp.shape[0]
-        stats = jax.tree.map(
-            lambda whole, part: jax.lax.dynamic_update_slice_in_dim(whole, part, start, 0),
-            stats,
-            own,
-        )
+        stats = jax.tree.map(lambda whole, part: whole.at[index].set(part), stats, own)
         # The other rows' statistics are placeholders: this piece's cotangents do not read them.
-        _, dstats = method(stats)
+        _, dstats = method(joined(stats, model.mesh))
         return (added(grads, pullback, piece_of(dstats, index)), stats), None
 
+    nothing = in_pieces(nothing, micro_batches, model.mesh)
     (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
+    stats = joined(stats, model.mesh)
     whole = with_old_statistics(objective, rollouts, stats, fresh)
     loss, (method_state, metrics) = objective.loss(stats, whole, method_state, key)
     return Gradient(loss, grads, stats, method_state, metrics)

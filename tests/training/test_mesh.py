@@ -43,8 +43,17 @@ def one_step(model, **changes):
 
 @pytest.fixture(scope="module")
 def alone(model):
-    """The step on one device."""
-    return one_step(model)
+    """The step on one device, sampling included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "sampling_mesh", lambda config, sampler: sampler.mesh)
+        return one_step(model)
+
+
+def test_a_small_model_is_sampled_from_on_one_device_per_core(model, alone):
+    run = training_runs.prepared(training_runs.settings(model, "unused", prompts_per_step=6))
+    assert run.start.model.mesh.size == 1
+    assert dict(run.start.sampler.model.mesh.shape) == {"data": 6, "fsdp": 1, "tensor": 1}
+    assert_same_step(one_step(model), alone)
 
 
 def assert_same_step(found, wanted):

@@ -1,0 +1,65 @@
+"""Micro-batches on a mesh: every device keeps its rows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlvr_jax.parallel import make_mesh, row_sharding
+from rlvr_jax.training import TrainConfig
+from rlvr_jax.training.pieces import CPU_TOKENS, in_pieces, joined, shared_rows, usual_pieces
+
+ROWS = np.arange(48).reshape(16, 3)
+
+
+def test_on_one_device_pieces_are_the_next_rows():
+    np.testing.assert_array_equal(in_pieces(ROWS, 4, None), ROWS.reshape(4, 4, 3))
+
+
+@pytest.mark.parametrize("mesh", [None, "data=8", "data=2,fsdp=2,tensor=2"])
+def test_joined_pieces_are_the_rows_in_their_order(mesh):
+    mesh = mesh and make_mesh(mesh)
+    there_and_back = jax.jit(lambda x: joined(in_pieces(x, 2, mesh), mesh))
+    np.testing.assert_array_equal(there_and_back(ROWS), ROWS)
+
+
+def test_no_row_moves_between_devices():
+    mesh = make_mesh("data=4,fsdp=2")
+    sharding = row_sharding(mesh)
+    rows = jax.ShapeDtypeStruct(ROWS.shape, ROWS.dtype, sharding=sharding)
+
+    def sums(rows):
+        """A loop over pieces, and what it gives for every row."""
+        pieces = in_pieces(rows, 2, mesh)
+        return joined(jax.lax.map(lambda piece: jnp.sum(piece, axis=1), pieces), mesh)
+
+    text = jax.jit(sums, out_shardings=sharding).lower(rows).compile().as_text()
+    assert "while" in text
+    for kind in ("all-gather", "all-to-all", "collective-permute", "all-reduce"):
+        assert f" {kind}(" not in text
+
+
+@pytest.mark.parametrize(
+    ("group_tokens", "mesh", "pieces"),
+    [
+        (1, "data=1", 1),
+        (CPU_TOKENS // 4, "data=1", 4),
+        (CPU_TOKENS // 4 + 1, "data=1", 8),  # five pieces of three groups do not make sixteen
+        (CPU_TOKENS * 2, "data=1", 16),
+        (CPU_TOKENS // 4, "data=2", 2),
+    ],
+)
+def test_pieces_are_the_fewest_that_stay_in_a_cpus_caches(group_tokens, mesh, pieces):
+    sizes = {"data=1": 1, "data=2": 2}
+    mesh = make_mesh(mesh, jax.devices()[: sizes[mesh]])
+    config = TrainConfig(prompts_per_step=32, minibatches=2)
+    assert usual_pieces(config, mesh, group_tokens) == pieces
+
+
+@pytest.mark.parametrize(
+    ("micro_batches", "mesh", "shared"),
+    [(1, None, 8), (4, None, 8), (8, None, 4), (1, "data=8", 4), (4, "data=8", 1)],
+)
+def test_rows_that_share_a_prompt_lie_in_one_piece_of_one_device(micro_batches, mesh, shared):
+    config = TrainConfig(prompts_per_step=4, samples_per_prompt=8, micro_batches=micro_batches)
+    assert shared_rows(config, mesh and make_mesh(mesh)) == shared

@@ -103,7 +103,8 @@ class TrainConfig:
     """What the backward pass computes again to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
     mesh: str = ""
-    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device."""
+    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and one
+    per core to sample from a small model on a CPU."""
     sample_mesh: str = ""
     """The same devices as the sampler sees them; empty: as mesh."""
 

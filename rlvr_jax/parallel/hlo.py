@@ -1,0 +1,155 @@
+"""What the text of a compiled program says: collectives, the compiler's cycles, shapes of arrays.
+
+A loop's body stands in the text once. How often it runs is said beside it, or read from the
+constant that its condition compares the counter with; a loop whose bound is known at run time only
+counts once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Collective", "Facts", "bytes_of", "read", "wide_arrays"]
+
+KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
+
+_ARRAY = re.compile(r"\b([a-z]+\d*[a-z\d]*)\[([\d,]*)\]")
+_COMPUTATION = re.compile(r"(?m)^(ENTRY )?%?([\w.\-]+) \(.*\{$")
+_NAME = r"%?([\w.\-]+)"
+_WHILE = re.compile(rf" while\(.*?condition={_NAME}, body={_NAME}")
+_CALLED = re.compile(rf"(?:calls|to_apply|true_computation|false_computation)={_NAME}")
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_BOUND = re.compile(r"= [su](?:32|64)\[\]\S* constant\((\d+)\)")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (.*?) ({'|'.join(KINDS)})(-start)?\((.*?)\)")
+_CHANNEL = re.compile(r"channel_id=(\d+)")
+_DEFINED = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) [\w\-]+\(")
+
+
+class Collective(NamedTuple):
+    """All collectives of a kind.
+
+    Fields:
+      count: how often one runs.
+      bytes: of the larger of operand and result on each device, over all runs.
+    """
+
+    count: int
+    bytes: int
+
+
+class Facts(NamedTuple):
+    """What one run of a program does on each device.
+
+    Fields:
+      collectives: by kind, those that occur.
+      cycles: sum of the compiler's estimates, which fusions have and collectives and kernels of
+        Pallas have not; None where it estimates nothing (CPU).
+    """
+
+    collectives: dict[str, Collective]
+    cycles: int | None
+
+
+def read(text: str) -> Facts:
+    """Facts of a program.
+
+    Args:
+      text: of the optimized HLO module, as `Compiled.as_text` gives it.
+    """
+    computations, entry = _computations(text)
+    times: dict[str, int] = {}
+
+    def visit(name: str, runs: int) -> None:
+        times[name] = times.get(name, 0) + runs
+        for called, each in _called(computations, computations[name]):
+            visit(called, runs * each)
+
+    visit(entry, 1)
+    sent: dict[tuple[str, str], tuple[int, int]] = {}
+    cycles = 0
+    for name, runs in times.items():
+        body = computations[name]
+        cycles += runs * sum(int(found) for found in _CYCLES.findall(body))
+        for kind, channel, size in _collectives(body):
+            # One that runs beside products is written into each of their fusions.
+            key = kind, channel or f"{name} {size}"
+            sent[key] = max(sent.get(key, (0, 0)), (runs, runs * size))
+    kinds = {}
+    for kind in KINDS:
+        found = [value for (own, _), value in sent.items() if own == kind]
+        if found:
+            kinds[kind] = Collective(*map(sum, zip(*found, strict=True)))
+    return Facts(kinds, cycles or None)
+
+
+def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) -> list[str]:
+    """Shapes of arrays over tokens and vocabulary, of which there must be none.
+
+    Args:
+      vocabulary: entries of the vocabulary, and of a device's part of it.
+      tokens: with so many numbers or more for each entry, an array is one over tokens: those of one
+        response. The logits of a step of the sampler have as many as there are rows.
+      widths: sizes that the other axes of weights multiply to, which are not looked at.
+    """
+    found = set()
+    for kind, shape in _ARRAY.findall(text):
+        axes = [int(axis) for axis in shape.split(",") if axis]
+        for index, axis in enumerate(axes):
+            others = math.prod(axes[:index] + axes[index + 1 :])
+            if axis in vocabulary and others >= tokens and others not in widths:
+                found.add(f"{kind}[{shape}]")
+    return sorted(found)
+
+
+def bytes_of(shape: str) -> int:
+    """Bytes of all arrays in the text of a shape, without padding: "(f32[2,3], s32[])" has 28."""
+    total = 0
+    for kind, axes in _ARRAY.findall(shape):
+        bits = re.search(r"\d+", kind)  # pred has none in its name
+        total += (int(bits[0]) if bits else 8) * math.prod(int(n) for n in axes.split(",") if n)
+    return total // 8
+
+
+def _computations(text: str) -> tuple[dict[str, str], str]:
+    """The body of each computation by its name, and the name of the first to run."""
+    heads = list(_COMPUTATION.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    bodies = {h[2]: text[h.end() : end] for h, end in zip(heads, ends, strict=True)}
+    return bodies, next(head[2] for head in heads if head[1])
+
+
+def _called(computations: dict[str, str], body: str) -> Iterator[tuple[str, int]]:
+    """What a computation calls, and how often each of its runs does."""
+    for line in body.splitlines():
+        if loop := _WHILE.search(line):
+            condition, own = loop.groups()
+            bounds = _KNOWN.findall(line) or _BOUND.findall(computations[condition])
+            yield own, max(map(int, bounds), default=1)
+            continue
+        names = _CALLED.findall(line)
+        for branches in _BRANCHES.findall(line):
+            names += re.findall(_NAME, branches)
+        for name in names:
+            if name in computations:
+                yield name, 1
+
+
+def _collectives(body: str) -> Iterator[tuple[str, str | None, int]]:
+    """Kind, channel and bytes of the collectives of a computation."""
+    shapes = None
+    for line in body.splitlines():
+        if found := _COLLECTIVE.match(line):
+            if shapes is None:
+                lines = map(_DEFINED.match, body.splitlines())
+                shapes = {own[1]: bytes_of(own[2]) for own in lines if own}
+            _, shape, kind, started, operands = found.groups()
+            given = sum(shapes.get(name, 0) for name in re.findall(_NAME, operands))
+            # What is started holds its operand beside its result.
+            result = bytes_of(shape) - (given if started and kind != "all-reduce" else 0)
+            channel = _CHANNEL.search(line)
+            yield kind, channel[1] if channel else None, max(given, result)

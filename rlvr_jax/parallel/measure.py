@@ -1,0 +1,113 @@
+"""A program, compiled: the memory it takes by part, what it sends, how long it should take."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.roofline import Work
+from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.policy import ModelConfig
+
+__all__ = ["measured"]
+
+_NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds")
+_UNITS = {unit: 1024**power for power, unit in enumerate("KMGT", start=1)}
+
+
+def measured(
+    lowered: jax.stages.Lowered,
+    topology: Topology,
+    config: ModelConfig,
+    meshes: Sequence[Mesh],
+    tokens: int,
+    given: dict[str, int],
+    rest: dict[str, int],
+    buffers: dict[str, int],
+    work: Work,
+) -> dict[str, Any]:
+    """Compiles a program and says what it takes and does.
+
+    Args:
+      config, meshes: of the model, and what it lies on; with them and `tokens`, the length of a
+        response, arrays over tokens and vocabulary are told from others.
+      given: bytes of what the program is given and lies on the devices all the time.
+      rest: bytes of what lies there beside it.
+      buffers: its large arrays, counted by hand.
+    """
+    started = time.perf_counter()
+    chip = topology.chip
+    by_hand: dict[str, Any] = {"flops": work.flops, "hand_bytes": work.bytes}
+    if chip is not None:
+        times = (work.flops / chip.flops, work.bytes / chip.hbm_bandwidth)
+        by_hand["roofline_seconds"] = max(times)
+        by_hand["roofline_limit"] = ("flops", "memory")[times.index(max(times))]
+    try:
+        compiled, text = _compiled(lowered, dumped=chip is not None)
+    except jax.errors.JaxRuntimeError as error:
+        needed = _NEEDED.search(str(error))
+        if needed is None:
+            raise
+        size = int(float(needed[1]) * _UNITS[needed[2]])
+        return {
+            "fits": False,
+            "bytes": size + sum(rest.values()),
+            "largest_buffers": {**buffers, **given, **rest},
+            **by_hand,
+            "compile_seconds": time.perf_counter() - started,
+        }
+    seconds = time.perf_counter() - started
+    memory = compiled.memory_analysis()
+    given_bytes = memory.argument_size_in_bytes
+    parts = {
+        **given,
+        "other inputs": given_bytes - sum(given.values()),
+        "output": memory.output_size_in_bytes - memory.alias_size_in_bytes,
+        "temporaries": memory.temp_size_in_bytes,
+        "code": memory.generated_code_size_in_bytes,
+        **{f"{name} (beside the program)": size for name, size in rest.items()},
+    }
+    total = sum(parts.values())
+    facts = hlo.read(text)
+    found = {
+        "fits": total <= topology.hbm_bytes,
+        "bytes": total,
+        "parts": parts,
+        "collectives": {
+            kind: {"count": c.count, "bytes": c.bytes} for kind, c in facts.collectives.items()
+        },
+        "wide_arrays": hlo.wide_arrays(
+            text,
+            {config.vocab_size // n for n in (1, *(mesh.shape["tensor"] for mesh in meshes))},
+            tokens,
+            {config.width // n for n in (1, *(mesh.shape["fsdp"] for mesh in meshes))},
+        ),
+        **by_hand,
+        "compile_seconds": seconds,
+    }
+    if chip is not None:
+        found["compiler_seconds"] = facts.cycles / chip.clock
+        sent = sum(c.bytes for c in facts.collectives.values())
+        found["collective_seconds"] = sent / chip.ici_bandwidth
+    if not found["fits"]:
+        found["largest_buffers"] = {**buffers, **given, **rest}
+    return found
+
+
+def _compiled(lowered: jax.stages.Lowered, dumped: bool) -> tuple[jax.stages.Compiled, str]:
+    """A program and its text, which libtpu cannot give where a SparseCore works, but dumps."""
+    if not dumped:
+        compiled = lowered.compile()
+        return compiled, compiled.as_text()
+    with tempfile.TemporaryDirectory() as folder:
+        compiled = lowered.compile({"xla_dump_to": folder, "xla_dump_hlo_as_text": True})
+        texts = Path(folder).glob("*after_codegen.txt")
+        return compiled, max(texts, key=lambda path: path.stat().st_size).read_text()

@@ -1,0 +1,105 @@
+"""The large arrays of sampling and of an update, counted by hand from the shape of the model.
+
+They are what a plan is made from before anything is compiled, and what is named when a program does
+not fit: the compiler then says by how much, and not why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.attention import QUERIES
+
+__all__ = ["cache_bytes", "sample_buffers", "update_buffers", "waves"]
+
+_COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
+_LANES = 128  # the last axis of an array in a TPU's memory is filled up to whole lanes
+
+
+def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, padded: bool) -> int:
+    """Keys and values of all layers for the rows of a device.
+
+    Args:
+      parts: devices that the heads are split over, where that comes out even.
+      padded: as they lie in a TPU's memory.
+    """
+    heads = config.num_kv_heads / (parts if config.num_kv_heads % parts == 0 else 1)
+    size = -(-config.head_size // _LANES) * _LANES if padded else config.head_size
+    return int(2 * _COMPUTED * config.num_layers * rows * slots * heads * size)
+
+
+def update_buffers(
+    config: ModelConfig, *, rows: float, tokens: int, parts: int, devices: int, parameters: int
+) -> dict[str, int]:
+    """What an update holds on a device beside its state: name and bytes, the largest first.
+
+    Args:
+      rows: of a micro-batch on the device.
+      tokens: of a row.
+      parameters: numbers of the model.
+    """
+    stream = rows * tokens * config.width
+    vocabulary = config.vocab_size * config.width / parts
+    kept = {"none": 14, "attention": 8, "layers": 1}[config.remat]
+    wide = config.mlp_width / parts
+    buffers = {
+        "gradient": _WIDE * parameters / devices,
+        "inputs of layers kept for the backward pass": _COMPUTED
+        * kept
+        * config.num_layers
+        * stream,
+        "activations of an MLP": 4 * _COMPUTED * rows * tokens * wide,
+        "scores of a block of queries": 2
+        * _WIDE
+        * rows
+        * config.num_heads
+        / parts
+        * min(tokens, QUERIES)
+        * tokens,
+        "unembedding, gathered, and its gradient": (_COMPUTED + _WIDE) * vocabulary,
+    }
+    return _largest_first(buffers)
+
+
+def sample_buffers(
+    config: ModelConfig, *, rows: float, prompts: float, prompt: int, slots: int, parts: int
+) -> dict[str, int]:
+    """What sampling holds on a device beside weights and state: name and bytes, the largest first.
+
+    Args:
+      rows, prompts: of a wave on the device.
+      prompt: tokens of a prompt.
+    """
+    wide = 4 * config.mlp_width / parts + 8 * config.width
+    buffers = {
+        "cache": cache_bytes(config, rows, slots, parts, padded=True),
+        "cache of the prompts before it is copied to their rows": cache_bytes(
+            config, prompts, slots, parts, padded=True
+        ),
+        "activations of the prompts": _COMPUTED * prompts * prompt * wide,
+        "scores of the prompts": 2 * _WIDE * prompts * config.num_heads / parts * QUERIES * slots,
+        "logits": 6 * _WIDE * rows * config.vocab_size / parts,
+        "records of the rows": 24 * rows * slots,
+    }
+    return _largest_first(buffers)
+
+
+def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
+    """Ways to draw a step in equal waves, from one wave to the most: (prompts, samples) of a wave.
+
+    Prompts come in multiples of `shards` as long as there are so many, so that no device computes
+    another's; whole groups are drawn together before they are split.
+    """
+    divisors = [n for n in range(prompts, 0, -1) if prompts % n == 0]
+    counts = [n for n in divisors if n % shards == 0] or [prompts]
+    for count in counts:
+        yield count, samples
+    for part in range(samples - 1, 0, -1):
+        if samples % part == 0 and counts[-1] * part % shards == 0:
+            yield counts[-1], part
+
+
+def _largest_first(buffers: dict[str, float]) -> dict[str, int]:
+    return {k: math.ceil(v) for k, v in sorted(buffers.items(), key=lambda item: -item[1])}

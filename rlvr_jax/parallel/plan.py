@@ -1,0 +1,61 @@
+"""A mesh to train on and one to sample on, where the user names none."""
+
+from __future__ import annotations
+
+from rlvr_jax.parallel.memory import update_buffers
+from rlvr_jax.parallel.roofline import num_parameters
+from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.policy import ModelConfig
+
+__all__ = ["sample_mesh", "train_mesh"]
+
+_STATE = 12  # bytes of a trained number: itself and two moments, float32
+
+
+def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int) -> str:
+    """All devices on fsdp, as far as it divides the width and the rows, the rest on data.
+
+    tensor is used where the buffers of an update would not fit without it.
+
+    Args:
+      rows: of an update.
+      tokens: of a row.
+    """
+    devices = topology.num_devices
+    parameters = num_parameters(config)
+    for tensor in _tensor_sizes(config, devices):
+        buffers = update_buffers(
+            config, rows=1, tokens=tokens, parts=tensor, devices=devices, parameters=parameters
+        )
+        wanted = sum(buffers.values()) + _STATE * parameters / devices
+        if wanted <= 0.85 * topology.hbm_bytes:
+            break
+    left = devices // tensor
+    fsdp = max(n for n in range(1, left + 1) if left % n == 0 and config.width % n == 0)
+    return _mesh(data=left // fsdp, fsdp=fsdp, tensor=tensor)
+
+
+def sample_mesh(config: ModelConfig, topology: Topology) -> str:
+    """As few devices on tensor as leave three quarters of the memory beside the weights, or all
+    that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
+    every token. Only weights that take over half of the memory even so are split over fsdp too.
+    """
+    devices = topology.num_devices
+    weights = 2 * num_parameters(config)
+    for tensor in _tensor_sizes(config, devices):
+        if weights / tensor <= topology.hbm_bytes / 4:
+            break
+    fsdp = 1
+    while weights / tensor / fsdp > topology.hbm_bytes / 2 and tensor * fsdp < devices:
+        fsdp *= 2
+    return _mesh(data=devices // tensor // fsdp, fsdp=fsdp, tensor=tensor)
+
+
+def _tensor_sizes(config: ModelConfig, devices: int) -> list[int]:
+    """Numbers of devices that divide the key/value heads, and with them everything else."""
+    sizes = config.num_kv_heads, config.num_heads, config.vocab_size, config.mlp_width, devices
+    return [n for n in range(1, 9) if all(size % n == 0 for size in sizes)]
+
+
+def _mesh(**sizes: int) -> str:
+    return ",".join(f"{axis}={size}" for axis, size in sizes.items() if size > 1) or "data=1"

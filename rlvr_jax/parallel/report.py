@@ -1,0 +1,89 @@
+"""What a compiled run takes and costs, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["describe_report"]
+
+_STAGES = {"sample": "sampling", "score": "scoring (the old or reference log-probs)"}
+
+_HELP = {
+    "cache": "a larger slice, tensor in the sample mesh",
+    "sampler's weights": "tensor or fsdp in the sample mesh",
+    "gradient": "more fsdp, a larger slice, --lora-rank",
+    "parameters": "more fsdp, a larger slice",
+    "optimizer": "more fsdp, a larger slice, --lora-rank",
+    "frozen weights": "more fsdp, a method without reference (kl_coefficient=0)",
+    "inputs of layers kept for the backward pass": "--remat layers, more micro-batches",
+    "activations of an MLP": "tensor, more micro-batches",
+    "scores of a block of queries": "tensor, more micro-batches",
+    "unembedding, gathered, and its gradient": "tensor",
+}
+"""What makes a buffer smaller."""
+
+
+def describe_report(report: dict[str, Any]) -> str:
+    """Some lines about a report of `rlvr_jax.parallel.compile`."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    hbm = report["hbm_bytes"]
+    yield (
+        f"{report['model']}, {report['method']}, on {report['topology']}"
+        f" ({report['devices']} devices of {_size(hbm)})"
+    )
+    yield (
+        f"{report['prompts']} prompts x {report['samples']} responses, {report['prompt_len']} +"
+        f" {report['response_len']} tokens; mesh {report['mesh']}, sampling on"
+        f" {report['sample_mesh']}; {report['micro_batches']} micro-batches, remat"
+        f" {report['remat']}, {report['compute_dtype']}"
+    )
+    for name, program in report["programs"].items():
+        yield ""
+        yield from _program(name, program, hbm)
+    yield ""
+    yield "fits" if report["fits"] else "does not fit"
+
+
+def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
+    fits = "fits" if program["fits"] else "DOES NOT FIT"
+    yield f"{_STAGES.get(name, name)}: {_size(program['bytes'])} of {_size(hbm)}, {fits}"
+    if "waves" in program:
+        yield (
+            f"  {program['waves']} waves of {program['prompts']} prompts x"
+            f" {program['samples']} responses; numbers below are of one wave"
+        )
+    for part, size in program.get("parts", {}).items():
+        yield f"  {_size(size):>12}  {part}"
+    if "largest_buffers" in program:
+        yield "  the largest buffers, and what makes them smaller:"
+        largest = sorted(program["largest_buffers"].items(), key=lambda item: -item[1])
+        for buffer, size in largest[:5]:
+            yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'smaller waves')}"
+    if "collectives" in program:
+        for kind, found in program["collectives"].items():
+            yield f"  {found['count']:>12,} {kind}, {_size(found['bytes'])} on each device"
+        wide = ", ".join(program["wide_arrays"]) or "none"
+        yield f"  arrays over tokens and vocabulary: {wide}"
+    yield (
+        f"  {program['flops']:.3g} FLOPs and {_size(program['hand_bytes'])} by hand on each device"
+    )
+    if "roofline_seconds" in program:
+        times = [f"roofline {program['roofline_seconds']:.4g} s ({program['roofline_limit']})"]
+        if "compiler_seconds" in program:
+            times.append(f"the compiler's estimate {program['compiler_seconds']:.4g} s")
+            times.append(f"links {program['collective_seconds']:.4g} s")
+        yield "  " + ", ".join(times)
+    yield f"  compiled in {program['compile_seconds']:.1f} s"
+
+
+def _size(size: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} TiB"

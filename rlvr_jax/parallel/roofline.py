@@ -1,0 +1,163 @@
+"""FLOPs and bytes of sampling and of an update, counted by hand from the shape of the model.
+
+Matrix products, attention over all slots, and what has to come from memory for them: weights,
+cache, scores and activations. No program is read for it, so it says what the compiler's numbers
+should be near to, and which of the chip's limits comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rlvr_jax.policy import ModelConfig
+
+__all__ = ["Work", "sample_work", "score_work", "update_work"]
+
+_COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
+
+
+class Work(NamedTuple):
+    """On each device.
+
+    Fields:
+      flops: of matrix products.
+      bytes: from and to the device's memory.
+    """
+
+    flops: float
+    bytes: float
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.flops + other.flops, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Forward passes over rows of a device.
+
+    Fields:
+      config: of the model.
+      rows: of the device.
+      tokens, keys: of each row; each token looks at all keys.
+      scored: tokens of each row that meet the vocabulary.
+      parts: devices that a layer is split over.
+    """
+
+    config: ModelConfig
+    rows: float
+    tokens: int
+    keys: int
+    scored: int
+    parts: int
+
+    def layers(self) -> Work:
+        """The products with weights of all layers, and the activations between them."""
+        config = self.config
+        weights = _layer_weights(config) / self.parts
+        wide = config.mlp_width * (config.experts_per_token or 1) / self.parts
+        numbers = 8 * config.width + 4 * wide  # read and written around norms and products
+        tokens = self.rows * self.tokens
+        activated = weights if config.num_experts is None else _visited(config) / self.parts
+        return Work(
+            2.0 * config.num_layers * tokens * activated,
+            _COMPUTED * config.num_layers * (weights + tokens * numbers),
+        )
+
+    def attention(self) -> Work:
+        """Scores, their softmax, and the sum of values, of all layers."""
+        config = self.config
+        heads = config.num_heads / self.parts
+        pairs = config.num_layers * self.rows * self.tokens * self.keys * heads
+        cached = 2 * config.num_kv_heads * config.head_size / self.parts * self.keys * self.rows
+        # Scores are written and read in float32, shares in the compute dtype.
+        moved = pairs * 2 * (_WIDE + _COMPUTED) + config.num_layers * cached * _COMPUTED
+        return Work(4.0 * pairs * config.head_size, moved)
+
+    def vocabulary(self) -> Work:
+        """The product with the unembedding, whose logits are not kept."""
+        config = self.config
+        entries = config.vocab_size * config.width / self.parts
+        return Work(2.0 * self.rows * self.scored * entries, _COMPUTED * entries)
+
+
+def sample_work(
+    config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
+) -> Work:
+    """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
+    slots = prompt + response
+    read = _Pass(config, prompts, prompt, slots, 0, parts)
+    step = _Pass(config, rows, 1, slots, 1, parts)
+    logits = Work(0, 4 * _WIDE * rows * config.vocab_size / parts)
+    token = step.layers() + step.attention() + step.vocabulary() + logits
+    return read.layers() + read.attention() + Work(*(response * n for n in token))
+
+
+def score_work(
+    config: ModelConfig, *, rows: float, micro_batches: int, prompt: int, response: int, parts: int
+) -> Work:
+    """One forward pass over the rollouts of an update."""
+    piece = rows / micro_batches
+    one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
+    return _times(micro_batches, one.layers() + one.attention() + one.vocabulary())
+
+
+def update_work(
+    config: ModelConfig,
+    *,
+    rows: float,
+    micro_batches: int,
+    prompt: int,
+    response: int,
+    parts: int,
+    devices: int,
+    forward_first: bool,
+) -> Work:
+    """Forward and backward passes over the rollouts of an update, and the optimizer.
+
+    Args:
+      forward_first: all rows are scored before the first is pulled back.
+      devices: over which the state is split.
+    """
+    piece = rows / micro_batches
+    one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
+    first = int(forward_first and micro_batches > 1)
+    again = int(config.remat == "layers")
+    # A backward pass costs two forward ones. Attention is computed again in it, by its blocks, and
+    # the logits by their tiles.
+    passes = (
+        _times(first + 1 + again + 2, one.layers())
+        + _times(first + 1 + int(config.remat != "none") + 1 + 2, one.attention())
+        + _times(first + 1 + 1 + 2, one.vocabulary())
+    )
+    # Parameter, two moments and gradient are read, all but the gradient are written.
+    optimizer = Work(0, 7 * _WIDE * num_parameters(config) / devices)
+    return _times(micro_batches, passes) + optimizer
+
+
+def num_parameters(config: ModelConfig) -> int:
+    """Numbers in the matrices of a model."""
+    vocabularies = 1 if config.tied else 2
+    return config.num_layers * _layer_weights(config) + (
+        vocabularies * config.vocab_size * config.width
+    )
+
+
+def _layer_weights(config: ModelConfig) -> int:
+    mlp = 3 * config.width * config.mlp_width
+    return _attention_weights(config) + (config.num_experts or 1) * mlp
+
+
+def _visited(config: ModelConfig) -> int:
+    """Weights of a layer that a token is multiplied with."""
+    mlp = 3 * config.width * config.mlp_width
+    return _attention_weights(config) + config.experts_per_token * mlp
+
+
+def _attention_weights(config: ModelConfig) -> int:
+    heads = 2 * config.num_heads + 2 * config.num_kv_heads
+    return config.width * heads * config.head_size
+
+
+def _times(number: float, work: Work) -> Work:
+    return Work(number * work.flops, number * work.bytes)

@@ -1,0 +1,200 @@
+"""A run compiled from shapes: whether it fits a topology, and what a step of it costs there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rlvr_jax import methods
+from rlvr_jax.parallel import bytes_per_device, mesh_sizes
+from rlvr_jax.parallel.measure import measured
+from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers, waves
+from rlvr_jax.parallel.plan import sample_mesh, train_mesh
+from rlvr_jax.parallel.roofline import num_parameters, sample_work, score_work, update_work
+from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.training.abstract import AbstractRun, abstract_run
+from rlvr_jax.training.command import resolve_hyperparameters
+from rlvr_jax.training.config import TrainConfig, check_config
+from rlvr_jax.training.layout import copies_weights
+from rlvr_jax.types import replace
+
+__all__ = ["compile_run"]
+
+_ATTEMPTS = 3  # waves that are compiled before sampling is said not to fit
+
+
+def compile_run(
+    config: TrainConfig,
+    shape: ModelConfig,
+    topology: Topology,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Compiles the programs of a run.
+
+    Args:
+      config: with prompt_tokens and response_tokens; where it has no mesh, one is chosen.
+      say: told what is being compiled.
+    Returns:
+      The report, as `--json` prints it.
+    Raises:
+      ValueError: settings that cannot work, or do not go with the model or the topology.
+    """
+    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    length = config.prompt_tokens + config.response_tokens
+    if not config.mesh:
+        shaped = replace(shape, remat=config.remat)
+        config = replace(config, mesh=train_mesh(shaped, topology, rows, length))
+        if not config.sample_mesh:
+            config = replace(config, sample_mesh=sample_mesh(shape, topology))
+    for spec in filter(None, (config.mesh, config.sample_mesh)):
+        if math.prod(mesh_sizes(spec).values()) != topology.num_devices:
+            raise ValueError(
+                f"mesh: sizes must multiply to the {topology.num_devices} devices of"
+                f" {topology.name}, got {spec!r}"
+            )
+    if not config.micro_batches:
+        micro_batches = max(1, rows // _shards(config.mesh))
+        config = replace(config, micro_batches=micro_batches)
+    check_config(config)
+    hyperparameters = resolve_hyperparameters(config, config.response_tokens)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    run = abstract_run(config, shape, recipe, topology.devices())
+    objective = recipe.objective
+    measure = partial(
+        measured,
+        topology=topology,
+        config=run.model.config,
+        meshes=(run.model.mesh, run.sampler.mesh),
+        tokens=config.response_tokens,
+    )
+    report: dict[str, Any] = {
+        "topology": topology.name,
+        "devices": topology.num_devices,
+        "method": config.method,
+        "prompts": config.prompts_per_step,
+        "samples": config.samples_per_prompt,
+        "prompt_len": config.prompt_tokens,
+        "response_len": config.response_tokens,
+        "mesh": config.mesh,
+        "sample_mesh": config.sample_mesh or config.mesh,
+        "micro_batches": config.micro_batches,
+        "remat": config.remat,
+        "compute_dtype": config.compute_dtype,
+        "hbm_bytes": topology.hbm_bytes,
+    }
+    programs = {"sample": _sampling(run, topology, measure, say)}
+    parts = mesh_sizes(config.mesh)["tensor"]
+    shared = dict(
+        rows=rows / _shards(config.mesh),
+        micro_batches=config.micro_batches,
+        prompt=config.prompt_tokens,
+        response=config.response_tokens,
+        parts=parts,
+    )
+    kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
+    buffers = update_buffers(
+        run.model.config,
+        rows=rows / _shards(config.mesh) / config.micro_batches,
+        tokens=length,
+        parts=parts,
+        devices=topology.num_devices,
+        parameters=num_parameters(shape),
+    )
+    if (lowered := run.lower_score()) is not None:
+        say("compiling the scorer")
+        scorer = "frozen weights" if "reference_logp" in objective.needs else "parameters"
+        programs["score"] = measure(
+            lowered,
+            given={scorer: kept[scorer]},
+            rest={name: size for name, size in kept.items() if name != scorer},
+            buffers=buffers,
+            work=score_work(run.model.config, **shared),
+        )
+    say("compiling the update")
+    beside = {"frozen weights"} & kept.keys() if not run.model.config.lora else set()
+    programs["update"] = measure(
+        run.lower_update(),
+        given={name: size for name, size in kept.items() if name not in beside},
+        rest={name: kept[name] for name in beside},
+        buffers=buffers,
+        work=update_work(
+            run.model.config,
+            devices=topology.num_devices,
+            forward_first="batch_statistics" in objective.needs,
+            **shared,
+        ),
+    )
+    totals = {f"{name}_bytes": program["bytes"] for name, program in programs.items()}
+    fits = all(program["fits"] for program in programs.values())
+    return {"fits": fits, **report, **totals, "programs": programs}
+
+
+def _sampling(
+    run: AbstractRun,
+    topology: Topology,
+    measure: Callable[..., dict[str, Any]],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """The sampler in the largest wave that fits; the smallest that was tried if none does."""
+    config, shape = run.config, run.model.config
+    sizes = mesh_sizes(config.sample_mesh or config.mesh)
+    shards, parts = sizes["data"] * sizes["fsdp"], sizes["tensor"]
+    slots = config.prompt_tokens + config.response_tokens
+    weights = bytes_per_device(run.sampler_params())
+    rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
+    if not copies_weights(run.model, run.sampler):
+        del rest["parameters"]
+    free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
+    choices = []
+    for prompts, samples in waves(config.prompts_per_step, config.samples_per_prompt, shards):
+        rows = prompts * samples / shards
+        own = prompts / shards if prompts % shards == 0 else prompts
+        buffers = sample_buffers(
+            shape, rows=rows, prompts=own, prompt=config.prompt_tokens, slots=slots, parts=parts
+        )
+        choices.append((prompts, samples, rows, own, buffers))
+    fitting = [choice for choice in choices if sum(choice[-1].values()) <= free]
+    for prompts, samples, rows, own, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
+        say(f"compiling the sampler of {prompts} x {samples} responses")
+        work = sample_work(
+            shape,
+            rows=rows,
+            prompts=own,
+            prompt=config.prompt_tokens,
+            response=config.response_tokens,
+            parts=parts,
+        )
+        found = measure(
+            run.lower_sample(prompts, samples),
+            given={"sampler's weights": weights},
+            rest=rest,
+            buffers=buffers,
+            work=work,
+        )
+        if found["fits"]:
+            break
+    if "parts" in found:
+        temporaries = found["parts"].pop("temporaries")
+        cache = cache_bytes(shape, rows, slots, parts, padded=topology.chip is not None)
+        found["parts"]["cache"] = cache
+        found["parts"]["temporaries"] = temporaries - cache
+    total = config.prompts_per_step * config.samples_per_prompt
+    wave = {"prompts": prompts, "samples": samples, "waves": total // (prompts * samples)}
+    return {**found, **wave}
+
+
+def _held(run: AbstractRun) -> dict[str, Any]:
+    """What lies on the devices all the time."""
+    state = run.state()
+    held = {"parameters": state.params, "optimizer": state.optimizer_state}
+    frozen = run.frozen()
+    return held if frozen is None else {**held, "frozen weights": frozen}
+
+
+def _shards(mesh: str) -> int:
+    sizes = mesh_sizes(mesh)
+    return math.prod(sizes[axis] for axis in ROWS)

@@ -1,0 +1,309 @@
+"""Runs compiled from shapes: what is read from programs, and the command, on host devices.
+
+With PyPI's `libtpu` in the version that `jax[tpu]` asks for, the slow ones compile for TPUs.
+"""
+
+import dataclasses
+import json
+import math
+
+import jax
+import pytest
+
+from rlvr_jax.parallel import compile as command
+from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.memory import waves
+from rlvr_jax.parallel.plan import sample_mesh, train_mesh
+from rlvr_jax.parallel.report import describe_report
+from rlvr_jax.parallel.roofline import num_parameters, sample_work, update_work
+from rlvr_jax.parallel.topologies import CHIPS, describe
+from rlvr_jax.policy import Model, named_config
+from rlvr_jax.policy.hugging_face import to_hugging_face
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.policy.published import PUBLISHED
+
+SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Path of a config.json: two layers, 64 words."""
+    path = tmp_path_factory.mktemp("model") / "config.json"
+    config = named_config("tiny", vocab_size=64, qkv_bias=True)
+    path.write_text(json.dumps(to_hugging_face(config)))
+    return str(path)
+
+
+def run(capsys, *arguments):
+    """Exit code, what was printed, and what was said on stderr."""
+    code = command.main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "devices"),
+    [
+        ("v5e-8", "v5e:2x4", 8),
+        ("v5litepod-256", "v5e:16x16", 256),
+        ("v6e-32", "v6e:4x8", 32),
+        ("v5p-8", "v5p:2x2x1", 4),
+        ("v4-128", "v4:4x4x4", 64),
+        ("tpu7x-8", "tpu7x:2x2x1", 8),
+        ("cpu:8", "cpu:8", 8),
+    ],
+)
+def test_topologies_have_the_names_that_users_know(name, layout, devices):
+    topology = describe(name)
+    assert (topology.layout, topology.num_devices) == (layout, devices)
+    assert topology.hbm_bytes > 0
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_layouts_have_as_many_chips_as_they_say(chip):
+    assert all(math.prod(layout) == chips for chips, layout in CHIPS[chip].layouts.items())
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_matrices_are_counted_by_hand(name):
+    shapes = dict(parameter_shapes(PUBLISHED[name]))
+    matrices = [x for x in shapes.pop("layers").values() if x.ndim == 3]
+    matrices += [x for x in shapes.values() if x.ndim == 2]
+    assert sum(x.size for x in matrices) == num_parameters(PUBLISHED[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("qwen2.5-0.5b", 0.49), ("qwen2.5-7b", 7.62), ("qwen2.5-32b", 32.8), ("qwen3-8b", 8.19)],
+)
+def test_models_have_the_sizes_of_their_cards(name, billions):
+    assert num_parameters(PUBLISHED[name]) / 1e9 == pytest.approx(billions, rel=0.01)
+
+
+PROGRAM = """
+HloModule jit_f
+
+%inner (p: f32[]) -> f32[] {
+  %p.1 = f32[] parameter(0)
+  ROOT %all-reduce.3 = f32[4,8]{1,0} all-reduce(%p.1), channel_id=3, to_apply=%add
+}
+
+%cond (p: (s32[], f32[4])) -> pred[] {
+  %n = s32[]{:T(128)} constant(5), metadata={op_name="f"}
+  ROOT %lt = pred[] compare(%i, %n), direction=LT
+}
+
+%body (p: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %x = bf16[16,8]{1,0} parameter(0)
+  %gather = bf16[64,8]{1,0:T(8,128)} all-gather(%x), channel_id=1, dimensions={0}
+  %f = f32[4]{0} fusion(%x), kind=kLoop, calls=%fused, backend_config={"estimated_cycles":"10"}
+  %again = bf16[64,8]{1,0} all-gather(%x), channel_id=1, dimensions={0}
+  ROOT %t = (s32[], f32[4]) tuple(%i, %f)
+}
+
+%fused (p: f32[4]) -> f32[4] {
+  %y = f32[64,8]{1,0} parameter(0)
+  ROOT %rs = f32[4,8]{1,0} reduce-scatter(%y), channel_id=2, dimensions={0}
+}
+
+ENTRY %main (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %w = (s32[], f32[4]{0}) while(%a), condition=%cond, body=%body
+  %v = (s32[]) while(%a), condition=%cond, body=%inner, config={"known_trip_count":{"n":"3"}}
+  %start = (f32[4]{0}, f32[8]{0}) collective-permute-start(%a), channel_id=9
+  %n = f32[4]{0} copy(%a), backend_config={"estimated_cycles":"7"}
+  ROOT %c = f32[4]{0} conditional(%p, %a, %a), branch_computations={%inner, %other}
+}
+
+%other (p: f32[]) -> f32[] {
+  ROOT %p.2 = f32[] parameter(0)
+}
+"""
+
+
+def test_collectives_are_counted_as_often_as_they_run():
+    facts = hlo.read(PROGRAM)
+    # Five rounds of a loop by its condition; one channel is one collective wherever it is written.
+    assert facts.collectives["all-gather"] == hlo.Collective(5, 5 * 64 * 8 * 2)
+    assert facts.collectives["reduce-scatter"] == hlo.Collective(5, 5 * 64 * 8 * 4)
+    # Three rounds as it is said beside the loop, and one more in the branch.
+    assert facts.collectives["all-reduce"] == hlo.Collective(4, 4 * 4 * 8 * 4)
+    assert facts.collectives["collective-permute"] == hlo.Collective(1, 32)
+    assert facts.cycles == 5 * 10 + 7
+
+
+def test_bytes_of_a_shape():
+    shape = "(f32[2,3]{1,0:T(8,128)}, bf16[4], pred[3], s32[], f8e4m3fn[2])"
+    assert hlo.bytes_of(shape) == 24 + 8 + 3 + 4 + 2
+
+
+def test_arrays_over_tokens_and_vocabulary_are_found():
+    text = "f32[512,64] bf16[64,32] f32[2,256,32] f32[8,64] f32[64]"
+    found = hlo.wide_arrays(text, vocabulary={64, 32}, tokens=32, widths={32, 64})
+    assert found == ["f32[2,256,32]", "f32[512,64]"]
+
+
+def test_a_program_with_logits_is_told_from_one_without():
+    def logits(hidden, matrix):
+        return jax.nn.logsumexp(hidden @ matrix.T, axis=-1)
+
+    shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((96, 8), (64, 8))]
+    text = jax.jit(logits).lower(*shapes).compile().as_text()
+    assert hlo.wide_arrays(text, {64}, tokens=20, widths={8}) == ["f32[96,64]"]
+
+
+def test_waves_come_from_one_to_the_most():
+    found = list(waves(prompts=8, samples=4, shards=4))
+    assert found == [(8, 4), (4, 4), (4, 2), (4, 1)]
+    assert all(8 * 4 % (prompts * samples) == 0 for prompts, samples in found)
+    assert next(waves(prompts=2, samples=8, shards=16)) == (2, 8)
+
+
+def test_chosen_meshes_fill_the_topology_and_divide_the_model():
+    for name, config in PUBLISHED.items():
+        for slice_name in ("v5e-8", "v5e-256", "v5p-64", "v6e-16"):
+            topology = describe(slice_name)
+            for spec in (train_mesh(config, topology, 8192, 9216), sample_mesh(config, topology)):
+                sizes = dict(part.split("=") for part in spec.split(","))
+                assert math.prod(map(int, sizes.values())) == topology.num_devices, name
+                assert config.num_kv_heads % int(sizes.get("tensor", 1)) == 0
+                assert config.width % int(sizes.get("fsdp", 1)) == 0
+
+
+def test_work_by_hand_is_what_the_compiler_counts():
+    config = named_config("small", vocab_size=512, qkv_bias=True)
+    rows, length = 4, 64
+    tokens = jax.ShapeDtypeStruct((rows, length), "int32")
+
+    def logits(params, tokens):
+        return Model(config).logits(params, tokens)
+
+    program = jax.jit(logits).lower(parameter_shapes(config), tokens).compile()
+    counted = program.cost_analysis()["flops"]
+    shape = dict(rows=rows, prompt=0, response=length, parts=1)
+    work = update_work(config, micro_batches=1, devices=1, forward_first=False, **shape)
+    # Forward once, backward twice; attention and logits are computed once more in the backward
+    # pass of the trainer. What the compiler counts beside products is within a tenth of them.
+    assert 3 * counted * 0.9 <= work.flops <= 4 * counted
+    drawn = sample_work(config, prompts=0, **shape)
+    assert drawn.flops == pytest.approx(counted, rel=0.1)
+
+
+KEYS = {
+    "fits",
+    "model",
+    "topology",
+    "prompts",
+    "samples",
+    "prompt_len",
+    "response_len",
+    "hbm_bytes",
+    "sample_bytes",
+    "update_bytes",
+    "programs",
+}
+
+
+def test_a_run_is_compiled_for_eight_devices(capsys, model):
+    code, out, err = run(capsys, "cpu:8", "--model", model, *SMALL, "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report.keys() >= KEYS
+    assert report["fits"]
+    sizes = [report[name] for name in ("prompts", "samples", "prompt_len", "response_len")]
+    assert sizes == [8, 4, 6, 20]
+    assert report["mesh"] == "fsdp=8"
+    programs = report["programs"]
+    assert programs.keys() == {"sample", "score", "update"}  # GRPO has a reference
+    assert "scoring" in describe_report(report)
+    for name, program in programs.items():
+        assert report[f"{name}_bytes"] == program["bytes"] == sum(program["parts"].values())
+        assert min(program["parts"].values()) >= 0
+        assert program["flops"] > 0
+        assert program["compile_seconds"] > 0
+    parameters = sum(x.size for x in jax.tree.leaves(parameter_shapes(command._shape_of(model))))
+    held = programs["update"]["parts"]
+    # float32 parameters and two moments, an eighth on each device; the step counts are beside them.
+    assert held["parameters"] == pytest.approx(4 * parameters / 8, rel=0.2)
+    assert held["optimizer"] == pytest.approx(2 * held["parameters"], rel=0.01)
+    assert programs["update"]["collectives"]["all-gather"]["count"] > 0
+    wave = programs["sample"]
+    assert wave["waves"] * wave["prompts"] * wave["samples"] == 32
+
+
+def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_largest_buffers(
+    capsys, monkeypatch
+):
+    small = dataclasses.replace(describe("cpu:8"), hbm_bytes=100_000)
+    monkeypatch.setattr(command, "describe", lambda name: small)
+    line = "--task brackets --method clip_cov --prompts-per-step 8 --minibatches 1"
+    code, out, err = run(capsys, "cpu:8", "--experiment", *line.split(), "--mesh", "data=2,fsdp=4")
+    assert code == 1
+    assert "8 prompts x 8 responses, 5 + 24 tokens; mesh data=2,fsdp=4" in out
+    for part in ("sampling: ", "update: ", "parameters", "optimizer", "cache"):
+        assert part in out
+    assert "scoring" not in out  # Clip-Cov has no reference
+    assert "DOES NOT FIT" in out
+    assert "gradient: more fsdp" in out
+    assert out.endswith("\ndoes not fit\n")
+    assert "compiling the update" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["v9-8", "--model", "qwen2.5-7b"], "must be one of v4, v5e, v5p, v6e, tpu7x with a size"),
+        (["v5e-9", "--model", "qwen2.5-7b"], "v5e comes with 1, 4, 8, 16, 32, 64, 128, 256 chips"),
+        (["v5p-4", "--model", "qwen2.5-7b"], "v5p comes with 8, 16"),
+        (["v5e", "--model", "qwen2.5-7b"], "with a size, like v5e-256"),
+        (["cpu:8", "--model", "qwen9"], "model must be one of qwen2.5-0.5b"),
+        (["v5e-8", "--model", "qwen2.5-7b", "--mesh", "fsdp=16"], "8 devices of v5e-8"),
+        (["cpu:8"], "give --model, or --experiment"),
+        (["cpu:64", "--model", "qwen2.5-7b"], "at most the 8 devices"),
+        (
+            ["cpu:8", "--model", "qwen2.5-7b", "--mesh", "fsdp=3"],
+            "multiply to the 8 devices of cpu:8",
+        ),
+        (["cpu:8", "--model", "qwen2.5-7b", "--mesh", "tensor=8", "--method", "grop"], "grpo"),
+        (["cpu:8", "--model", "qwen2.5-7b", "--response-len", "999999"], "at most 131072"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence_before_anything_is_compiled(
+    capsys, arguments, message
+):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_mesh_that_does_not_divide_the_model_is_refused(capsys, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(to_hugging_face(named_config("tiny", vocab_size=13))))
+    code, _, err = run(capsys, "cpu:8", "--model", path, *SMALL, "--mesh", "tensor=8")
+    assert code == 2
+    assert "tensor must divide vocab = 13" in err
+
+
+def test_without_libtpu_the_way_to_install_it_is_said(capsys, monkeypatch):
+    def absent(*arguments, **options):
+        raise RuntimeError("JAX TPU support not installed")
+
+    monkeypatch.setattr("jax.experimental.topologies.get_topology_desc", absent)
+    code, _, err = run(capsys, "v5e-8", "--model", "qwen2.5-0.5b")
+    assert code == 2
+    assert "pip install libtpu" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("topology", "model"), [("v5e-8", "qwen2.5-0.5b"), ("v5e-256", "qwen2.5-7b")]
+)
+def test_a_published_model_fits_a_slice(capsys, topology, model):
+    pytest.importorskip("libtpu")
+    code, out, _ = run(capsys, topology, "--model", model, "--method", "clip_cov", "--json")
+    print(out)
+    assert code == 0
+    for program in json.loads(out)["programs"].values():
+        assert program["wide_arrays"] == []
+        assert program["compiler_seconds"] > 0

@@ -296,8 +296,12 @@ def _plain_product(advantage, logp, mask, means):
     return centered, selection_search.kth_largest
 
 
+def _plain_count(chosen):
+    return jnp.sum(selection_search.row_counts(jnp.atleast_1d(chosen)), dtype=jnp.int32)
+
+
 XLA = Form(
-    count=partial(jnp.sum, dtype=jnp.int32),
+    count=_plain_count,
     smallest=jnp.min,
     kth=selection_search.kth_largest,
     totals=fixed_point.Totals(),

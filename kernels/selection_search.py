@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt
 
-__all__ = ["first_k", "kth_largest", "of_rank", "ordered_bits", "quantile"]
+__all__ = ["first_k", "kth_largest", "of_rank", "ordered_bits", "quantile", "row_counts"]
 
 Count = Callable[[Array], Array]
+BYTES = 32  # so many entries are counted in a byte
 
 
 def ordered_bits(values: Array) -> UInt[Array, "..."]:
@@ -32,6 +33,28 @@ def ordered_bits(values: Array) -> UInt[Array, "..."]:
     values = jnp.where(values == 0, 0, values)  # -0 and 0 are one value with two bit patterns
     bits = jax.lax.bitcast_convert_type(values, unsigned)
     return jnp.where(bits >= top, ~bits, bits | top)
+
+
+def row_counts(chosen: Bool[Array, "... T"]) -> Int[Array, "... 1"]:
+    """How many entries along the last axis are True, int32.
+
+    XLA for CPU writes down what a reduction reads, so there the entries are added as bytes first:
+    a third of the time.
+    """
+
+    def plain(chosen):
+        return jnp.sum(chosen, axis=-1, keepdims=True, dtype=jnp.int32)
+
+    def bytewise(chosen):
+        *rows, width = chosen.shape
+        padding = [(0, 0)] * len(rows) + [(0, -width % BYTES)]
+        pieces = jnp.pad(chosen, padding).reshape(*rows, BYTES, -(-width // BYTES))
+        counts = jnp.sum(pieces, axis=-2, dtype=jnp.int8)
+        return jnp.sum(counts, axis=-1, keepdims=True, dtype=jnp.int32)
+
+    if chosen.shape[-1] < BYTES:
+        return plain(chosen)
+    return jax.lax.platform_dependent(chosen, cpu=bytewise, default=plain)
 
 
 def kth_largest(

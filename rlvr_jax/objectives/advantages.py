@@ -10,7 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.core import Transform, UpdatePlan, describe, stateless
-from rlvr_jax.objectives.groups import group_mean, group_others_mean, group_std
+from rlvr_jax.objectives.groups import (
+    group_deviation,
+    group_mean,
+    group_others_mean,
+    group_std,
+)
 from rlvr_jax.objectives.masked import masked_count
 from rlvr_jax.types import Rollouts, replace
 
@@ -44,7 +49,7 @@ def group_normalized(epsilon: float = 1e-6) -> Transform:
         raise ValueError(f"group_normalized: epsilon must be positive, got {epsilon}")
 
     def advantage(reward, group):
-        return (reward - group_mean(reward, group)) / (group_std(reward, group) + epsilon)
+        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
 
     return _from_rewards(advantage, describe("group_normalized", epsilon=epsilon))
 
@@ -55,9 +60,7 @@ def group_centered() -> Transform:
     Reads: reward, group. Writes: advantage. Metrics: none.
     Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
     """
-    return _from_rewards(
-        lambda reward, group: reward - group_mean(reward, group), "group_centered()"
-    )
+    return _from_rewards(group_deviation, "group_centered()")
 
 
 def leave_one_out() -> Transform:
@@ -86,7 +89,7 @@ def length_centered() -> Transform:
 
     def advantage(rollouts):
         length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
-        return rollouts.reward - group_mean(rollouts.reward, rollouts.group, weights=length)
+        return group_deviation(rollouts.reward, rollouts.group, weights=length)
 
     return rollout_advantage(advantage, "length_centered()", remark=group_of_one_remark)
 

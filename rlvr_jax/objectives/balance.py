@@ -76,12 +76,15 @@ def balanced_bounds(
     highs = jnp.asarray(high.candidates(), ratio.dtype)
 
     def push_up(bound):
-        return masked_sum(jnp.minimum(ratio, bound) * advantage, mask & (advantage >= 0))
+        return masked_sum(jnp.minimum(ratio, bound) * advantage, mask & (advantage >= 0), axis=1)
 
     def push_down(bound):
-        return masked_sum(jnp.maximum(ratio, bound) * -advantage, mask & (advantage < 0))
+        return masked_sum(jnp.maximum(ratio, bound) * -advantage, mask & (advantage < 0), axis=1)
 
-    up, down = jax.vmap(push_up)(highs), jax.vmap(push_down)(lows)
+    # Bound after bound, for side by side each would fill an array of all tokens; row by row, so
+    # that devices need not speak to each other at every bound.
+    up = jnp.sum(jax.lax.map(push_up, highs), axis=1)
+    down = jnp.sum(jax.lax.map(push_down, lows), axis=1)
 
     def balance(up, down):
         return jnp.where(down > 0, up / (down + epsilon), NO_PUSH_DOWN)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count
-from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_rank, masked_sum
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
@@ -42,11 +42,29 @@ def find_conflicts(advantage: Float[Array, "B T"], rollouts: Rollouts) -> Confli
       advantage: equal on the tokens of a rollout.
     Reads: tokens, mask, group.
     """
-    mask = rollouts.mask
-    rank = jnp.cumsum(mask, axis=1, dtype=jnp.int32) - 1
-    from_end = masked_count(mask, axis=1)[:, None] - 1 - rank
+    mask, (rows, width) = rollouts.mask, rollouts.mask.shape
+    place = masked_rank(mask) - 1
+    count = masked_count(mask, axis=1)[:, None]
     sign = jnp.sign(masked_sum(advantage, mask, axis=1))
-    return Conflicts(*(_stretch(place, sign, rollouts) for place in (rank, from_end)))
+    # Tokens side by side, from the first and from the last one; -1 where a rollout has none.
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    column = jnp.arange(width, dtype=jnp.int32)[None]
+    text = jnp.full((rows, width), -1, jnp.int32)
+    text = text.at[row, jnp.where(mask, place, width)].set(
+        rollouts.tokens.astype(jnp.int32), mode="drop"
+    )
+    back = count - 1 - column
+    reversed_text = jnp.take_along_axis(text, jnp.maximum(back, 0), axis=1)
+    reversed_text = jnp.where(back >= 0, reversed_text, -1)
+    from_start = _unbroken(text, sign, rollouts.group)
+    from_end = _unbroken(reversed_text, sign, rollouts.group)
+    # As columns, one number per rollout, so that what reads the stretches does not count again.
+    after = jnp.where(mask & (place >= from_start), column, width)
+    before = jnp.where(mask & (place < count - from_end), column, -1)
+    return Conflicts(
+        mask & (column < jnp.min(after, axis=1, keepdims=True, initial=width)),
+        mask & (column > jnp.max(before, axis=1, keepdims=True, initial=-1)),
+    )
 
 
 def weigh_conflicts(positive: float, negative: float) -> Transform:
@@ -93,40 +111,29 @@ def conflict_length(found: Conflicts) -> Int[Array, "B"]:
     return jnp.maximum(masked_count(found.forward, axis=1), masked_count(found.backward, axis=1))
 
 
-def _stretch(place, sign, rollouts):
-    """Tokens of the unbroken stretch in conflict, counted from place 0, [B, T]."""
-    mask, (rows, width) = rollouts.mask, place.shape
-    # Tokens side by side by their place, -1 where a rollout has none.
-    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
-    column = jnp.where(mask, place, width)
-    ids = jnp.full((rows, width), -1, jnp.int32)
-    ids = ids.at[row, column].set(rollouts.tokens.astype(jnp.int32), mode="drop")
-    shared = _shared_by_both(ids, sign, rollouts.group)
-    unbroken = jnp.cumsum(~shared, axis=1) == 0
-    return mask & jnp.take_along_axis(unbroken, jnp.where(mask, place, 0), axis=1)
+def _unbroken(text, sign, group):
+    """How many tokens from place 0 on each rollout shares with rollouts of both signs, [B, 1]."""
+    shared = _shared_by_both(text, sign, group)
+    column = jnp.arange(text.shape[1], dtype=jnp.int32)[None]
+    first_break = jnp.where(shared, text.shape[1], column)
+    return jnp.min(first_break, axis=1, keepdims=True, initial=text.shape[1])
 
 
-def _shared_by_both(ids, sign, group):
-    """Places at which rollouts of either sign in the group have the row's own id, [B, T].
+def _shared_by_both(text, sign, group):
+    """Places at which rollouts of either sign in the group have the row's own token, [B, T].
 
-    Rows are compared with those d further on, in the order of the groups, for d below the size of
-    the largest group.
+    One of either sign is the row itself, so it is compared with those of the opposite sign: with
+    member after member of its group, as often as the largest group has members.
     """
-    order = jnp.argsort(group)
-    ids, sign, group = ids[order], sign[order], group[order]
-    taken = (ids >= 0) & (sign != 0)[:, None]
+    order, count = jnp.argsort(group), group_count(group)
+    start = jnp.searchsorted(group[order], group).astype(jnp.int32)
 
     def compare(carry):
-        distance, positive, negative = carry
-        for shift in (distance, -distance):
-            same = taken & (jnp.roll(ids, shift, axis=0) == ids)
-            same = same & (jnp.roll(group, shift) == group)[:, None]
-            other = jnp.roll(sign, shift)[:, None]
-            positive, negative = positive | (same & (other > 0)), negative | (same & (other < 0))
-        return distance + 1, positive, negative
+        member, shared = carry
+        other = order[jnp.minimum(start + member, group.shape[0] - 1)]
+        opposite = (member < count) & (sign * sign[other] < 0)
+        return member + 1, shared | (opposite[:, None] & (text == text[other]))
 
-    own = sign[:, None]
-    start = (jnp.ones((), jnp.int32), taken & (own > 0), taken & (own < 0))
-    most = jnp.max(group_count(group))
-    _, positive, negative = jax.lax.while_loop(lambda carry: carry[0] < most, compare, start)
-    return (positive & negative)[jnp.argsort(order)]
+    carry = (jnp.zeros((), jnp.int32), jnp.zeros(text.shape, bool))
+    _, shared = jax.lax.while_loop(lambda carry: carry[0] < jnp.max(count), compare, carry)
+    return shared & (text >= 0)

@@ -76,8 +76,12 @@ def rank_trend(
         place = jnp.cumsum(mask, dtype=jnp.int32) - 1 - jnp.maximum(count - width, 0)
         inside = mask & (place >= 0)
         # The window's tokens, in order, at the front.
-        order = jnp.argsort(~inside)[:width]
-        place, inside, states = place[order], inside[order], states[order]
+        column = jnp.where(inside, place, width)
+        states = (
+            jnp.zeros((width, states.shape[1]), states.dtype).at[column].set(states, mode="drop")
+        )
+        place = jnp.arange(width, dtype=jnp.int32)
+        inside = place < count
         ranks = [effective_rank(states, inside)]
         if ends.size:
             prefixes = inside[None] & (place[None] <= ends[:, None])

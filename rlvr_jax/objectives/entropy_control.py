@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.core import Transform, describe
-from rlvr_jax.objectives.groups import group_mean, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean
 from rlvr_jax.types import replace
 
@@ -54,7 +54,7 @@ def normalized_by_origin(epsilon: float = 1e-6) -> Transform:
         reward, group, other = rollouts.reward, rollouts.group, rollouts.off_policy
 
         def scaled(rows):
-            centered = reward - group_mean(reward, group, where=rows)
+            centered = group_deviation(reward, group, where=rows)
             return centered / (group_std(reward, group, where=rows) + epsilon)
 
         return jnp.where(other, scaled(other), scaled(~other))

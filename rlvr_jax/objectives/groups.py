@@ -2,8 +2,12 @@
 
 A group is every row with the same id; ids are any integers and need not stand together. Each row of
 the batch counts, also one without tokens: an empty answer was graded like any other. Rows that only
-fill the batch must have a group of their own. Groups of equal values are recognised by comparison:
-their deviation is exactly 0, whatever the mean rounds to.
+fill the batch must have a group of their own.
+
+Means are taken of the distances from the smallest value of the group. Their rounding is small
+beside the spread of the values and not beside the values, so that an advantage that is divided by a
+small deviation does not depend on the order in which devices add. And the deviations of equal
+values are exactly 0.
 
 Arguments that several functions have:
 
@@ -24,6 +28,7 @@ __all__ = [
     "batch_std",
     "group_all_equal",
     "group_count",
+    "group_deviation",
     "group_max",
     "group_mean",
     "group_others_mean",
@@ -65,16 +70,20 @@ def group_mean(
     virtual: Virtual = None,
 ) -> Float[Array, "B"]:
     """Mean over the group; exactly the common value if all are equal."""
-    if weights is None:
-        weights = jnp.ones_like(values)
-    where = (weights != 0) if where is None else where & (weights != 0)
-    total, mass = group_sum(weights * values, group, where), group_sum(weights, group, where)
-    if virtual is not None:
-        value, number = virtual
-        total, mass = total + number * value, mass + number
-    mean = total / jnp.where(mass > 0, mass, 1)
-    smallest, largest = _extremes(values, group, where, virtual)
-    return jnp.where(mass > 0, jnp.where(smallest == largest, largest, mean), 0)
+    smallest, distance = _mean_distance(values, group, where, weights, virtual)
+    return smallest + distance
+
+
+def group_deviation(
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    where: Rows = None,
+    weights: Float[Array, "B"] | None = None,
+    virtual: Virtual = None,
+) -> Float[Array, "B"]:
+    """Value minus `group_mean`, rounded as its own size allows; exactly 0 if all are equal."""
+    smallest, distance = _mean_distance(values, group, where, weights, virtual)
+    return (values - smallest) - distance
 
 
 def group_std(
@@ -91,11 +100,13 @@ def group_std(
       group: id of the group of each rollout.
       ddof: the sum of squares is divided by n - ddof.
     """
-    mean = group_mean(values, group, where, virtual=virtual)
-    squares, count = group_sum((values - mean) ** 2, group, where), group_count(group, where)
+    smallest, distance = _mean_distance(values, group, where, None, virtual)
+    deviation = (values - smallest) - distance
+    squares, count = group_sum(deviation**2, group, where), group_count(group, where)
     if virtual is not None:
         value, number = virtual
-        squares, count = squares + number * (value - mean) ** 2, count + number
+        squares = squares + number * ((value - smallest) - distance) ** 2
+        count = count + number
     return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
 
 
@@ -146,14 +157,28 @@ def batch_std(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array,
     return group_std(values, jnp.zeros_like(group))
 
 
-def _extremes(values, group, where=None, virtual=None):
+def _extremes(values, group, where=None):
     """Smallest and largest value of the group; inf and -inf of nothing."""
     counted = jnp.ones_like(group, dtype=bool) if where is None else where
     smallest = _reduced(jax.ops.segment_min, jnp.where(counted, values, jnp.inf), group)
-    largest = _reduced(jax.ops.segment_max, jnp.where(counted, values, -jnp.inf), group)
+    return smallest, _reduced(jax.ops.segment_max, jnp.where(counted, values, -jnp.inf), group)
+
+
+def _mean_distance(values, group, where, weights, virtual):
+    """The group's smallest value, without gradient, and the mean distance from it; 0 of nothing."""
+    if weights is None:
+        weights = jnp.ones_like(values)
+    where = (weights != 0) if where is None else where & (weights != 0)
+    mass = group_sum(weights, group, where)
+    smallest = jax.lax.stop_gradient(_extremes(values, group, where)[0])
     if virtual is not None and virtual[1]:
-        smallest, largest = jnp.minimum(smallest, virtual[0]), jnp.maximum(largest, virtual[0])
-    return smallest, largest
+        value, number = virtual
+        smallest, mass = jnp.minimum(smallest, value), mass + number
+    smallest = jnp.where(mass > 0, smallest, 0)
+    total = group_sum(weights * (values - smallest), group, where)
+    if virtual is not None and virtual[1]:
+        total = total + number * (value - smallest)
+    return smallest, total / jnp.where(mass > 0, mass, 1)
 
 
 def _reduced(reduce, values, group):

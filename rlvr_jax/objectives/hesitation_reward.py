@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
-from rlvr_jax.objectives.groups import group_mean, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_mean, group_std
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.preferences import outcome_is_right
 from rlvr_jax.objectives.window_entropy import batch_threshold, hesitation
@@ -199,7 +199,7 @@ def hesitation_advantage(
         right = outcome_is_right(rollouts.outcome)
         score = hesitation_score(count, target, level, right, scale)
         reward = rollouts.reward + score
-        centered = reward - group_mean(reward, group)
+        centered = group_deviation(reward, group)
         advantage = (centered / (group_std(reward, group) + epsilon))[:, None]
         any_token = jnp.any(signals.mask)
         state = jax.tree.map(

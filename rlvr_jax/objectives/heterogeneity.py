@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.core import Transform, describe, stateless
-from rlvr_jax.objectives.groups import group_mean, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.scopes import (
     scoped_max,
@@ -121,7 +121,7 @@ def token_normalized_parts(
     size = jnp.where(mask, jnp.abs(own), jnp.abs(mean / deviation) if padding else 0)
     everywhere = jnp.ones_like(mask)
     fell_back = (scoped_max(size, everywhere, sets) >= limit)[:, 0]
-    plain = (reward - group_mean(reward, group)) / (group_std(reward, group) + epsilon)
+    plain = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
     by_tokens = reward - mean[:, 0]
     return TokenNormalized(jnp.where(fell_back, plain, by_tokens / deviation[:, 0]), fell_back)
 

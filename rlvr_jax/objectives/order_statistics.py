@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels import selection_search
-from rlvr_jax.kernels.selection_search import kth_largest, ordered_bits
+from rlvr_jax.kernels.selection_search import kth_largest, ordered_bits, row_counts
 
 __all__ = [
     "MAX",
@@ -77,4 +77,5 @@ def nearest_quantile(
 
 
 def _count(chosen, reduce):
-    return reduce(SUM, chosen.astype(jnp.int32)).astype(jnp.int32)
+    # A set is made of whole rows.
+    return reduce(SUM, row_counts(chosen)).astype(jnp.int32)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence
-from rlvr_jax.objectives.groups import group_mean, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.types import replace
 
@@ -26,7 +26,7 @@ def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
 
     def advantage(rollouts):
         reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
-        centered = reward - group_mean(reward, group, where=own)
+        centered = group_deviation(reward, group, where=own)
         scaled = centered / (group_std(reward, group, where=own) + epsilon)
         return jnp.where(own, scaled, 0)
 

@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_index
-from rlvr_jax.objectives.groups import group_count, group_mean, group_std
+from rlvr_jax.objectives.groups import group_count, group_deviation, group_mean, group_std
 from rlvr_jax.objectives.shaping import Reward
 
 __all__ = [
@@ -86,7 +86,7 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
 
     def advantage(rollouts):
         pair = group_index(rollouts.group) // 2
-        centered = rollouts.reward - group_mean(rollouts.reward, pair)
+        centered = group_deviation(rollouts.reward, pair)
         return centered / (group_std(rollouts.reward, pair) + epsilon)
 
     return rollout_advantage(advantage, describe("pair_normalized", epsilon=epsilon))

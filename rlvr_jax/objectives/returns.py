@@ -1,6 +1,7 @@
 """Credit over time: token rewards, returns to go, and generalized advantages from a critic.
 
-All sums run backwards over the response, in logarithmic depth.
+All sums run backwards over the response, in blocks (`_backward`), so that their depth is not its
+length.
 """
 
 import jax
@@ -20,10 +21,13 @@ __all__ = [
     "token_rewards",
 ]
 
+BLOCK = 32
+
 
 def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
     """The last token of each rollout on the mask; none in an empty row."""
-    return mask & (jnp.cumsum(mask[:, ::-1], axis=1)[:, ::-1] == 1)
+    column = jnp.arange(mask.shape[1], dtype=jnp.int32)[None]
+    return mask & (column == jnp.max(jnp.where(mask, column, -1), axis=1, keepdims=True))
 
 
 def token_rewards(
@@ -74,12 +78,13 @@ def generalized_advantages(
       trace_decay: λ.
     Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
     """
-    here = jnp.where(mask, values, 0)
-    upcoming = _backward(here, jnp.where(mask, 0, jnp.ones_like(here)))  # V of the next token ≥ t
-    later = jnp.pad(upcoming[:, 1:], ((0, 0), (0, 1)))
-    errors = jnp.where(mask, rewards + discount * later - here, 0)
-    factors = jnp.where(mask, jnp.full_like(here, discount * trace_decay), 1)
-    return jnp.where(mask, _backward(errors, factors), 0)
+    # What a token hands to the one before it, γ V_t + γλ Â_t, is one recurrence, and Â_t is
+    # r_t - V_t plus what was handed to t.
+    surprise = rewards - values
+    terms = jnp.where(mask, discount * values + discount * trace_decay * surprise, 0)
+    factors = jnp.where(mask, jnp.full_like(terms, discount * trace_decay), 1)
+    handed = jnp.pad(_backward(terms, factors)[:, 1:], ((0, 0), (0, 1)))
+    return jnp.where(mask, surprise + handed, 0)
 
 
 def reward_to_go(
@@ -158,12 +163,36 @@ def _price_needs(kl_coefficient):
 
 
 def _backward(terms, factors):
-    """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end."""
+    """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end.
+
+    In two sweeps over blocks of columns, all blocks at the same time: the first finds what a block
+    makes of the y after it, the second has that y. `associative_scan` over all columns is half as
+    fast on CPU.
+    """
+    rows, width = terms.shape
+    blocks = -(-width // BLOCK)
+
+    def side_by_side(values):
+        padded = jnp.pad(values, ((0, 0), (0, blocks * BLOCK - width)))
+        return jnp.moveaxis(padded.reshape(rows, blocks, BLOCK), 2, 0)
+
+    def whole(carry, column):
+        (total, factor), (term, own) = carry, column
+        return (term + own * total, own * factor), None
+
+    def each(total, column):
+        term, own = column
+        total = term + own * total
+        return total, total
 
     def combine(later, earlier):
-        factor_after, total_after = later
-        factor, total = earlier
-        return factor * factor_after, total + factor * total_after
+        (total_after, factor_after), (total, factor) = later, earlier
+        return total + factor * total_after, factor * factor_after
 
-    pairs = (factors, terms)
-    return jax.lax.associative_scan(combine, pairs, reverse=True, axis=1)[1]
+    columns = side_by_side(terms), side_by_side(factors)
+    zeros = jnp.zeros((rows, blocks), terms.dtype)
+    ends, _ = jax.lax.scan(whole, (zeros, zeros + 1), columns, reverse=True)
+    totals, _ = jax.lax.associative_scan(combine, ends, reverse=True, axis=1)
+    after = jnp.pad(totals[:, 1:], ((0, 0), (0, 1)))
+    _, found = jax.lax.scan(each, after, columns, reverse=True)
+    return jnp.moveaxis(found, 0, 2).reshape(rows, -1)[:, :width]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from rlvr_jax.objectives.groups import group_count, group_mean, group_std, group_sum
+from rlvr_jax.objectives.groups import group_count, group_deviation, group_std, group_sum
 
 __all__ = [
     "Credit",
@@ -43,7 +43,7 @@ def outcome_credit(value, reward, group, unit, epsilon):
 
 def relative_credit(value, reward, group, unit, epsilon):
     """The share of R - mean of the prompt in its sum over the unit; even shares if that is ≤ ε."""
-    lead = reward - group_mean(reward, group)
+    lead = group_deviation(reward, group)
     total = group_sum(lead, unit)
     even = 1 / group_count(unit).astype(value.dtype)
     tiny = jnp.abs(total) <= epsilon

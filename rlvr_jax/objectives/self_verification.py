@@ -13,8 +13,8 @@ from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.group_order import group_index, group_rank
 from rlvr_jax.objectives.groups import (
     group_all_equal,
+    group_deviation,
     group_max,
-    group_mean,
     group_std,
     group_sum,
 )
@@ -123,7 +123,7 @@ def self_advantage(
     """
     spread = group_std(score, group)
     useful = (spread > min_std) & ~group_all_equal(score, group)
-    centered = score - group_mean(score, group)
+    centered = group_deviation(score, group)
     return jnp.where(useful, centered / jnp.where(useful, spread, 1), advantage)
 
 
@@ -146,7 +146,7 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
-        centered = reward - group_mean(reward, group)
+        centered = group_deviation(reward, group)
         plain = centered / (group_std(reward, group) + epsilon)
         score = jnp.where(finished_rows(rollouts), jnp.clip(rollouts.self_reward, 0, 1), 0)
         return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.core import Transform, describe, stateless
-from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.scopes import Scope, min_max, within_batch, z_score
 from rlvr_jax.objectives.steps import (
     Steps,
@@ -157,8 +157,8 @@ def step_potential(
     """
     potential = 1.5 * accuracy * confidence + 0.5 * accuracy - confidence
     potential = jnp.where(steps.exists, potential, 0)
-    solved = (steps.exists & (potential > saturation)).astype(potential.dtype)
-    earlier = jnp.cumsum(solved, axis=1) - solved
+    solved = steps.exists & (potential > saturation)
+    earlier = (masked_rank(solved) - solved.astype(jnp.int32)).astype(potential.dtype)
     factor = jnp.where(steps.exists, 1 - fade * (1 - jnp.exp(-earlier)), 0)
     rise = potential - previous_step(potential, steps)
     grown = jnp.exp(min_max(rise, steps.exists, within_batch(rollouts), epsilon))

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.masked import masked_rank
+
 __all__ = [
     "Steps",
     "at_tokens",
@@ -27,7 +29,7 @@ class Steps(NamedTuple):
     """The steps of a batch.
 
     Fields:
-      index: int [B, T], column of the step a token belongs to; read on `member` only.
+      index: int [B, T], column of the step a token belongs to; 0 for tokens in none.
       member: bool [B, T], tokens that belong to a step.
       exists: bool [B, T], columns that hold a step.
     """
@@ -45,25 +47,20 @@ def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
       mask: the tokens that count.
     """
     member = mask & (ids >= 0)
-    last = jnp.iinfo(ids.dtype).max
-    keys = jnp.where(member, ids, last)
-    ordered = jnp.sort(keys, axis=1)
-    begins = jnp.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)))
-    rank = jnp.cumsum(begins, axis=1, dtype=jnp.int32)
-    place = jax.vmap(jnp.searchsorted)(ordered, keys)
-    index = jnp.take_along_axis(rank, place, axis=1)
-    count = jnp.max(jnp.where(member, index + 1, 0), axis=1, keepdims=True)
-    column = jnp.arange(ids.shape[1], dtype=jnp.int32)[None]
-    return Steps(index, member, column < count)
+    width = ids.shape[1]
+    # Ids that count steps lie below T. Others are rare, and sorting them costs ten times as much.
+    fit = jnp.all(jnp.where(member, ids, 0) < width)
+    rank = jax.lax.cond(fit, _ranks_by_table, _ranks_by_sort, ids, member)
+    count = jnp.max(jnp.where(member, rank, 0), axis=1, keepdims=True, initial=0)
+    column = jnp.arange(width, dtype=jnp.int32)[None]
+    return Steps(jnp.where(member, rank - 1, 0), member, column < count)
 
 
 def step_sum(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
     """Sum over the tokens of each step, as a table; 0 where there is no step."""
-    rows, width = values.shape
-    flat = jnp.arange(rows, dtype=jnp.int32)[:, None] * width + steps.index
+    row = jnp.arange(values.shape[0], dtype=jnp.int32)[:, None]
     terms = jnp.where(steps.member, values, 0)
-    total = jax.ops.segment_sum(terms.ravel(), flat.ravel(), num_segments=rows * width)
-    return jnp.where(steps.exists, total.reshape(rows, width), 0)
+    return jnp.zeros(steps.exists.shape, terms.dtype).at[row, steps.index].add(terms)
 
 
 def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
@@ -74,7 +71,8 @@ def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
 
 def at_tokens(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
     """What a table says about the step of each token; 0 for tokens in none."""
-    return jnp.where(steps.member, jnp.take_along_axis(table, steps.index, axis=1), 0)
+    own = jnp.take_along_axis(table, steps.index, axis=1, mode="clip")
+    return jnp.where(steps.member, own, 0)
 
 
 def next_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
@@ -86,3 +84,22 @@ def next_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
 def previous_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
     """The entry of the preceding step of the row, as a table; 0 for the first one."""
     return jnp.where(steps.exists, jnp.pad(table[:, :-1], ((0, 0), (1, 0))), 0)
+
+
+def _ranks_by_table(ids, member):
+    """How many ids of the row are at most that of each token, for ids below T."""
+    rows, width = ids.shape
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    occurs = (
+        jnp.zeros((rows, width), bool).at[row, jnp.where(member, ids, width)].set(True, mode="drop")
+    )
+    return jnp.take_along_axis(masked_rank(occurs), jnp.where(member, ids, 0), axis=1)
+
+
+def _ranks_by_sort(ids, member):
+    """The same for any ids."""
+    keys = jnp.where(member, ids, jnp.iinfo(ids.dtype).max)
+    ordered = jnp.sort(keys, axis=1)
+    begins = jnp.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+    place = jax.vmap(jnp.searchsorted)(ordered, keys)
+    return jnp.take_along_axis(masked_rank(begins), place, axis=1)

@@ -5,7 +5,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_quantile, masked_sum
+from rlvr_jax.objectives.masked import (
+    masked_count,
+    masked_mean,
+    masked_quantile,
+    masked_rank,
+    masked_sum,
+)
 from rlvr_jax.objectives.scopes import scoped_quantile, within_response
 from rlvr_jax.types import Rollouts
 
@@ -25,7 +31,7 @@ def window_entropy(
       The means, 0 where fewer than w tokens follow, and where there are w.
     """
     rows, width = mask.shape
-    rank = jnp.cumsum(mask, axis=1, dtype=jnp.int32)  # tokens up to and with this one
+    rank = masked_rank(mask)
     exists = mask & (rank + window <= rank[:, -1:])
     row = jnp.arange(rows, dtype=jnp.int32)[:, None]
     # The entropies of the tokens without holes; what is off the mask goes to the end, unread.
@@ -55,7 +61,7 @@ def response_threshold(
     """
     mask = rollouts.mask
     values, exists = window_entropy(entropy, mask, window)
-    first = mask & (jnp.cumsum(mask, axis=1, dtype=jnp.int32) == 1)
+    first = mask & (masked_rank(mask) == 1)
     own = jnp.where(
         jnp.any(exists, axis=1), masked_mean(values, exists, axis=1), masked_sum(entropy, first, 1)
     )

@@ -284,11 +284,8 @@ def test_rows_on_eight_devices_give_the_step_of_one(name, dtype):
     # The gradient is what must not depend on the devices; the loss is a sum that cancels.
     limit = max(SPLIT[dtype], FLOAT32 * (dtype == np.float32)) * size_of_loss(wanted, batch)
     np.testing.assert_allclose(found.loss, wanted.loss, rtol=0, atol=limit)
-    # One rollout of ARES has a small advantage that comes out 9e-6 of itself different in float32,
-    # 1.5e-6 of the largest gradient.
-    tolerance = 2 * SPLIT[dtype] if name == "ares" else SPLIT[dtype]
     jax.tree.map(
-        lambda slope, expected: assert_agrees(slope, expected, tolerance),
+        lambda slope, expected: assert_agrees(slope, expected, SPLIT[dtype]),
         found.dstats,
         wanted.dstats,
     )

@@ -8,6 +8,7 @@ from rlvr_jax.objectives.groups import (
     batch_mean,
     batch_std,
     group_count,
+    group_deviation,
     group_max,
     group_mean,
     group_spread,
@@ -85,3 +86,29 @@ def test_equal_values_are_their_own_mean_to_the_last_bit(dtype):
         np.testing.assert_array_equal(found, values)
     for found in (group_std(values, group), std(values, group), batch_std(values, group)):
         assert not np.asarray(found).any()
+    zero = group_deviation(values, group, weights=weights, virtual=(float(values[0]), 2))
+    assert not np.asarray(zero).any()
+
+
+@pytest.mark.parametrize("statistic", [group_deviation, group_std])
+def test_rounding_is_small_beside_the_spread_in_any_order(statistic):
+    random = np.random.default_rng(1)
+    values = (5 + 1e-3 * random.normal(size=24)).astype(np.float32)
+    group = np.arange(24) % 3
+    wanted = np.asarray(statistic(jnp.asarray(values, float), group))
+    for order in (np.arange(24), random.permutation(24)):
+        found = np.asarray(statistic(jnp.asarray(values[order]), group[order]))
+        assert found.dtype == np.float32
+        # A few roundings of numbers of the size of the spread; one of the mean, 5, is 6e-5 of it.
+        np.testing.assert_allclose(found, wanted[order], rtol=0, atol=4e-7 * np.ptp(values))
+
+
+def test_deviations_are_from_the_mean_of_the_rows_that_count():
+    def deviation(rows):
+        counted = rows[WHERE[rows] & (WEIGHTS[rows] > 0)]
+        if not counted.size:
+            return VALUES[rows]
+        return VALUES[rows] - np.average(VALUES[counted], weights=WEIGHTS[counted])
+
+    found = group_deviation(jnp.asarray(VALUES), GROUP, WHERE, jnp.asarray(WEIGHTS))
+    check(found, deviation)

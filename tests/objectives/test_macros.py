@@ -49,6 +49,12 @@ def test_means_follow_the_weights():
         assert not np.asarray(found)[~MASK].any()
 
 
+def test_a_narrower_table_gives_the_same():
+    macro = ngram_macros(jnp.asarray(MASK), 3)
+    arguments = (jnp.asarray(REWARDS), jnp.asarray(VALUES), macro, 0.9, 0.8, position_weights)
+    np.testing.assert_array_equal(macro_advantages(*arguments, 3), macro_advantages(*arguments))
+
+
 def test_macros_of_one_token_are_tokens():
     mask = jnp.asarray(MASK)
     arguments = (jnp.asarray(REWARDS), jnp.asarray(VALUES))

@@ -18,11 +18,13 @@ from rlvr_jax.objectives import (
     masked_mean,
     masked_min,
     masked_quantile,
+    masked_rank,
     masked_std,
     masked_sum,
     share_of,
 )
 
+WIDTHS = [1, 31, 32, 33, 64, 65, 200]  # around the blocks in which counts are taken
 RTOL = 1e-13  # float64, sums of some 30 terms of one sign or near it
 RANDOM = np.random.default_rng(0)
 VALUES = RANDOM.normal(3.0, 1.0, (6, 7))
@@ -58,6 +60,17 @@ def test_statistics_agree_with_numpy_and_never_see_the_padding():
     }
     for name in wanted:
         np.testing.assert_allclose(found[name], wanted[name], rtol=RTOL, err_msg=name)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_counts_and_ranks_are_exact_at_any_width(width):
+    random = np.random.default_rng(width)
+    for mask in (random.random((3, width)) < 0.7, np.ones((3, width)), np.zeros((3, width))):
+        mask = array(mask, bool)
+        np.testing.assert_array_equal(masked_rank(mask), np.cumsum(mask, axis=1))
+        for axis in (None, 0, 1):
+            np.testing.assert_array_equal(masked_count(mask, axis), np.sum(mask, axis=axis))
+    assert masked_rank(mask).dtype == masked_count(mask).dtype == np.int32
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.2, 0.5, 1 - 0.2, 0.99, 1.0])

@@ -25,16 +25,16 @@ def poisoned(values):
     return jnp.asarray(np.where(MASK, values, np.nan))
 
 
-def by_definition(discount, trace_decay):
+def by_definition(rewards, values, mask, discount, trace_decay):
     """Generalized advantages over the tokens on the mask, as if the others did not exist."""
-    found = np.zeros(MASK.shape)
-    for row in range(4):
-        places = np.flatnonzero(MASK[row])
+    found = np.zeros(mask.shape)
+    for row in range(mask.shape[0]):
+        places = np.flatnonzero(mask[row])
         following, value = 0.0, 0.0
         for t in reversed(places):
-            error = REWARDS[row, t] + discount * value - VALUES[row, t]
+            error = rewards[row, t] + discount * value - values[row, t]
             following = error + discount * trace_decay * following
-            value, found[row, t] = VALUES[row, t], following
+            value, found[row, t] = values[row, t], following
     return found
 
 
@@ -43,7 +43,23 @@ def test_generalized_advantages_skip_what_is_off_the_mask(discount, trace_decay)
     found = generalized_advantages(
         poisoned(REWARDS), poisoned(VALUES), jnp.asarray(MASK), discount, trace_decay
     )
-    np.testing.assert_allclose(found, by_definition(discount, trace_decay), atol=ATOL)
+    wanted = by_definition(REWARDS, VALUES, MASK, discount, trace_decay)
+    np.testing.assert_allclose(found, wanted, atol=ATOL)
+
+
+@pytest.mark.parametrize("width", [32, 33, 100])
+def test_sums_run_over_all_blocks_of_a_long_row(width):
+    random = np.random.default_rng(width)
+    rewards, values = random.normal(size=(2, 3, width))
+    mask = random.random((3, width)) < [[0.9], [0.1], [1.0]]
+    arrays = jnp.asarray(rewards), jnp.asarray(values), jnp.asarray(mask)
+    found = generalized_advantages(*arrays, 1.0, 1.0)
+    wanted = by_definition(rewards, values, mask, 1.0, 1.0)
+    np.testing.assert_allclose(found, wanted, atol=width * ATOL)
+    found = discounted_returns(arrays[0], arrays[2], 0.9)
+    powers = 0.9 ** np.maximum(np.arange(width) - np.arange(width)[:, None], 0)
+    wanted = np.where(mask, np.where(mask, rewards, 0) @ np.tril(powers.T), 0)
+    np.testing.assert_allclose(found, wanted, atol=width * ATOL)
 
 
 def test_returns_count_positions():

@@ -42,6 +42,15 @@ def test_tables_hold_sums_means_and_neighbours():
     assert not np.any([total[2], mean[2], following[2], preceding[2], tokens[2]])
 
 
+def test_ids_may_be_of_any_size():
+    # Of ids below T a table is made; the others are sorted.
+    small = array([[4, 4, 1, -1, 1, 2], [0, 1, 1, 5, 5, 3], [5, 5, 5, 5, 5, 5]], np.int32)
+    found, wanted = find_steps(small, MASK), find_steps(1000 * small, MASK)
+    for own, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own, other)
+    np.testing.assert_array_equal(found.index[1], [0, 1, 0, 0, 3, 2])
+
+
 def test_a_row_may_have_as_many_steps_as_tokens():
     every = array([[3, 1, 2]], np.int32)
     steps = find_steps(every, array(np.ones((1, 3)), bool))

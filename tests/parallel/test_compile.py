@@ -203,6 +203,7 @@ KEYS = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_is_compiled_for_eight_devices(capsys, model):
     code, out, err = run(capsys, "cpu:8", "--model", model, *SMALL, "--json")
     assert (code, err) == (0, "")

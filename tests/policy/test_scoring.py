@@ -167,7 +167,7 @@ def groups():
     "overrides",
     [
         dict(),
-        dict(num_layers=5),
+        pytest.param(dict(num_layers=5), marks=pytest.mark.slow),
         dict(
             num_layers=2,
             qk_norm=True,
@@ -175,7 +175,9 @@ def groups():
             sliding_layers=(1,),
             local_rope_theta=100.0,
         ),
-        dict(num_experts=4, experts_per_token=2, qkv_bias=True),
+        pytest.param(
+            dict(num_experts=4, experts_per_token=2, qkv_bias=True), marks=pytest.mark.slow
+        ),
     ],
     ids=["plain", "scanned", "sliding", "experts"],
 )

@@ -175,12 +175,11 @@ def test_wrong_answers_are_wrong(verifier, gold, response):
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: ascii(bomb[:20]))
-def test_hostile_answers_are_wrong_in_no_time(verifier, bomb):
-    start = time.monotonic()
+def test_hostile_answers_are_wrong_without_a_timeout(verifier, bomb):
     for gold in ("3", r"\sqrt{2}+1"):
         verdict = verifier.grade([gold], [rf"\boxed{{{bomb}}}"])[0]
         assert verdict.correct is False
-    assert time.monotonic() - start < 0.9
+        assert not verdict.timed_out
 
 
 TOKENS = [
@@ -270,11 +269,9 @@ def test_simple_answers_take_microseconds():
     assert all(verdict.correct for verdict in verdicts)
 
 
-def test_a_long_response_takes_no_time(verifier):
-    start = time.monotonic()
+def test_a_long_response_meets_no_timeout(verifier):
     for text in (r"\boxed{" * 10**5, r"\boxed{1}" * 10**4, "1 " * 10**5, "{" * 10**5):
-        verifier.grade(["2"], [text])
-    assert time.monotonic() - start < 0.9
+        assert not verifier.grade(["2"], [text])[0].timed_out
 
 
 def test_without_a_box_the_options_decide():

@@ -1,0 +1,30 @@
+"""Programs, one module each: `python -m experiments.NAME`.
+
+On Linux they start anew once, before anything else is imported, so that the C library asks for huge
+pages: an update writes arrays of hundreds of megabytes, and their first touch, page by page, took
+up to a quarter of it (docs/speed.md). Whoever sets GLIBC_TUNABLES, to whatever, is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_HUGE = "glibc.malloc.hugetlb=1"
+
+
+def _use_huge_pages() -> None:
+    # Python's own sign of `python -m`, while it looks for the module; who imports one does not see
+    # his process replaced.
+    started_by_name = sys.argv[:1] == ["-m"]
+    if sys.platform != "linux" or not started_by_name or "GLIBC_TUNABLES" in os.environ:
+        return
+    # Under "always" they are given unasked, under "never" not at all.
+    if _PAGES.is_file() and "[madvise]" in _PAGES.read_text():
+        environment = os.environ | {"GLIBC_TUNABLES": _HUGE}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+_use_huge_pages()

@@ -1,8 +1,9 @@
 """FLOPs and bytes of sampling and of an update, counted by hand from the shape of the model.
 
-Matrix products, attention over all slots, and what has to come from memory for them: weights,
-cache, scores and activations. No program is read for it, so it says what the compiler's numbers
-should be near to, and which of the chip's limits comes first.
+Matrix products, attention, and what has to come from memory for them: weights, cache, scores and
+activations. Attention is over all slots, or over the blocks that its kernel runs, whose scores stay
+on the chip. No program is read for it, so it says what the compiler's numbers should be near to,
+and which of the chip's limits comes first.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.flash import BLOCK, flash_pairs
 
 __all__ = ["Work", "sample_work", "score_work", "update_work"]
 
 _COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
+_LANES = 128  # the kernel writes the logarithm of a softmax's sum into whole lanes
 
 
 class Work(NamedTuple):
@@ -40,7 +43,7 @@ class _Pass:
       config: of the model.
       rows: of the device.
       tokens, keys: of each row; each token looks at all keys.
-      scored: tokens of each row that meet the vocabulary.
+      scored: tokens of each row that meet the vocabulary, the last ones.
       parts: devices that a layer is split over.
     """
 
@@ -74,6 +77,17 @@ class _Pass:
         moved = pairs * 2 * (_WIDE + _COMPUTED) + config.num_layers * cached * _COMPUTED
         return Work(4.0 * pairs * config.head_size, moved)
 
+    def flash(self) -> Work:
+        """The same by its kernel: of what comes before the scored tokens, and of these."""
+        config = self.config
+        heads = config.num_layers * self.rows * config.num_heads / self.parts
+        before = self.tokens - self.scored
+        pairs = heads * (flash_pairs(before, before) + flash_pairs(self.scored, self.tokens))
+        # A query and what it gets are moved once, a key and its value for each block of queries.
+        moved = 2 * _COMPUTED * config.head_size * (pairs / BLOCK + heads * self.tokens)
+        sums = heads * self.tokens * _LANES * _WIDE
+        return Work(4.0 * pairs * config.head_size, moved + sums)
+
     def vocabulary(self) -> Work:
         """The product with the unembedding, whose logits are not kept."""
         config = self.config
@@ -94,12 +108,24 @@ def sample_work(
 
 
 def score_work(
-    config: ModelConfig, *, rows: float, micro_batches: int, prompt: int, response: int, parts: int
+    config: ModelConfig,
+    *,
+    rows: float,
+    micro_batches: int,
+    prompt: int,
+    response: int,
+    parts: int,
+    flash: bool = False,
 ) -> Work:
-    """One forward pass over the rollouts of an update."""
+    """One forward pass over the rollouts of an update.
+
+    Args:
+      flash: attention is its kernel's (`policy.flash`).
+    """
     piece = rows / micro_batches
     one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
-    return _times(micro_batches, one.layers() + one.attention() + one.vocabulary())
+    attention = one.flash() if flash else one.attention()
+    return _times(micro_batches, one.layers() + attention + one.vocabulary())
 
 
 def update_work(
@@ -112,22 +138,26 @@ def update_work(
     parts: int,
     devices: int,
     forward_first: bool,
+    flash: bool = False,
 ) -> Work:
     """Forward and backward passes over the rollouts of an update, and the optimizer.
 
     Args:
       forward_first: all rows are scored before the first is pulled back.
       devices: over which the state is split.
+      flash: attention is its kernel's (`policy.flash`).
     """
     piece = rows / micro_batches
     one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
     first = int(forward_first and micro_batches > 1)
     again = int(config.remat == "layers")
     # A backward pass costs two forward ones. Attention is computed again in it, by its blocks, and
-    # the logits by their tiles.
+    # the logits by their tiles. The kernel's has seven products in place of the two of a forward
+    # pass: scores and their cotangents are made for the queries and once more for the keys.
+    attention, backward = (one.flash(), 3.5) if flash else (one.attention(), 1 + 2)
     passes = (
         _times(first + 1 + again + 2, one.layers())
-        + _times(first + 1 + int(config.remat != "none") + 1 + 2, one.attention())
+        + _times(first + 1 + int(config.remat != "none") + backward, attention)
         + _times(first + 1 + 1 + 2, one.vocabulary())
     )
     # Parameter, two moments and gradient are read, all but the gradient are written.

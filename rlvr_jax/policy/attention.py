@@ -1,9 +1,10 @@
-"""Softmax attention of grouped heads, in blocks of queries where there are many of them.
+"""Softmax attention of grouped heads, in blocks where there are many queries.
 
 The scores of all queries at once are [B, heads, S, T] numbers, at 9216 tokens and 28 heads 9.5 GB a
-row. A block's are made, used and dropped before the next one's, and made again in the backward
-pass; shorter sequences are one block. Keys are taken as [.., H, T]: a CPU multiplies a single query
-by them in half the time that it needs for [.., T, H].
+row. On TPU a kernel keeps them on the chip (`policy/flash.py`). Elsewhere, and for what the kernel
+does not do, those of a block of queries are made, used and dropped before the next one's, and made
+again in the backward pass; shorter sequences are one block. `attend` takes keys as [.., H, T]: a
+CPU multiplies a single query by them in half the time that it needs for [.., T, H].
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
+from rlvr_jax.policy.flash import flash_attention, flash_serves
 
-__all__ = ["QUERIES", "Groups", "attend", "attend_in_groups"]
+__all__ = ["NOWHERE", "QUERIES", "Groups", "attend", "attend_in_groups", "attend_in_order"]
 
 QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
+
+NOWHERE = 2**20
+"""A position behind all others, for padding: no query sees it."""
 
 
 class Groups(NamedTuple):
@@ -63,6 +69,31 @@ def attend(
     return y.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
 
 
+def attend_in_order(
+    query: Float[Array, "B S N H"],
+    key: Float[Array, "B T K H"],
+    value: Float[Array, "B T K H"],
+    positions: Int[Array, "b T"],
+    sliding: Bool[Array, ""],
+    config: ModelConfig,
+    mesh: Mesh | None,
+) -> Float[Array, "B S NH"]:
+    """Attention of the last S of T tokens to those before them and to themselves.
+
+    Args:
+      positions: of all T tokens, rising along the sequence; those at `NOWHERE` are padding, which
+        no other token sees. What padding itself gets means nothing.
+      mesh: that rows and heads are split over.
+    """
+    length = query.shape[1]
+    if flash_serves(config, length, mesh):
+        scalar = config.query_pre_attn_scalar or config.head_size
+        return flash_attention(query, key, value, positions < NOWHERE, scalar, mesh)
+    key, value = key.transpose(0, 2, 3, 1), value.transpose(0, 2, 1, 3)
+    own = positions[:, positions.shape[1] - length :]
+    return attend(query, key, value, own, positions, sliding, config)
+
+
 def attend_in_groups(
     query: Float[Array, "P S N H"],
     key: Float[Array, "P S K H"],
@@ -71,6 +102,7 @@ def attend_in_groups(
     groups: Groups,
     sliding: Bool[Array, ""],
     config: ModelConfig,
+    mesh: Mesh | None,
 ) -> Float[Array, "P S NH"]:
     """Attention where a sequence is a prompt and behind it several responses to it.
 
@@ -79,32 +111,20 @@ def attend_in_groups(
     prompts, width, per_prompt = query.shape[0], groups.prompt_tokens, groups.responses
     rows, length = prompts * per_prompt, (query.shape[1] - width) // per_prompt
 
+    def prompt(x):
+        return x[:, :width]
+
     def responses(x):
         return x[:, width:].reshape(rows, length, *x.shape[2:])
 
     def with_prompt(x):
-        return jnp.concatenate([jnp.repeat(x[:, :width], per_prompt, axis=0), responses(x)], axis=1)
+        return jnp.concatenate([jnp.repeat(prompt(x), per_prompt, axis=0), responses(x)], axis=1)
 
-    asked = positions[:, :width]
-    places = with_prompt(positions)
-    y = attend(
-        query[:, :width],
-        key[:, :width].transpose(0, 2, 3, 1),
-        value[:, :width].transpose(0, 2, 1, 3),
-        asked,
-        asked,
-        sliding,
-        config,
-    )
-    answers = attend(
-        responses(query),
-        with_prompt(key).transpose(0, 2, 3, 1),
-        with_prompt(value).transpose(0, 2, 1, 3),
-        places[:, width:],
-        places,
-        sliding,
-        config,
-    )
+    def attended(asking, seen):
+        keys = seen(key), seen(value), seen(positions)
+        return attend_in_order(asking(query), *keys, sliding, config, mesh)
+
+    y, answers = attended(prompt, prompt), attended(responses, with_prompt)
     return jnp.concatenate([y, answers.reshape(prompts, per_prompt * length, y.shape[-1])], axis=1)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy.attention import Groups, attend, attend_in_groups
+from rlvr_jax.policy.attention import Groups, attend, attend_in_groups, attend_in_order
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain
@@ -146,22 +146,21 @@ class Block(nn.Module):
         query = rotary(query, table)
         key = rotary(key, table)
 
+        mesh = self.mesh
         if self.groups is not None:
-            y = attend_in_groups(query, key, value, positions, self.groups, sliding, config)
+            y = attend_in_groups(query, key, value, positions, self.groups, sliding, config, mesh)
+        elif cache is None:
+            order = jnp.arange(length, dtype=positions.dtype)[None]
+            y = attend_in_order(query, key, value, order, sliding, config, mesh)
         else:
-            if cache is None:
-                key, value = key.transpose(0, 2, 3, 1), value.transpose(0, 2, 1, 3)
-            else:
-                rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
-                # Slots past the end are dropped, so finished rows and padding write nothing.
-                cache = LayerCache(
-                    cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
-                    cache.values.at[rows, :, positions].set(value, mode="drop"),
-                )
-                key, value = cache
-            slots = jnp.arange(key.shape[-1], dtype=positions.dtype)[None]
-            own = slots if cache is None else positions
-            y = attend(query, key, value, own, slots, sliding, config)
+            rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
+            # Slots past the end are dropped, so finished rows and padding write nothing.
+            cache = LayerCache(
+                cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
+                cache.values.at[rows, :, positions].set(value, mode="drop"),
+            )
+            slots = jnp.arange(cache.keys.shape[-1], dtype=positions.dtype)[None]
+            y = attend(query, *cache, positions, slots, sliding, config)
         y = project(y, "attention_output", width)
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 

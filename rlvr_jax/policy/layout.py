@@ -11,7 +11,7 @@ import math
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "split_rows"]
+__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "partition", "split_rows"]
 
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
@@ -40,6 +40,11 @@ def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:
     return jax.lax.with_sharding_constraint(
         x, _sharding(x, mesh, (ROWS,), PartitionSpec.UNCONSTRAINED)
     )
+
+
+def partition(x: jax.Array, mesh: Mesh, *axes: tuple[str, ...]) -> PartitionSpec:
+    """How `constrain` splits `x`, for `jax.shard_map`."""
+    return _sharding(x, mesh, axes[: x.ndim], None).spec
 
 
 def _sharding(x, mesh, axes, others):

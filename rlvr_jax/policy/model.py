@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.policy.attention import Groups
+from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, LayerCache, unstacked
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
@@ -18,9 +18,6 @@ from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 __all__ = ["Model", "Params"]
 
 Params = Any
-
-NOWHERE = 2**20
-"""A position behind all others: no query sees it."""
 
 
 @dataclass(frozen=True)

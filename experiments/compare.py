@@ -1,15 +1,15 @@
 """The same budget for several methods and seeds, and one page that lays them side by side.
 
     python -m experiments.compare --methods grpo dapo clip_cov --seeds 5
+    python -m experiments.compare --methods grpo grpo:learning_rate=1e-4,clip_high=0.28
 
-Runs go on side by side, one core each. Every run is a run directory of its own below `run_dir`;
-finished ones are kept, so an interrupted comparison goes on with `--resume`, and methods or seeds
-can be added later.
+Runs go on side by side, one core each, all on one host. Every run is a run directory of its own
+below `run_dir`; finished ones are kept, so an interrupted comparison goes on with `--resume`, and
+methods or seeds can be added later.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,8 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from rlvr_jax import methods as registry
 from rlvr_jax.analysis.comparison import compare_runs
-from rlvr_jax.training import check_directory, guarded, preset, train_together
+from rlvr_jax.training import TrainConfig, check_directory, guarded, parse_config, train_together
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class Config:
     """Which runs, and where they go."""
 
     methods: tuple[str, ...] = ("grpo", "clip_cov")
-    """Names of methods; differences are taken to the first."""
+    """Names of methods, each with settings of its own or none (name:setting=value,…), which are
+    options of experiments.train or hyperparameters; differences are taken to the first."""
     seeds: int = 5
     """Seeds first_seed, first_seed + 1, …"""
     first_seed: int = 0
@@ -46,6 +46,8 @@ class Config:
     """Keep finished runs, continue interrupted ones."""
     jobs: int = 0
     """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
+    mesh: str = ""
+    """Devices of each run, as in experiments.train; empty: one."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -53,34 +55,63 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
     if config.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {config.seeds}")
-    for method in config.methods:
-        registry.method(method)
+    if len(set(config.methods)) < len(config.methods):
+        raise ValueError(f"methods must be named once each, got {' '.join(config.methods)}")
+    # All are read before any is begun.
+    settings = [
+        _settings(config, entry, seed)
+        for seed in range(config.first_seed, config.first_seed + config.seeds)
+        for entry in config.methods
+    ]
     check_directory(config.run_dir, config.resume)
     console = Console()
-    runs: dict[str, list[Path]] = {method: [] for method in config.methods}
-    settings = []
-    for seed in range(config.first_seed, config.first_seed + config.seeds):
-        for method in config.methods:
-            directory = config.run_dir / method / f"seed_{seed}"
-            runs[method].append(directory)
-            start = preset(config.task, method)
-            settings.append(
-                dataclasses.replace(
-                    start,
-                    model=config.model,
-                    run_dir=directory,
-                    steps=config.steps or start.steps,
-                    seed=seed,
-                    checkpoint_every=config.checkpoint_every,
-                )
-            )
     train_together(settings, console, config.jobs)
     page = config.run_dir / "comparison"
+    runs = {
+        entry: [each.run_dir for each in settings if each.run_dir.parent.name == entry]
+        for entry in config.methods
+    }
     comparison = compare_runs(page, runs, baseline=config.methods[0])
     for sentence in comparison.sentences:
         console.print(sentence, highlight=False)
     console.print(f"page: {page / 'comparison.html'}", highlight=False)
 
 
+def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
+    """Settings of one run: the presets, then what all runs share, then those of its entry.
+
+    Raises:
+      ValueError: an unknown method or setting, or a value that cannot be read.
+    """
+    method, _, given = entry.partition(":")
+    options = {
+        "task": config.task,
+        "method": method,
+        "model": config.model,
+        "run_dir": config.run_dir / entry / f"seed_{seed}",
+        "seed": seed,
+        "checkpoint_every": config.checkpoint_every,
+        "mesh": config.mesh,
+    }
+    if config.steps:
+        options["steps"] = config.steps
+    hyperparameters = []
+    for pair in filter(None, given.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals or name in options:
+            raise ValueError(
+                "methods must be name:setting=value,… of settings that this command does not set"
+                f" itself, got {entry!r}"
+            )
+        if name in TrainConfig.__dataclass_fields__:
+            options[name] = value
+        else:
+            hyperparameters.append(pair)
+    line = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    return parse_config(
+        [*line, *(["--hyperparameters", *hyperparameters] if hyperparameters else [])]
+    )
+
+
 if __name__ == "__main__":
-    guarded(main)
+    guarded(main, join=False)

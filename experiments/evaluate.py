@@ -37,6 +37,8 @@ class Config:
     """Budget of a response; 0: the task's."""
     seed: int = 0
     """Of the rollouts."""
+    mesh: str = ""
+    """Devices, as in experiments.train; empty: one."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str]) -> None:
         response_tokens=config.response_tokens,
         evaluation_prompts=config.prompts,
         evaluation_samples=config.samples,
+        mesh=config.mesh,
     )
     check_config(settings)
     task = tasks.load(config.task)

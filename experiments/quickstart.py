@@ -46,6 +46,8 @@ class Config:
     """Steps between checkpoints; 0: every five minutes and at the end."""
     resume: bool = False
     """Go on with what is in run_dir."""
+    mesh: str = ""
+    """Devices of each run, as in experiments.train; empty: one."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str]) -> None:
             steps=config.steps,
             seed=config.seed,
             checkpoint_every=config.checkpoint_every,
+            mesh=config.mesh,
         )
         for method in METHODS
     }
@@ -87,4 +90,4 @@ def _table(summaries: dict[str, dict]) -> Table:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    guarded(main, join=False)

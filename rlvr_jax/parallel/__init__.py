@@ -14,7 +14,15 @@ from rlvr_jax.parallel.mesh import (
     one_device_mesh,
     regrouped,
 )
-from rlvr_jax.parallel.processes import barrier, first_says, gather, is_first, must_stop, start
+from rlvr_jax.parallel.processes import (
+    barrier,
+    check_alone,
+    first_says,
+    gather,
+    is_first,
+    must_stop,
+    start,
+)
 from rlvr_jax.parallel.sharding import (
     LOGICAL_TO_MESH,
     adapter_shardings,
@@ -29,6 +37,7 @@ __all__ = [
     "adapter_shardings",
     "barrier",
     "bytes_per_device",
+    "check_alone",
     "distribute",
     "fetch",
     "first_says",

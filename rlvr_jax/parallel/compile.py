@@ -82,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--response-len", type=int, default=8192)
     add("--mesh", default="", help="data=..,fsdp=..,tensor=.. of training; chosen if not given")
     add("--sample-mesh", default="", help="the same devices for the sampler")
+    add("--sample-waves", type=int, default=0, help="the fewest that fit if not given")
     add("--micro-batches", type=int, default=0, help="one row per device if not given")
     add("--remat", default="layers", choices=REMAT_POLICIES)
     add("--compute-dtype", default="bfloat16", choices=("float32", "bfloat16"))
@@ -116,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 response_tokens=options.response_len,
                 mesh=options.mesh,
                 sample_mesh=options.sample_mesh,
+                sample_waves=options.sample_waves,
                 micro_batches=options.micro_batches,
                 remat=options.remat,
                 compute_dtype=options.compute_dtype,

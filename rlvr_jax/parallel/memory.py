@@ -7,12 +7,11 @@ not fit: the compiler then says by how much, and not why.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.attention import QUERIES
 
-__all__ = ["cache_bytes", "sample_buffers", "update_buffers", "waves"]
+__all__ = ["cache_bytes", "sample_buffers", "update_buffers"]
 
 _COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
 _LANES = 128  # the last axis of an array in a TPU's memory is filled up to whole lanes
@@ -45,7 +44,7 @@ def update_buffers(
     kept = {"none": 14, "attention": 8, "layers": 1}[config.remat]
     wide = config.mlp_width / parts
     buffers = {
-        "gradient": _WIDE * parameters / devices,
+        "gradient, and that of a micro-batch": 2 * _WIDE * parameters / devices,
         "inputs of layers kept for the backward pass": _COMPUTED
         * kept
         * config.num_layers
@@ -84,21 +83,6 @@ def sample_buffers(
         "records of the rows": 24 * rows * slots,
     }
     return _largest_first(buffers)
-
-
-def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
-    """Ways to draw a step in equal waves, from one wave to the most: (prompts, samples) of a wave.
-
-    Prompts come in multiples of `shards` as long as there are so many, so that no device computes
-    another's; whole groups are drawn together before they are split.
-    """
-    divisors = [n for n in range(prompts, 0, -1) if prompts % n == 0]
-    counts = [n for n in divisors if n % shards == 0] or [prompts]
-    for count in counts:
-        yield count, samples
-    for part in range(samples - 1, 0, -1):
-        if samples % part == 0 and counts[-1] * part % shards == 0:
-            yield counts[-1], part
 
 
 def _largest_first(buffers: dict[str, float]) -> dict[str, int]:

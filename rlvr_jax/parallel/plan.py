@@ -9,17 +9,15 @@ from rlvr_jax.policy import ModelConfig
 
 __all__ = ["sample_mesh", "train_mesh"]
 
-_STATE = 12  # bytes of a trained number: itself and two moments, float32
 
-
-def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int) -> str:
-    """All devices on fsdp, as far as it divides the width and the rows, the rest on data.
+def train_mesh(config: ModelConfig, topology: Topology, tokens: int, held: int) -> str:
+    """All devices on fsdp, as far as it divides the width, the rest on data.
 
     tensor is used where the buffers of an update would not fit without it.
 
     Args:
-      rows: of an update.
       tokens: of a row.
+      held: bytes that are kept of each parameter all the time.
     """
     devices = topology.num_devices
     parameters = num_parameters(config)
@@ -27,7 +25,7 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int) 
         buffers = update_buffers(
             config, rows=1, tokens=tokens, parts=tensor, devices=devices, parameters=parameters
         )
-        wanted = sum(buffers.values()) + _STATE * parameters / devices
+        wanted = sum(buffers.values()) + held * parameters / devices
         if wanted <= 0.85 * topology.hbm_bytes:
             break
     left = devices // tensor

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-__all__ = ["barrier", "first_says", "gather", "is_first", "must_stop", "start"]
+__all__ = ["barrier", "check_alone", "first_says", "gather", "is_first", "must_stop", "start"]
 
 _ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 _FORCED = "xla_force_host_platform_device_count"
@@ -53,6 +53,19 @@ def start() -> None:
         # A small model is sampled from with one device per core (`policy_meshes`).
         cores = len(os.sched_getaffinity(0))
         jax.config.update("jax_num_cpu_devices", min(cores, _MOST_CPU_DEVICES))
+
+
+def check_alone() -> None:
+    """Refuses a job of several processes, as far as the environment tells one.
+
+    Raises:
+      ValueError: it does.
+    """
+    if any(os.environ.get(name) for name in (_ADDRESS, _COUNT, _INDEX)) or _in_slurm_step():
+        raise ValueError(
+            "this command starts its runs itself and must be one process, got one of a job of"
+            " several; give experiments.train to every process"
+        )
 
 
 def is_first() -> bool:

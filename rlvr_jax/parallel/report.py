@@ -9,10 +9,12 @@ __all__ = ["describe_report"]
 
 _STAGES = {"sample": "sampling", "score": "scoring (the old or reference log-probs)"}
 
+_OPTIONS = ("mesh", "sample_mesh", "sample_waves", "micro_batches", "remat", "compute_dtype")
+
 _HELP = {
-    "cache": "a larger slice, tensor in the sample mesh",
+    "cache": "more --sample-waves, a larger slice, tensor in the sample mesh",
     "sampler's weights": "tensor or fsdp in the sample mesh",
-    "gradient": "more fsdp, a larger slice, --lora-rank",
+    "gradient, and that of a micro-batch": "more fsdp, a larger slice, --lora-rank",
     "parameters": "more fsdp, a larger slice",
     "optimizer": "more fsdp, a larger slice, --lora-rank",
     "frozen weights": "more fsdp, a method without reference (kl_coefficient=0)",
@@ -37,10 +39,9 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     )
     yield (
         f"{report['prompts']} prompts x {report['samples']} responses, {report['prompt_len']} +"
-        f" {report['response_len']} tokens; mesh {report['mesh']}, sampling on"
-        f" {report['sample_mesh']}; {report['micro_batches']} micro-batches, remat"
-        f" {report['remat']}, {report['compute_dtype']}"
+        f" {report['response_len']} tokens; the run's options:"
     )
+    yield "  " + " ".join(f"--{name.replace('_', '-')} {report[name]}" for name in _OPTIONS)
     for name, program in report["programs"].items():
         yield ""
         yield from _program(name, program, hbm)
@@ -62,7 +63,7 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         yield "  the largest buffers, and what makes them smaller:"
         largest = sorted(program["largest_buffers"].items(), key=lambda item: -item[1])
         for buffer, size in largest[:5]:
-            yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'smaller waves')}"
+            yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'more --sample-waves')}"
     if "collectives" in program:
         for kind, found in program["collectives"].items():
             yield f"  {found['count']:>12,} {kind}, {_size(found['bytes'])} on each device"

@@ -3,6 +3,7 @@
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
 `compact`, `reset`) is what branching methods are made of.
+`waves` are the equal parts in which a batch can be drawn.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
@@ -20,6 +21,7 @@ from rlvr_jax.rollout.processors import (
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
+from rlvr_jax.rollout.waves import waves
 
 __all__ = [
     "Pool",
@@ -45,4 +47,5 @@ __all__ = [
     "to_rollouts",
     "truncate",
     "verify",
+    "waves",
 ]

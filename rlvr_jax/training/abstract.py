@@ -26,7 +26,8 @@ from rlvr_jax.training.layout import (
     state_shardings,
     trained_shapes,
 )
-from rlvr_jax.training.run import jitted, make_optimizer
+from rlvr_jax.training.programs import jitted
+from rlvr_jax.training.run import make_optimizer
 from rlvr_jax.training.update import TrainState, check_needs, old_statistics
 from rlvr_jax.types import Recipe, Rollouts, replace
 

@@ -43,7 +43,16 @@ __all__ = [
 ]
 
 # What may differ between a run and its continuation.
-_FREE = {"run_dir", "resume", "steps", "checkpoint_every", "samples_kept", "mesh", "sample_mesh"}
+_FREE = {
+    "run_dir",
+    "resume",
+    "steps",
+    "checkpoint_every",
+    "samples_kept",
+    "mesh",
+    "sample_mesh",
+    "sample_waves",
+}
 
 
 def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
@@ -198,10 +207,11 @@ def _train(run: Run, directory: Path, console: Console, watch: Watch | None) -> 
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
         on_step = watch(label, run.config.steps, first_step)
         state = train_steps(run, state, first_step, writer, checkpoints, on_step)
-    model, params = run.start.model, run.policy_params(state)
-    policy.save(directory / "policy", model, params, run.start.tokenizer)
-    if run.adapts:
-        policy.lora.save(directory / "adapter", model, state.params, run.start.path)
+        # While the last checkpoint is still being written.
+        model, params = run.start.model, run.policy_params(state)
+        policy.save(directory / "policy", model, params, run.start.tokenizer)
+        if run.adapts:
+            policy.lora.save(directory / "adapter", model, state.params, run.start.path)
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
@@ -230,13 +240,20 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
     }
 
 
-def guarded(main: Callable[[Sequence[str]], None]) -> None:
+def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     """Runs a command; what a user can mend ends in one sentence, not in a traceback.
 
     Where a job has several processes, they are joined, and only the first one prints.
+
+    Args:
+      join: False for a command that leaves the devices to processes that it starts, on one host:
+        a process that joins the others takes its TPU.
     """
     try:
-        parallel.start()
+        if join:
+            parallel.start()
+        else:
+            parallel.check_alone()
         with contextlib.ExitStack() as silenced:
             if jax.distributed.is_initialized() and not parallel.is_first():
                 nothing = silenced.enter_context(Path(os.devnull).open("w"))

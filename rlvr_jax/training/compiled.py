@@ -10,12 +10,14 @@ from typing import Any
 from rlvr_jax import methods
 from rlvr_jax.parallel import bytes_per_device, mesh_sizes
 from rlvr_jax.parallel.measure import measured
-from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers, waves
+from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.roofline import num_parameters, sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.rollout import waves
 from rlvr_jax.training.abstract import AbstractRun, abstract_run
 from rlvr_jax.training.command import resolve_hyperparameters
 from rlvr_jax.training.config import TrainConfig, check_config
@@ -36,7 +38,8 @@ def compile_run(
     """Compiles the programs of a run.
 
     Args:
-      config: with prompt_tokens and response_tokens; where it has no mesh, one is chosen.
+      config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
+        it has no number of waves, the fewest that fit.
       say: told what is being compiled.
     Returns:
       The report, as `--json` prints it.
@@ -45,9 +48,14 @@ def compile_run(
     """
     rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
     length = config.prompt_tokens + config.response_tokens
+    hyperparameters = resolve_hyperparameters(config, config.response_tokens)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    objective = recipe.objective
     if not config.mesh:
+        # float32: a parameter and its two moments, or what adapters lie on; and a reference.
+        held = 4 if config.lora_rank else 12 + 4 * ("reference_logp" in objective.needs)
         shaped = replace(shape, remat=config.remat)
-        config = replace(config, mesh=train_mesh(shaped, topology, rows, length))
+        config = replace(config, mesh=train_mesh(shaped, topology, length, held))
         if not config.sample_mesh:
             config = replace(config, sample_mesh=sample_mesh(shape, topology))
     for spec in filter(None, (config.mesh, config.sample_mesh)):
@@ -60,10 +68,7 @@ def compile_run(
         micro_batches = max(1, rows // _shards(config.mesh))
         config = replace(config, micro_batches=micro_batches)
     check_config(config)
-    hyperparameters = resolve_hyperparameters(config, config.response_tokens)
-    recipe = methods.recipe(config.method, **hyperparameters)
     run = abstract_run(config, shape, recipe, topology.devices())
-    objective = recipe.objective
     measure = partial(
         measured,
         topology=topology,
@@ -87,6 +92,7 @@ def compile_run(
         "hbm_bytes": topology.hbm_bytes,
     }
     programs = {"sample": _sampling(run, topology, measure, say)}
+    report["sample_waves"] = programs["sample"]["waves"]
     parts = mesh_sizes(config.mesh)["tensor"]
     shared = dict(
         rows=rows / _shards(config.mesh),
@@ -94,6 +100,7 @@ def compile_run(
         prompt=config.prompt_tokens,
         response=config.response_tokens,
         parts=parts,
+        flash=flash_serves(run.model.config, config.response_tokens, run.model.mesh),
     )
     kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     buffers = update_buffers(
@@ -139,7 +146,8 @@ def _sampling(
     measure: Callable[..., dict[str, Any]],
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """The sampler in the largest wave that fits; the smallest that was tried if none does."""
+    """The sampler in the waves asked for, else in the largest that fits; the smallest that was
+    tried if none does."""
     config, shape = run.config, run.model.config
     sizes = mesh_sizes(config.sample_mesh or config.mesh)
     shards, parts = sizes["data"] * sizes["fsdp"], sizes["tensor"]
@@ -150,7 +158,8 @@ def _sampling(
         del rest["parameters"]
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
     choices = []
-    for prompts, samples in waves(config.prompts_per_step, config.samples_per_prompt, shards):
+    every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
+    for prompts, samples in [config.wave()] if config.sample_waves else every:
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
         buffers = sample_buffers(

@@ -14,7 +14,7 @@ from rlvr_jax.objectives import Aggregation
 from rlvr_jax.parallel import mesh_sizes
 from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
 from rlvr_jax.policy.layout import ROWS
-from rlvr_jax.rollout import Sampling
+from rlvr_jax.rollout import Sampling, waves
 
 AGGREGATIONS = {
     "token_mean": objectives.token_mean,
@@ -58,6 +58,9 @@ class TrainConfig:
     """Prompts of a rollout batch."""
     samples_per_prompt: int = 8
     """Rollouts per prompt: the group."""
+    sample_waves: int = 0
+    """Calls of the sampler that draw a batch, one after the other, for memory: by prompts, then by
+    the samples of each. The rollouts stay the same. 0: one."""
     minibatches: int = 1
     """Optimizer updates per pass over a rollout batch."""
     epochs: int = 1
@@ -127,6 +130,27 @@ class TrainConfig:
             return None
         return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
 
+    def wave(self) -> tuple[int, int]:
+        """Prompts, and samples of each, that one call of the sampler draws.
+
+        Raises:
+          ValueError: the batch has no such number of equal waves.
+        """
+        sizes = mesh_sizes(self.sample_mesh or self.mesh)
+        shards = math.prod(sizes[axis] for axis in ROWS)
+        prompts, samples = self.prompts_per_step, self.samples_per_prompt
+        known = {
+            prompts * samples // (part * own): (part, own)
+            for part, own in waves(prompts, samples, shards)
+        }
+        wanted = self.sample_waves or 1
+        if wanted not in known:
+            raise ValueError(
+                f"TrainConfig: sample_waves must be one of {', '.join(map(str, known))} for"
+                f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
+            )
+        return known[wanted]
+
     def updates_per_step(self) -> int:
         """Optimizer updates per rollout batch."""
         return self.minibatches * self.epochs
@@ -158,6 +182,7 @@ _DTYPES = ("float32", "bfloat16")
 _AT_LEAST_ZERO = (
     "seed",
     "checkpoint_every",
+    "sample_waves",
     "micro_batches",
     "response_tokens",
     "prompt_tokens",
@@ -207,6 +232,7 @@ def check_config(config: TrainConfig) -> None:
             )
     config.lora()
     _check_meshes(config, rows)
+    config.wave()
     parse_hyperparameters(config.method, config.hyperparameters)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -30,15 +31,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
         members.setdefault(prompt.kind, []).append(index)
-    shares = {kind: len(rows) / len(task.test) for kind, rows in members.items()}
-    if task.mixture:
-        total = sum(task.mixture.get(kind, 0.0) for kind in members)
-        if not total > 0:
-            raise ValueError(
-                f"task {task.name!r}: mixture must give a kind of the test prompts a share"
-                f" ({', '.join(members)}), got {dict(task.mixture)}"
-            )
-        shares = {kind: task.mixture.get(kind, 0.0) / total for kind in members}
+    shares = _shares(task)
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
@@ -47,6 +40,20 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
         chosen.extend(order[: round(after) - round(before)])
         before = after
     return np.sort(np.array(chosen, int))
+
+
+def _shares(task: Task) -> dict[str, float]:
+    """Shares of the kinds of test prompts: those of the mixture, else of the test split."""
+    counts = Counter(prompt.kind for prompt in task.test)
+    if not task.mixture:
+        return {kind: count / len(task.test) for kind, count in counts.items()}
+    total = sum(task.mixture.get(kind, 0.0) for kind in counts)
+    if not total > 0:
+        raise ValueError(
+            f"task {task.name!r}: mixture must give a kind of the test prompts a share"
+            f" ({', '.join(counts)}), got {dict(task.mixture)}"
+        )
+    return {kind: task.mixture.get(kind, 0.0) / total for kind in counts}
 
 
 def ks_for(samples: int) -> list[int]:
@@ -71,7 +78,8 @@ def evaluate(
     Returns:
       held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k, held_out/entropy
       (nats per token), held_out/truncated_share, held_out/info/<name>,
-      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token).
+      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token). pass@k and
+      info of all prompts are means in which each kind has its share of the task's mixture.
     """
     padded = np.resize(indices, -(-len(indices) // sampler.num_prompts) * sampler.num_prompts)
     correct = np.zeros(len(padded))
@@ -103,22 +111,31 @@ def evaluate(
         "held_out/entropy": entropy / max(tokens, 1.0),
         "held_out/truncated_share": truncated / (len(indices) * n),
     }
-    for prefix, rows in _splits(kinds):
+    for prefix, weights in _splits(kinds, sampler.task.mixture):
         for k in ks_for(n):
-            estimate = pass_at_k(np.full(rows.sum(), n), correct[rows], k)
-            result[f"{prefix}/pass@{k}"] = float(np.mean(estimate))
+            estimate = pass_at_k(np.full(len(indices), n), correct, k)
+            result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
         for name, values in info.items():
-            result[f"{prefix}/info/{name}"] = float(values[: len(indices)][rows].mean() / n)
+            result[f"{prefix}/info/{name}"] = float(weights @ values[: len(indices)] / n)
     return result
 
 
-def _splits(kinds: np.ndarray):
-    """The whole set, then each kind if there is more than one."""
-    yield "held_out", np.ones(len(kinds), bool)
+def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:
+    """The whole set, then each kind if there is more than one, with the prompts' weights of sum 1.
+
+    In the whole set the kinds have their shares of the mixture, however many prompts there are.
+    """
     names = sorted(set(kinds.tolist()))
+    rates = {name: kinds == name for name in names}
+    rates = {name: chosen / chosen.sum() for name, chosen in rates.items()}
+    if mixture:
+        shares = np.array([mixture.get(name, 0.0) for name in names])
+        yield "held_out", (shares / shares.sum()) @ np.stack(list(rates.values()))
+    else:
+        yield "held_out", np.full(len(kinds), 1 / len(kinds))
     if len(names) > 1:
         for name in names:
-            yield f"held_out/{name}", kinds == name
+            yield f"held_out/{name}", rates[name]
 
 
 def _per_prompt(sampler: Sampler, values: Sequence[float]) -> np.ndarray:

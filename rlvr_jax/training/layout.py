@@ -63,7 +63,7 @@ def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     alone = not config.mesh and jax.process_count() == 1
     if not (alone and size <= SMALL and mesh.devices.flat[0].platform == "cpu"):
         return mesh
-    prompts = config.prompts_per_step
+    prompts, _ = config.wave()
     parts = next(n for n in range(jax.device_count(), 0, -1) if prompts % n == 0)
     return make_mesh(f"data={parts}", jax.devices()[:parts])
 

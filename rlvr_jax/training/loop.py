@@ -34,6 +34,8 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
     """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
 
     def kl(rollouts):
+        if step == 0:
+            return 0.0  # the start itself
         rows = len(rollouts.group) // run.config.minibatches
         part = jax.tree.map(lambda x: x[:rows], rollouts)
         now, then = (

@@ -27,19 +27,27 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 # For a pretrained language model. All held-out questions are asked, which takes as long as several
-# steps; pieces of eight rollouts keep the activations of 135 M parameters within a gigabyte.
+# steps; pieces of sixteen rollouts keep 135 M parameters within 4.4 GB and are as fast as one.
 _TASKS["arithmetic"] = dict(
     steps=20,
     prompts_per_step=8,
     samples_per_prompt=8,
-    micro_batches=8,
+    micro_batches=4,
     learning_rate=1e-5,
     warmup_updates=0,
     evaluate_every=20,
     evaluation_prompts=1000,
     evaluation_samples=16,
 )
-_TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(steps=100, response_tokens=16)
+# Two updates per batch: in the first one every ratio is 1, and what clips or pulls back is idle.
+_TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
+    steps=100,
+    response_tokens=16,
+    minibatches=2,
+    micro_batches=2,
+    learning_rate=1e-5,
+    evaluation_prompts=64,
+)
 
 # Without a KL no reference is kept in memory, as in all reasoning recipes since DAPO; the mean
 # over all tokens is the one that the other methods use, so differences are those of the method.
@@ -50,6 +58,8 @@ _EVERYWHERE: dict[str, dict[str, Any]] = {
 _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("brackets", "kl_cov"): dict(hyperparameters=("fraction=0.02",), epochs=2),
+    ("arithmetic:hard", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
+    ("arithmetic:hard", "kl_cov"): dict(hyperparameters=("fraction=0.02",)),
     ("brackets", "entropy_bonus"): dict(
         hyperparameters=("entropy_coefficient=0.05", "kl_coefficient=0")
     ),

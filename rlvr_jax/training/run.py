@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,8 +12,8 @@ import numpy as np
 import optax
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Objective, Spec, UpdatePlan
-from rlvr_jax.parallel import distribute, parameter_shardings, replicated, row_sharding
+from rlvr_jax.objectives import Spec, UpdatePlan
+from rlvr_jax.parallel import distribute, parameter_shardings, replicated
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.tasks import Batches, Task
@@ -22,17 +21,18 @@ from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.evaluation import held_out_indices
 from rlvr_jax.training.layout import (
     make_meshes,
-    make_reshard,
     sampling_mesh,
     state_shardings,
 )
-from rlvr_jax.training.pieces import in_pieces, joined, shared_rows, usual_pieces
+from rlvr_jax.training.memory_check import check_memory, least_bytes
+from rlvr_jax.training.pieces import usual_pieces
+from rlvr_jax.training.programs import Programs, make_programs
 from rlvr_jax.training.prompts import PromptTable, encode_prompts
 from rlvr_jax.training.sampling import Sampler
-from rlvr_jax.training.update import TrainState, check_needs, old_statistics, update
+from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["LoadedPolicy", "Programs", "Run", "load_policy", "make_run"]
+__all__ = ["LoadedPolicy", "Run", "load_policy", "make_run"]
 
 
 @dataclass(frozen=True)
@@ -52,24 +52,37 @@ class LoadedPolicy:
 
 
 def load_policy(
-    config: TrainConfig, task: Task, path: str, sampling: Sampling | None = None
+    config: TrainConfig,
+    task: Task,
+    path: str,
+    sampling: Sampling | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    frozen: bool = False,
 ) -> LoadedPolicy:
     """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
 
     Args:
       path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
+      optimizer, frozen: what memory is wanted for besides the weights; see `least_bytes`.
     Raises:
-      ValueError: a model that cannot be loaded, a prompt over the budget, or sequences longer than
-        the model was made for.
+      ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
+        budget, or sequences longer than the model was made for.
     """
     mesh, sample_mesh = make_meshes(config)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = policy.tokenizer(path)
     train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
-    model, params = policy.load(path, partial(parameter_shardings, mesh=mesh))
     options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+
+    def shardings(shape):
+        # Asked for once the shape is known, before weights are read.
+        least = least_bytes(Model(replace(shape, **options), mesh=mesh), optimizer, frozen)
+        check_memory(path, least, mesh.local_devices)
+        return parameter_shardings(shape, mesh)
+
+    model, params = policy.load(path, shardings)
     model = replace(model, config=replace(model.config, **options), mesh=mesh)
     width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
     budget = config.response_tokens or task.response_tokens
@@ -84,6 +97,7 @@ def load_policy(
         task,
         config.prompts_per_step,
         config.samples_per_prompt,
+        config.wave(),
         budget,
         sampling or config.sampling(),
         stop_tokens=(tokenizer.eos_token_id,),
@@ -97,28 +111,6 @@ def load_policy(
         _widen(test_table, width),
         sampler,
     )
-
-
-@dataclass(frozen=True)
-class Programs:
-    """The compiled programs of a run, each compiled once.
-
-    They take rollouts from host memory, the same on every process, and leave what they give on the
-    devices.
-
-    Fields:
-      score: (params, rollouts of one update) -> what the objective needs of the weights that
-        sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
-      advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
-        None if the method's estimator reads statistics of the policy.
-      update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
-      reshard: parameters as they are trained -> as the sampler wants them.
-    """
-
-    score: Callable[..., dict[str, jax.Array]]
-    advantages: Callable[..., tuple[jax.Array, dict]] | None
-    update: Callable[..., tuple[TrainState, dict, dict]]
-    reshard: Callable[[Params], Params]
 
 
 @dataclass(frozen=True)
@@ -203,7 +195,10 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       ValueError: as `load_policy`.
     """
     check_needs(recipe.objective, config.method, config.updates_per_step())
-    start = load_policy(config, task, model_path, replace(config.sampling(), **recipe.sampling))
+    optimizer = make_optimizer(config)
+    frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
+    sampling = replace(config.sampling(), **recipe.sampling)
+    start = load_policy(config, task, model_path, sampling, optimizer, frozen)
     sampler = start.sampler
     mesh = sampling_mesh(config, sampler.model)
     start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
@@ -211,9 +206,15 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         width = start.train_table.tokens.shape[1]
         group = width + config.samples_per_prompt * start.sampler.response_tokens
         config = replace(config, micro_batches=usual_pieces(config, start.model.mesh, group))
-    optimizer = make_optimizer(config)
-    programs = make_programs(start, recipe.objective, optimizer, config)
-    if not config.lora_rank and "reference_logp" not in recipe.objective.needs:
+    programs = make_programs(
+        start.model,
+        start.sampler.model,
+        start.params if config.lora_rank else None,
+        recipe.objective,
+        optimizer,
+        config,
+    )
+    if not frozen:
         start = replace(start, params=None)
     return Run(
         config=config,
@@ -237,79 +238,6 @@ def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
         optax.adamw(
             schedule, b1=config.adam_b1, b2=config.adam_b2, weight_decay=config.weight_decay
         ),
-    )
-
-
-def make_programs(
-    start: LoadedPolicy,
-    objective: Objective,
-    optimizer: optax.GradientTransformation,
-    config: TrainConfig,
-) -> Programs:
-    """The jitted functions; the update takes its state over."""
-    # An argument of the program: weights that it closed over would be constants in its code.
-    base = start.params if config.lora_rank else None
-    score, estimate, step = jitted(start.model, objective, optimizer, config)
-    rows = row_sharding(start.model.mesh)
-
-    def put(rollouts):
-        return distribute(rollouts, rows)
-
-    return Programs(
-        score=lambda params, rollouts: score(params, put(rollouts)),
-        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
-        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
-        reshard=make_reshard(start.model, start.sampler.model),
-    )
-
-
-def jitted(
-    model: Model,
-    objective: Objective,
-    optimizer: optax.GradientTransformation,
-    config: TrainConfig,
-) -> tuple[Any, Any, Any]:
-    """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
-
-    Returns:
-      score (params, rollouts); advantages (rollouts, method state, key), or None; and step
-      (state, base weights under adapters, rollouts, key, fresh).
-    """
-    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    wanted = old_statistics(objective)
-    shared = shared_rows(config, model.mesh)
-
-    def of_piece(params, rollouts):
-        needs = set(wanted.values())
-        stats = policy.score(model, params, rollouts, needs, objective.options, shared)
-        return {field: getattr(stats, name) for field, name in wanted.items()}
-
-    def score(params, rollouts):
-        if config.micro_batches == 1:
-            return of_piece(params, rollouts)
-        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
-        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
-
-    def step(state, base, rollouts, key, fresh):
-        return update(
-            model,
-            objective,
-            optimizer,
-            state,
-            rollouts,
-            key,
-            fresh=fresh,
-            micro_batches=config.micro_batches,
-            shared=shared,
-            base=base,
-        )
-
-    shardings = state_shardings(model, optimizer)
-    estimate = objective.advantages
-    return (
-        jax.jit(score, out_shardings=rows),
-        estimate and jax.jit(estimate, out_shardings=(rows, whole)),
-        jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
     )
 
 

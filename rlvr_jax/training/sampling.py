@@ -48,7 +48,8 @@ class Sampler:
     """Draws groups of responses with one compiled program of fixed shape, and has them graded.
 
     Fields:
-      num_prompts, samples: the shape of the program: prompts × samples rows at a time.
+      num_prompts, samples: of a batch: prompts × samples rows.
+      wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
     """
 
     model: Model
@@ -56,6 +57,7 @@ class Sampler:
     task: Task
     num_prompts: int
     samples: int
+    wave: tuple[int, int]
     response_tokens: int
     sampling: Sampling
     stop_tokens: tuple[int, ...]
@@ -79,22 +81,7 @@ class Sampler:
           ValueError: a reward or outcome that is not finite.
         """
         started = time.perf_counter()
-        rollouts = sample(
-            self.model,
-            params,
-            table.tokens[indices],
-            table.length[indices],
-            indices.astype(np.int32),
-            (first_sample + self.samples * _occurrence(indices)).astype(np.int32),
-            key,
-            samples=self.samples,
-            response_tokens=self.response_tokens,
-            sampling=self.sampling,
-            stop_tokens=self.stop_tokens,
-            weight_version=np.asarray(weight_version, np.int32),
-        )
-        rows = own_rows(rollouts.tokens)
-        rollouts = fetch(rollouts)
+        rollouts, rows = self._sample(params, table, indices, first_sample, key, weight_version)
         sampled = time.perf_counter()
         prompts = [table.prompts[i] for i in np.repeat(indices, self.samples)]
         grades = self._grade(prompts, rollouts, rows)
@@ -108,6 +95,44 @@ class Sampler:
             rollouts, prompts, grades, self.tokenizer, sampled - started, verified - sampled
         )
 
+    def _sample(
+        self,
+        params: Params,
+        table: PromptTable,
+        indices: np.ndarray,
+        first_sample: int,
+        key: jax.Array,
+        weight_version: int,
+    ) -> tuple[Rollouts, np.ndarray]:
+        """The rollouts of a batch, drawn wave by wave, and the rows this process answers for."""
+        prompts, samples = self.wave
+        first = (first_sample + self.samples * _occurrence(indices)).astype(np.int32)
+        places = np.arange(self.num_prompts * self.samples).reshape(-1, self.samples)
+        drawn, order, own = [], [], []
+        for start in range(0, self.num_prompts, prompts):
+            part = slice(start, start + prompts)
+            asked = indices[part]
+            for number in range(0, self.samples, samples):
+                wave = sample(
+                    self.model,
+                    params,
+                    table.tokens[asked],
+                    table.length[asked],
+                    asked.astype(np.int32),
+                    first[part] + np.int32(number),
+                    key,
+                    samples=samples,
+                    response_tokens=self.response_tokens,
+                    sampling=self.sampling,
+                    stop_tokens=self.stop_tokens,
+                    weight_version=np.asarray(weight_version, np.int32),
+                )
+                order.append(places[part, number : number + samples].reshape(-1))
+                own.append(order[-1][own_rows(wave.tokens)])
+                drawn.append(fetch(wave))
+        rollouts = _one_batch(drawn, np.concatenate(order), self.samples)
+        return rollouts, np.sort(np.concatenate(own))
+
     def _grade(
         self, prompts: Sequence[Prompt], rollouts: Rollouts, rows: np.ndarray
     ) -> list[Grade]:
@@ -119,6 +144,21 @@ class Sampler:
         own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
         known = {int(row): grade for part in gather(own) for row, grade in part.items()}
         return [Grade(**known[row]) for row in range(len(prompts))]
+
+
+def _one_batch(drawn: Sequence[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
+    """The rollouts of all waves, group by group.
+
+    Args:
+      places: row in the batch of each row that was drawn, [B].
+      samples: of each group of the batch.
+    """
+    if len(drawn) == 1:
+        return drawn[0]
+    order = np.argsort(places)
+    rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *drawn)
+    numbers = np.arange(len(places), dtype=np.int32)
+    return replace(rollouts, group=numbers // np.int32(samples), rollout_id=numbers)
 
 
 def concatenate(parts: Sequence[Graded]) -> Graded:

@@ -176,6 +176,9 @@ def learn(
         advantage, method_state = run.programs.advantages(rollouts, state.method_state, key)
         rollouts = replace(rollouts, advantage=fetch(advantage))
         state = replace(state, method_state=method_state)
+    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
+    # are not pulled back.
+    equal = np.ptp(rollouts.reward.reshape(-1, size), axis=1) == 0
     orders = []
     for epoch in range(config.epochs):
         order = np.arange(config.prompts_per_step)
@@ -184,6 +187,7 @@ def learn(
             order = np.random.default_rng(seed).permutation(config.prompts_per_step)
         for start in range(0, config.prompts_per_step, groups):
             part = np.sort(order[start : start + groups])
+            part = part[np.argsort(equal[part], kind="stable")]
             orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
 
     reference_logp = None

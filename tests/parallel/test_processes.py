@@ -47,6 +47,24 @@ def test_a_process_alone_starts_nothing(environment, monkeypatch):
     assert parallel.is_first()
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"JAX_COORDINATOR_ADDRESS": "localhost:1", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "0"},
+        {"SLURM_NTASKS": "4", "SLURM_STEP_NODELIST": "node[1-2]"},
+    ],
+    ids=["variables", "step of four tasks"],
+)
+def test_a_command_that_starts_its_runs_itself_is_no_job_of_several(environment, monkeypatch):
+    for name in (*NAMES, "SLURM_STEP_NODELIST"):
+        monkeypatch.delenv(name, raising=False)
+    parallel.check_alone()
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match="must be one process, got one of a job of several"):
+        parallel.check_alone()
+
+
 def test_a_process_alone_agrees_with_itself():
     assert parallel.gather({"a": (1, 2)}) == [{"a": (1, 2)}]
     assert parallel.first_says(True) and not parallel.first_says(False)

@@ -30,6 +30,16 @@ TASKS = ("brackets", "operators", "arithmetic")
         ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
         ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
         ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),
+        ({"sample_waves": -1}, "sample_waves must be at least 0, got -1"),
+        (
+            {"sample_waves": 3},
+            "sample_waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            " with rows in 1 parts, got 3",
+        ),
+        (
+            {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
+            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
+        ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
         ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import training_runs
 
+from experiments.evaluate import main
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.evaluation import evaluate, held_out_indices, ks_for
@@ -105,6 +106,34 @@ def test_prompts_that_fill_the_last_call_are_not_counted(model):
     alone = evaluated(model, task, np.arange(4), samples=4)
     both = evaluated(model, task, np.array([0, 1, 2, 3, 0]), samples=4)
     assert alone["held_out/entropy"] != both["held_out/entropy"]
+
+
+def test_kinds_count_by_their_share_of_the_mixture_and_not_by_their_prompts(model):
+    kinds = {"1": "ones", "2": "others"}
+    task = training_runs.sums()
+    test = [dataclasses.replace(p, kind=kinds.get(p.text[0], "others")) for p in task.test]
+    grade = lambda prompts, responses: [Grade(float(p.kind == "ones")) for p in prompts]  # noqa: E731
+    mixture = {"ones": 0.75, "others": 0.25}
+    train = [dataclasses.replace(p, kind=k) for p, k in zip(task.train, mixture, strict=False)]
+    task = dataclasses.replace(task, train=train, test=test, verify=grade, mixture=mixture)
+    asked = [i for i, p in enumerate(test) if p.kind == "ones"][:1]
+    asked += [i for i, p in enumerate(test) if p.kind == "others"][:3]
+    result = evaluated(model, task, np.array(asked), samples=4)
+    assert result["held_out/ones/pass@1"] == 1
+    assert result["held_out/others/pass@1"] == 0
+    np.testing.assert_allclose(result["held_out/pass@1"], 0.75)
+    plain = evaluated(model, dataclasses.replace(task, mixture={}), np.array(asked), samples=4)
+    np.testing.assert_allclose(plain["held_out/pass@1"], 0.25)
+
+
+def test_the_command_gives_the_same_numbers_on_a_mesh(model, capsys):
+    line = ["--model", str(model), "--task", "training_runs:sums", "--prompts", "5"]
+    said = []
+    for mesh in ("", "data=4,tensor=2"):
+        main([*line, "--samples", "4", "--mesh", mesh])
+        said.append(capsys.readouterr().out)
+    assert "held_out/pass@1" in said[0]
+    assert said[0] == said[1]
 
 
 def test_the_same_key_gives_the_same_numbers(model):

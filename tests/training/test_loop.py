@@ -202,6 +202,16 @@ def test_each_epoch_sees_every_group_once_and_whole(two_steps):
         assert batch.rollouts.group.tolist() == np.repeat(range(4), 4).tolist()
 
 
+def test_groups_of_equal_rewards_come_last_in_their_update(two_steps):
+    kinds = set()
+    for _, _, calls, _ in two_steps[1]:
+        for _, rollouts, _ in calls[:4]:
+            equal = (np.ptp(rollouts.reward.reshape(-1, 4), axis=1) == 0).tolist()
+            assert equal == sorted(equal)
+            kinds.add(tuple(equal))
+    assert (False, True) in kinds
+
+
 def test_advantages_do_not_depend_on_the_split_into_updates(two_steps):
     for batch, _, _, records in two_steps[1]:
         reward = batch.rollouts.reward.reshape(4, 4)

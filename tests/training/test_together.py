@@ -9,9 +9,12 @@ import threading
 import time
 
 import pytest
+import training_runs
 from rich.console import Console
 
-from rlvr_jax.training import TrainConfig, default_jobs, train_together
+from experiments import compare
+from experiments.compare import main
+from rlvr_jax.training import TrainConfig, default_jobs, preset, train_together
 from rlvr_jax.training.loop import Stopped
 
 
@@ -112,3 +115,70 @@ def test_jobs_are_at_least_one_and_never_negative():
     assert default_jobs() >= 1
     with pytest.raises(ValueError, match="jobs must be at least 0, got -1"):
         train_together([], console(), jobs=-1)
+
+
+@pytest.mark.slow
+def test_compared_runs_have_the_mesh_that_is_given(tmp_path):
+    folder = training_runs.write_policy(tmp_path / "policy")
+    place = ["--run-dir", str(tmp_path / "runs"), "--model", str(folder), "--steps", "1"]
+    options = ["--methods", "grpo", "rloo", "--seeds", "1", "--jobs", "1", "--mesh", "data=8"]
+    main(["--task", "training_runs:sums", *place, *options])
+    for method in ("grpo", "rloo"):
+        card = json.loads((tmp_path / "runs" / method / "seed_0/config.json").read_text())
+        assert card["settings"]["mesh"] == "data=8"
+    assert (tmp_path / "runs/comparison/comparison.html").exists()
+
+
+def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeypatch):
+    """What is run is looked at; nothing is trained."""
+    asked = []
+    monkeypatch.setattr(compare, "train_together", lambda configs, *_: asked.extend(configs))
+    seen = []
+    monkeypatch.setattr(
+        compare, "compare_runs", lambda _, runs, baseline: seen.append(runs) or Shown()
+    )
+    other = "grpo:learning_rate=1e-4,clip_high=0.28"
+    main(["--methods", "grpo", other, "--seeds", "2", "--run-dir", str(tmp_path), "--steps", "7"])
+    assert [each.run_dir.relative_to(tmp_path).as_posix() for each in asked] == [
+        f"{entry}/seed_{seed}" for seed in (0, 1) for entry in ("grpo", other)
+    ]
+    plain, changed = asked[:2]
+    assert changed == dataclasses.replace(
+        plain,
+        learning_rate=1e-4,
+        hyperparameters=(*plain.hyperparameters, "clip_high=0.28"),
+        run_dir=changed.run_dir,
+    )
+    assert plain == dataclasses.replace(preset("brackets", "grpo"), steps=7, run_dir=plain.run_dir)
+    assert seen == [
+        {"grpo": [asked[0].run_dir, asked[2].run_dir], other: [asked[1].run_dir, asked[3].run_dir]}
+    ]
+
+
+class Shown:
+    sentences = ()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("grpo:", None),
+        ("grpoo", "grpo"),
+        ("grpo:clip", "name:setting=value"),
+        ("grpo:seed=3", "does not set itself"),
+        ("grpo:clip_hih=0.3", "clip_high"),
+        ("grpo:clip_high=much", "must be float"),
+        ("grpo", "once each"),
+    ],
+)
+def test_a_method_that_cannot_be_run_is_refused_before_any_is_begun(
+    entry, message, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(compare, "train_together", lambda *_: None)
+    monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
+    line = ["--methods", "grpo", entry, "--run-dir", str(tmp_path)]
+    if message is None:
+        main(line)
+        return
+    with pytest.raises(ValueError, match=message):
+        main(line)

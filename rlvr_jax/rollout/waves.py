@@ -1,0 +1,26 @@
+"""A batch of rollouts in waves: equal parts that are drawn one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+__all__ = ["waves"]
+
+
+def waves(prompts: int, samples: int, shards: int) -> Iterator[tuple[int, int]]:
+    """Ways to draw a batch in equal waves, from one wave to the most: (prompts, samples) of a wave.
+
+    Prompts come in multiples of `shards` as long as there are so many, so that no device computes
+    another's; whole groups are drawn together before they are split.
+
+    Args:
+      prompts, samples: of the batch; `samples` responses to each prompt.
+      shards: parts that the rows are split into over the devices.
+    """
+    divisors = [n for n in range(prompts, 0, -1) if prompts % n == 0]
+    counts = [n for n in divisors if n % shards == 0] or [prompts]
+    for count in counts:
+        yield count, samples
+    for part in range(samples - 1, 0, -1):
+        if samples % part == 0 and counts[-1] * part % shards == 0:
+            yield counts[-1], part

@@ -1,0 +1,109 @@
+"""Whether a policy fits into memory, said before any of it is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import optax
+
+from rlvr_jax.parallel import bytes_per_device, parameter_shardings
+from rlvr_jax.policy import Model
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.layout import state_shardings, trained_shapes
+
+__all__ = ["check_memory", "free_bytes", "least_bytes"]
+
+_MEMINFO = Path("/proc/meminfo")
+_CGROUPS = Path("/sys/fs/cgroup")
+# File with the limit, file with what is used, and the name there of what cannot be given back.
+_LIMITS = (
+    ("memory.max", "memory.stat", "anon"),
+    ("memory/memory.limit_in_bytes", "memory/memory.stat", "total_rss"),
+)
+
+
+def least_bytes(
+    model: Model, optimizer: optax.GradientTransformation | None = None, frozen: bool = False
+) -> dict[str, int]:
+    """Bytes on each device that a run cannot do without; activations and the sampler's cache come
+    on top.
+
+    Args:
+      model: on its mesh.
+      optimizer: None: the policy is sampled from and not trained.
+      frozen: weights that stay as they are, too: the base of adapters, or a reference.
+    """
+    shapes = parameter_shapes(model.config)
+    shardings = parameter_shardings(model.config, model.mesh)
+    whole = sum(
+        math.prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
+        for x, sharding in zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True)
+    )
+    if optimizer is None:
+        return {"weights": whole}
+    trained = trained_shapes(model)
+    kept = jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        jax.eval_shape(optimizer.init, trained),
+        state_shardings(model, optimizer).optimizer_state,
+    )
+    weights = bytes_per_device(trained)
+    parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
+    return parts | ({"frozen weights": whole} if frozen else {})
+
+
+def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]) -> None:
+    """Refuses what cannot fit.
+
+    Args:
+      path: of the policy.
+      least: of `least_bytes`.
+      devices: of this process; CPU devices share the memory of the host.
+    Raises:
+      ValueError: with both numbers.
+    """
+    shared = devices[0].platform == "cpu"
+    free = free_bytes(devices[0])
+    if shared:
+        least = {name: size * len(devices) for name, size in least.items()}
+    wanted = sum(least.values())
+    if free is not None and wanted > free:
+        parts = ", ".join(f"{name} {_gibibytes(size)}" for name, size in least.items())
+        place = "this host" if shared else devices[0].device_kind
+        raise ValueError(
+            f"model {path} needs at least {_gibibytes(wanted)} of memory ({parts}), found"
+            f" {_gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
+            f" {'hosts' if shared else 'devices'}, takes less"
+        )
+
+
+def free_bytes(device: jax.Device) -> int | None:
+    """Memory that can still be allocated for a device; None where nobody tells."""
+    if device.platform != "cpu":
+        stats = device.memory_stats() or {}
+        if "bytes_limit" not in stats:
+            return None
+        return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+    if not _MEMINFO.is_file():
+        return None
+    free = [1024 * _numbers(_MEMINFO)["MemAvailable:"]]
+    for limit, used, name in _LIMITS:
+        # "max": this group has no limit.
+        if (_CGROUPS / limit).is_file() and (
+            text := (_CGROUPS / limit).read_text().strip()
+        ) != "max":
+            free.append(int(text) - _numbers(_CGROUPS / used)[name])
+    return min(free)
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:.3g} GiB"
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Lines of a name, a number and perhaps a unit."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {name: int(number) for name, number, *_ in lines}

@@ -1,0 +1,123 @@
+"""The compiled programs of a run: the scorer, the advantages, the update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import optax
+
+from rlvr_jax import policy
+from rlvr_jax.objectives import Objective
+from rlvr_jax.parallel import distribute, replicated, row_sharding
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.layout import make_reshard, state_shardings
+from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.update import TrainState, old_statistics, update
+
+__all__ = ["Programs", "jitted", "make_programs"]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The compiled programs of a run, each compiled once.
+
+    They take rollouts from host memory, the same on every process, and leave what they give on the
+    devices.
+
+    Fields:
+      score: (params, rollouts of one update) -> what the objective needs of the weights that
+        sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
+      advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
+        None if the method's estimator reads statistics of the policy.
+      update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
+      reshard: parameters as they are trained -> as the sampler wants them.
+    """
+
+    score: Callable[..., dict[str, jax.Array]]
+    advantages: Callable[..., tuple[jax.Array, dict]] | None
+    update: Callable[..., tuple[TrainState, dict, dict]]
+    reshard: Callable[[Params], Params]
+
+
+def make_programs(
+    model: Model,
+    sampler: Model,
+    base: Params | None,
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    config: TrainConfig,
+) -> Programs:
+    """The jitted functions; the update takes its state over.
+
+    Args:
+      model, sampler: the policy on the mesh to train on and on that to sample on.
+      base: frozen weights under adapters. An argument of the program: weights that it closed over
+        would be constants in its code.
+    """
+    score, estimate, step = jitted(model, objective, optimizer, config)
+    rows = row_sharding(model.mesh)
+
+    def put(rollouts):
+        return distribute(rollouts, rows)
+
+    return Programs(
+        score=lambda params, rollouts: score(params, put(rollouts)),
+        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
+        update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
+        reshard=make_reshard(model, sampler),
+    )
+
+
+def jitted(
+    model: Model,
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    config: TrainConfig,
+) -> tuple[Any, Any, Any]:
+    """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
+
+    Returns:
+      score (params, rollouts); advantages (rollouts, method state, key), or None; and step
+      (state, base weights under adapters, rollouts, key, fresh).
+    """
+    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
+    wanted = old_statistics(objective)
+    shared = shared_rows(config, model.mesh)
+
+    def of_piece(params, rollouts):
+        needs = set(wanted.values())
+        stats = policy.score(model, params, rollouts, needs, objective.options, shared)
+        return {field: getattr(stats, name) for field, name in wanted.items()}
+
+    def score(params, rollouts):
+        if config.micro_batches == 1:
+            return of_piece(params, rollouts)
+        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
+
+    def step(state, base, rollouts, key, fresh):
+        return update(
+            model,
+            objective,
+            optimizer,
+            state,
+            rollouts,
+            key,
+            fresh=fresh,
+            micro_batches=config.micro_batches,
+            shared=shared,
+            base=base,
+        )
+
+    shardings = state_shardings(model, optimizer)
+    estimate = objective.advantages
+    return (
+        jax.jit(score, out_shardings=rows),
+        estimate and jax.jit(estimate, out_shardings=(rows, whole)),
+        jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
+    )

@@ -1,0 +1,79 @@
+"""A batch that is drawn in several calls of the sampler is the batch of one call."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax.rollout import sample
+
+# Some prompts are asked again, in another wave and in the same one.
+INDICES = np.array([3, 1, 3, 3, 2, 1, 0, 4])
+INEXACT = ("behaviour_logp", "entropy")
+ROUNDING = 1e-6  # float32 sums of some tens of terms in another order
+
+
+def drawn(model, **changes):
+    """A batch of 8 prompts x 4 samples, and what one call of the sampler draws of it."""
+    config = training_runs.settings(model, "unused", prompts_per_step=8, **changes)
+    run = training_runs.prepared(config)
+    sampler = run.start.sampler
+    params = run.sampler_params(run.initial_state())
+    key = jax.random.key(5)
+    graded = sampler.draw(params, run.start.train_table, INDICES, key, first_sample=2)
+    return graded, sampler.wave
+
+
+@pytest.fixture(scope="module")
+def at_once(model):
+    return drawn(model)[0]
+
+
+def assert_same(found, wanted, inexact=()):
+    """Bytes of all fields, up to rounding for those that are named."""
+    for field in dataclasses.fields(wanted):
+        ours, theirs = (getattr(batch, field.name) for batch in (found, wanted))
+        if field.name in inexact:
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=ROUNDING)
+        elif theirs is not None:
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs, field.name)
+
+
+@pytest.mark.parametrize(
+    ("waves", "mesh", "wave"),
+    [
+        (16, "", (1, 2)),
+        (2, "data=8", (8, 2)),
+        pytest.param(2, "", (4, 4), marks=pytest.mark.slow),
+        pytest.param(8, "", (1, 4), marks=pytest.mark.slow),
+        pytest.param(2, "data=2,fsdp=4", (8, 2), marks=pytest.mark.slow),
+        pytest.param(8, "data=2,tensor=2,fsdp=2", (4, 1), marks=pytest.mark.slow),
+    ],
+)
+def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, waves, mesh, wave):
+    programs, calls = sample._cache_size(), []
+    with training_runs.watched(lambda: calls.append(None)):
+        found, shape = drawn(model, sample_waves=waves, mesh=mesh)
+    assert shape == wave
+    assert sample._cache_size() == programs + 1
+    assert len(calls) == 1
+    # Over tensor, and with one row per device, sums are taken in another order.
+    exact = "tensor" not in mesh
+    assert_same(found.rollouts, at_once.rollouts, inexact=() if exact else INEXACT)
+    assert found.prompts == at_once.prompts
+    assert found.grades == at_once.grades
+
+
+def test_answers_to_a_prompt_that_is_asked_again_are_others(at_once):
+    tokens = at_once.rollouts.tokens.reshape(8, 4, -1)
+    asked = tokens[INDICES == 3].reshape(12, -1)
+    assert len({row.tobytes() for row in asked}) > 4
+
+
+@pytest.mark.slow
+def test_one_row_at_a_time_gives_the_same_tokens(model, at_once):
+    found, _ = drawn(model, sample_waves=32)
+    assert_same(found.rollouts, at_once.rollouts, inexact=INEXACT)

@@ -152,19 +152,19 @@ def test_pairs_are_those_of_blocks_that_something_is_seen_in(queries, keys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-@pytest.mark.parametrize("chip", ["v4-8", "v5e-4", "v5p-8", "v6e-4", "tpu7x-4"])
+@pytest.mark.parametrize("chip", ["v4-8", "v5e-4", "v5p-8", "v6e-4", "tpu7x-8"])
 def test_it_is_compiled_for_tpus_and_gathers_no_keys(monkeypatch, chip, dtype):
     pytest.importorskip("libtpu")
     monkeypatch.undo()
     sizes = dict(num_heads=4, num_kv_heads=2, head_size=128)
     config = named_config("tiny", 16, compute_dtype=dtype, **sizes)
     devices = describe(chip).devices()
-    mesh = make_mesh("data=2,tensor=2" if len(devices) == 4 else "tensor=2", devices)
+    mesh = make_mesh(f"data={len(devices) // 2},tensor=2", devices)
     heads = NamedSharding(mesh, PartitionSpec("data", None, "tensor"))
-    query = jax.ShapeDtypeStruct((2, 2047, 4, 128), dtype, sharding=heads)
-    key = jax.ShapeDtypeStruct((2, 3071, 2, 128), dtype, sharding=heads)
+    query = jax.ShapeDtypeStruct((4, 2047, 4, 128), dtype, sharding=heads)
+    key = jax.ShapeDtypeStruct((4, 3071, 2, 128), dtype, sharding=heads)
     whole = NamedSharding(mesh, PartitionSpec())
-    places = jax.ShapeDtypeStruct((2, 3071), "int32", sharding=whole)
+    places = jax.ShapeDtypeStruct((4, 3071), "int32", sharding=whole)
 
     def total(query, key, value, places):
         y = attention.attend_in_order(query, key, value, places, jnp.bool_(False), config, mesh)

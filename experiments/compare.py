@@ -58,19 +58,17 @@ def main(arguments: Sequence[str]) -> None:
     if len(set(config.methods)) < len(config.methods):
         raise ValueError(f"methods must be named once each, got {' '.join(config.methods)}")
     # All are read before any is begun.
-    settings = [
-        _settings(config, entry, seed)
-        for seed in range(config.first_seed, config.first_seed + config.seeds)
-        for entry in config.methods
-    ]
+    seeds = range(config.first_seed, config.first_seed + config.seeds)
+    settings = {
+        entry: [_settings(config, entry, seed) for seed in seeds] for entry in config.methods
+    }
     check_directory(config.run_dir, config.resume)
     console = Console()
-    train_together(settings, console, config.jobs)
+    # Seed after seed, so that an interrupted comparison has all methods.
+    in_order = [each for of_seed in zip(*settings.values(), strict=True) for each in of_seed]
+    train_together(in_order, console, config.jobs)
     page = config.run_dir / "comparison"
-    runs = {
-        entry: [each.run_dir for each in settings if each.run_dir.parent.name == entry]
-        for entry in config.methods
-    }
+    runs = {entry: [each.run_dir for each in own] for entry, own in settings.items()}
     comparison = compare_runs(page, runs, baseline=config.methods[0])
     for sentence in comparison.sentences:
         console.print(sentence, highlight=False)

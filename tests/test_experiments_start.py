@@ -12,7 +12,7 @@ import experiments
 
 @pytest.fixture
 def started(monkeypatch, tmp_path):
-    """Imports the programs as `python -m` does, and gives the processes that were asked for."""
+    """Asks for huge pages as an import by `python -m` does; gives the processes asked for."""
     pages = tmp_path / "enabled"
     pages.write_text("always [madvise] never\n")
     calls = []
@@ -40,8 +40,9 @@ def test_the_same_command_is_started_with_the_setting(started):
 
 
 def test_an_import_does_not_replace_the_process(started):
-    assert started("/usr/bin/pytest") == []
+    calls = started("/usr/bin/pytest")
     importlib.reload(experiments)
+    assert calls == []
 
 
 @pytest.mark.parametrize("setting", ["[always] madvise never", "always madvise [never]"])

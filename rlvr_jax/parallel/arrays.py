@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Sharding
 
-__all__ = ["bytes_per_device", "distribute", "fetch", "own_rows"]
+__all__ = ["bytes_per_device", "distribute", "fetch", "own_rows", "placed_shapes"]
 
 
 def distribute(tree: Any, sharding: Sharding) -> Any:
@@ -59,6 +59,15 @@ def own_rows(array: jax.Array) -> np.ndarray:
             shares = np.array_split(np.arange(start, stop), len(processes))
             own.append(shares[sorted(processes).index(jax.process_index())])
     return np.concatenate(own)
+
+
+def placed_shapes(shapes: Any, shardings: Any) -> Any:
+    """Shapes and dtypes that lie somewhere: those of `shapes` with the shardings beside them."""
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings,
+    )
 
 
 def bytes_per_device(tree: Any) -> int:

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from rlvr_jax.objectives import Objective, Spec
-from rlvr_jax.parallel import make_mesh, parameter_shardings, regrouped, replicated, row_sharding
+from rlvr_jax.parallel import (
+    make_mesh,
+    parameter_shardings,
+    placed_shapes,
+    regrouped,
+    replicated,
+    row_sharding,
+)
 from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
@@ -53,7 +59,7 @@ class AbstractRun:
     def params(self) -> Params:
         """All weights as they are trained, without adapters."""
         shapes = parameter_shapes(self.model.config)
-        return _placed(shapes, parameter_shardings(self.model.config, self.model.mesh))
+        return placed_shapes(shapes, parameter_shardings(self.model.config, self.model.mesh))
 
     def sampler_params(self) -> Params:
         """What the sampler reads; the weights that are trained, if it has no copy."""
@@ -63,7 +69,7 @@ class AbstractRun:
         if not copies_weights(self.model, self.sampler):
             return params
         shapes = jax.eval_shape(partial(sampler_params, self.sampler), params)
-        return _placed(shapes, sampler_shardings(self.sampler))
+        return placed_shapes(shapes, sampler_shardings(self.sampler))
 
     def state(self) -> TrainState:
         """What an update changes."""
@@ -79,7 +85,7 @@ class AbstractRun:
         method = jax.eval_shape(partial(self.objective.init, spec))
         return TrainState(
             params,
-            _placed(jax.eval_shape(self.optimizer.init, params), shardings.optimizer_state),
+            placed_shapes(jax.eval_shape(self.optimizer.init, params), shardings.optimizer_state),
             jax.tree.map(lambda x: _shape(x.shape, x.dtype, whole), method),
             _shape((), jnp.int32, whole),
         )
@@ -187,7 +193,3 @@ def _shape(shape, dtype, sharding) -> jax.ShapeDtypeStruct:
 def _key(sharding) -> jax.ShapeDtypeStruct:
     key = jax.eval_shape(jax.random.key, 0)
     return _shape(key.shape, key.dtype, sharding)
-
-
-def _placed(shapes: Any, shardings: Any) -> Any:
-    return jax.tree.map(lambda x, s: _shape(x.shape, x.dtype, s), shapes, shardings)

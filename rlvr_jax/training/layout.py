@@ -17,6 +17,7 @@ from rlvr_jax.parallel import (
     make_mesh,
     one_device_mesh,
     parameter_shardings,
+    placed_shapes,
     regrouped,
     replicated,
 )
@@ -76,11 +77,7 @@ def trained_shapes(model: Model) -> Params:
     else:
         shapes = parameter_shapes(model.config)
         shardings = parameter_shardings(model.config, model.mesh)
-    return jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        shapes,
-        shardings,
-    )
+    return placed_shapes(shapes, shardings)
 
 
 def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> TrainState:

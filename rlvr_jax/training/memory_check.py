@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import optax
 
-from rlvr_jax.parallel import bytes_per_device, parameter_shardings
+from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
 from rlvr_jax.policy import Model
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
@@ -36,20 +35,13 @@ def least_bytes(
       optimizer: None: the policy is sampled from and not trained.
       frozen: weights that stay as they are, too: the base of adapters, or a reference.
     """
-    shapes = parameter_shapes(model.config)
     shardings = parameter_shardings(model.config, model.mesh)
-    whole = sum(
-        math.prod(sharding.shard_shape(x.shape)) * x.dtype.itemsize
-        for x, sharding in zip(jax.tree.leaves(shapes), jax.tree.leaves(shardings), strict=True)
-    )
+    whole = bytes_per_device(placed_shapes(parameter_shapes(model.config), shardings))
     if optimizer is None:
         return {"weights": whole}
     trained = trained_shapes(model)
-    kept = jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        jax.eval_shape(optimizer.init, trained),
-        state_shardings(model, optimizer).optimizer_state,
-    )
+    shardings = state_shardings(model, optimizer).optimizer_state
+    kept = placed_shapes(jax.eval_shape(optimizer.init, trained), shardings)
     weights = bytes_per_device(trained)
     parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
     return parts | ({"frozen weights": whole} if frozen else {})

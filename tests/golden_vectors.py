@@ -353,11 +353,6 @@ def step(own, measured, batch, state=None, seed=0):
     return _step(own, measured, batch, state, jax.random.key(seed))
 
 
-def num_compiled():
-    """How many programs `step` has compiled so far."""
-    return _step._cache_size()
-
-
 # Compiling is most of the time of these tests; with these settings it takes a third of it.
 options = {"xla_backend_optimization_level": 0}
 if jax.__version_info__ < (0, 11):  # later ones do not know this setting

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import compilations
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 from scipy.stats import chi2
@@ -255,12 +256,13 @@ def test_what_belongs_to_the_rollout_is_filled_in():
 
 
 def test_a_shape_is_compiled_once():
-    draw()
-    before = sample._cache_size()
-    draw(seed=3)
-    draw(np.array([1, 2, 0]), first_sample=9, seed=4)
-    draw(sampling=Sampling())
-    assert sample._cache_size() == before
+    sample.clear_cache()
+    with compilations("sample") as compiled:
+        draw()
+        draw(seed=3)
+        draw(np.array([1, 2, 0]), first_sample=9, seed=4)
+        draw(sampling=Sampling())
+    assert len(compiled) == 1
 
 
 def test_a_nearly_cold_policy_takes_the_most_probable_token():

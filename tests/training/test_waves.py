@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 import training_runs
+from compiling import compilations
 
 from rlvr_jax.rollout import sample
 
@@ -56,10 +57,10 @@ def assert_same(found, wanted, inexact=()):
 def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, waves, mesh, wave):
     sample.clear_cache()  # other tests draw with the same shapes
     calls = []
-    with training_runs.watched(lambda: calls.append(None)):
+    with training_runs.watched(lambda: calls.append(None)), compilations("sample") as compiled:
         found, shape = drawn(model, sample_waves=waves, mesh=mesh)
     assert shape == wave
-    assert sample._cache_size() == 1
+    assert len(compiled) == 1
     assert len(calls) == 1
     # Over tensor, and with one row per device, sums are taken in another order.
     exact = "tensor" not in mesh

@@ -1,8 +1,8 @@
 """What the text of a compiled program says: collectives, the compiler's cycles, shapes of arrays.
 
-A loop's body stands in the text once. How often it runs is said beside it, or read from the
-constant that its condition compares the counter with; a loop whose bound is known at run time only
-counts once.
+A loop's body stands in the text once. How often it runs is said beside it, or read from the largest
+constant that its condition compares the counter with: for a loop that may end earlier, how often it
+runs at most. A loop whose bound is known at run time only counts once.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def _called(computations: dict[str, str], body: str) -> Iterator[tuple[str, int]
     for line in body.splitlines():
         if loop := _WHILE.search(line):
             condition, own = loop.groups()
-            bounds = _KNOWN.findall(line) or _BOUND.findall(computations[condition])
+            asked = computations[condition]
+            inside = (computations[name] for name in _CALLED.findall(asked))
+            bounds = _KNOWN.findall(line) or _BOUND.findall("\n".join([asked, *inside]))
             yield own, max(map(int, bounds), default=1)
             continue
         names = _CALLED.findall(line)

@@ -10,6 +10,7 @@ import math
 
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.attention import QUERIES
+from rlvr_jax.policy.cached import SLOTS
 
 __all__ = ["cache_bytes", "sample_buffers", "update_buffers"]
 
@@ -78,7 +79,13 @@ def sample_buffers(
             config, prompts, slots, parts, padded=True
         ),
         "activations of the prompts": _COMPUTED * prompts * prompt * wide,
-        "scores of the prompts": 2 * _WIDE * prompts * config.num_heads / parts * QUERIES * slots,
+        "scores of the prompts": 2
+        * _WIDE
+        * prompts
+        * config.num_heads
+        / parts
+        * min(prompt, QUERIES)
+        * min(slots, SLOTS),
         "logits": 6 * _WIDE * rows * config.vocab_size / parts,
         "records of the rows": 24 * rows * slots,
     }

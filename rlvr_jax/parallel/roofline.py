@@ -1,9 +1,10 @@
 """FLOPs and bytes of sampling and of an update, counted by hand from the shape of the model.
 
 Matrix products, attention, and what has to come from memory for them: weights, cache, scores and
-activations. Attention is over all slots, or over the blocks that its kernel runs, whose scores stay
-on the chip. No program is read for it, so it says what the compiler's numbers should be near to,
-and which of the chip's limits comes first.
+activations. Attention is over all keys; in sampling over the blocks of the cache that are written;
+where its kernel runs over that one's blocks, whose scores stay on the chip. No program is read for
+it, so it says what the compiler's numbers should be near to, and which of the chip's limits comes
+first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.cached import mean_slots_read
 from rlvr_jax.policy.flash import BLOCK, flash_pairs
 
 __all__ = ["Work", "sample_work", "score_work", "update_work"]
@@ -42,7 +44,7 @@ class _Pass:
     Fields:
       config: of the model.
       rows: of the device.
-      tokens, keys: of each row; each token looks at all keys.
+      tokens, keys: of each row; each token looks at so many keys.
       scored: tokens of each row that meet the vocabulary, the last ones.
       parts: devices that a layer is split over.
     """
@@ -50,7 +52,7 @@ class _Pass:
     config: ModelConfig
     rows: float
     tokens: int
-    keys: int
+    keys: float
     scored: int
     parts: int
 
@@ -100,8 +102,9 @@ def sample_work(
 ) -> Work:
     """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
     slots = prompt + response
-    read = _Pass(config, prompts, prompt, slots, 0, parts)
-    step = _Pass(config, rows, 1, slots, 1, parts)
+    seen = mean_slots_read(0, prompt, slots) if prompt else 0
+    read = _Pass(config, prompts, prompt, seen, 0, parts)
+    step = _Pass(config, rows, 1, mean_slots_read(prompt, slots, slots), 1, parts)
     logits = Work(0, 4 * _WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
     return read.layers() + read.attention() + Work(*(response * n for n in token))

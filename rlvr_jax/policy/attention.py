@@ -21,6 +21,7 @@ from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.flash import flash_attention, flash_serves
 
 __all__ = ["NOWHERE", "QUERIES", "Groups", "attend", "attend_in_groups", "attend_in_order"]
+__all__ += ["grouped_heads", "side_by_side"]
 
 QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
@@ -57,16 +58,23 @@ def attend(
       slots: place of each key.
       sliding: this layer has the sliding window; read only if some layers have one.
     """
+    attended = _block if query.shape[1] <= 2 * QUERIES else _in_blocks
+    grouped = grouped_heads(query, key.shape[1])
+    return side_by_side(attended(grouped, key, value, own, slots, sliding, config))
+
+
+def grouped_heads(query: Float[Array, "B S N H"], kv_heads: int) -> Float[Array, "B K G S H"]:
+    """Query heads by the key/value head that they share."""
     batch, length, heads, size = query.shape
-    kv_heads = key.shape[1]
-    grouped = query.transpose(0, 2, 1, 3)
-    grouped = grouped.reshape(batch, kv_heads, heads // kv_heads, length, size)
-    if length <= 2 * QUERIES:
-        y = _block(grouped, key, value, own, slots, sliding, config)
-    else:
-        y = _in_blocks(grouped, key, value, own, slots, sliding, config)
-    y = y.reshape(batch, heads, length, size)
-    return y.transpose(0, 2, 1, 3).reshape(batch, length, heads * size)
+    query = query.transpose(0, 2, 1, 3)
+    return query.reshape(batch, kv_heads, heads // kv_heads, length, size)
+
+
+def side_by_side(y: Float[Array, "B K G S H"]) -> Float[Array, "B S NH"]:
+    """The heads of each token side by side, the way back from `grouped_heads`."""
+    batch, kv_heads, group, length, size = y.shape
+    y = y.reshape(batch, kv_heads * group, length, size).transpose(0, 2, 1, 3)
+    return y.reshape(batch, length, kv_heads * group * size)
 
 
 def attend_in_order(

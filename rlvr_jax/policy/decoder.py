@@ -19,7 +19,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy.attention import Groups, attend, attend_in_groups, attend_in_order
+from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
+from rlvr_jax.policy.cached import attend_to_cache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain
@@ -159,8 +160,7 @@ class Block(nn.Module):
                 cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
                 cache.values.at[rows, :, positions].set(value, mode="drop"),
             )
-            slots = jnp.arange(cache.keys.shape[-1], dtype=positions.dtype)[None]
-            y = attend(query, *cache, positions, slots, sliding, config)
+            y = attend_to_cache(query, *cache, positions, sliding, config)
         y = project(y, "attention_output", width)
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 

@@ -16,7 +16,7 @@ from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.roofline import num_parameters, sample_work, update_work
 from rlvr_jax.parallel.topologies import CHIPS, describe
-from rlvr_jax.policy import Model, named_config
+from rlvr_jax.policy import Model, cached, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
@@ -130,6 +130,15 @@ def test_collectives_are_counted_as_often_as_they_run():
     assert facts.cycles == 5 * 10 + 7
 
 
+def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():
+    line = '%n = s32[]{:T(128)} constant(5), metadata={op_name="f"}'
+    assert line in PROGRAM
+    fused = PROGRAM.replace(line, "%lt = pred[] fusion(%i), kind=kLoop, calls=%bound")
+    bound = "%bound (i: s32[]) -> pred[] {\n  " + line + "\n}\n\n"
+    fused = fused.replace("%cond (p", bound + "%cond (p")
+    assert hlo.read(fused) == hlo.read(PROGRAM)
+
+
 def test_bytes_of_a_shape():
     shape = "(f32[2,3]{1,0:T(8,128)}, bf16[4], pred[3], s32[], f8e4m3fn[2])"
     assert hlo.bytes_of(shape) == 24 + 8 + 3 + 4 + 2
@@ -185,6 +194,20 @@ def test_work_by_hand_is_what_the_compiler_counts():
     assert 3 * counted * 0.9 <= work.flops <= 4 * counted
     drawn = sample_work(config, prompts=0, **shape)
     assert drawn.flops == pytest.approx(counted, rel=0.1)
+
+
+def test_a_long_cache_is_counted_as_far_as_it_is_written(monkeypatch):
+    config = named_config("small", vocab_size=512)
+
+    def flops():
+        shape = dict(rows=2, prompts=0, prompt=1024, response=7168, parts=1)
+        return sample_work(config, **shape).flops
+
+    written = flops()
+    monkeypatch.setattr(cached, "SLOTS", 8192)
+    unread = sum(8192 - 512 * (place // 512 + 1) for place in range(1024, 8192))
+    pairs = config.num_layers * 2 * config.num_heads * unread
+    assert flops() - written == pytest.approx(4 * pairs * config.head_size)
 
 
 KEYS = {

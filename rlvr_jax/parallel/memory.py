@@ -76,7 +76,7 @@ def sample_buffers(
     buffers = {
         "cache": cache_bytes(config, rows, slots, parts, padded=True),
         "cache of the prompts before it is copied to their rows": cache_bytes(
-            config, prompts, slots, parts, padded=True
+            config, prompts, prompt, parts, padded=True
         ),
         "activations of the prompts": _COMPUTED * prompts * prompt * wide,
         "scores of the prompts": 2
@@ -85,7 +85,7 @@ def sample_buffers(
         * config.num_heads
         / parts
         * min(prompt, QUERIES)
-        * min(slots, SLOTS),
+        * min(prompt, SLOTS),
         "logits": 6 * _WIDE * rows * config.vocab_size / parts,
         "records of the rows": 24 * rows * slots,
     }

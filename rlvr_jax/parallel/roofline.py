@@ -102,7 +102,7 @@ def sample_work(
 ) -> Work:
     """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
     slots = prompt + response
-    seen = mean_slots_read(0, prompt, slots) if prompt else 0
+    seen = mean_slots_read(0, prompt, prompt) if prompt else 0
     read = _Pass(config, prompts, prompt, seen, 0, parts)
     step = _Pass(config, rows, 1, mean_slots_read(prompt, slots, slots), 1, parts)
     logits = Work(0, 4 * _WIDE * rows * config.vocab_size / parts)

@@ -2,8 +2,8 @@
 
 Root-mean-square norms, rotary positions, grouped-query attention, gated MLPs; what sets the
 families apart is data in `ModelConfig`. Layers are scanned over stacked parameters, so compile time
-does not grow with depth; shallow models are unrolled, and so are all with a cache, because a cache
-that is one array per layer is updated in place.
+does not grow with depth; shallow models are unrolled, and so are all that extend a cache by a token
+at a time, because a cache that is one array per layer is updated in place.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class LayerCache(NamedTuple):
 
 def unstacked(layers: Any, num_layers: int) -> tuple[Any, ...]:
     """The parameters of each layer, from stacked ones; those of a tuple are taken as they are."""
-    if isinstance(layers, tuple):
-        return layers
-    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], layers) for i in range(num_layers))
+    return layers if isinstance(layers, tuple) else _each(layers, num_layers)
+
+
+def _each(stacked: Any, number: int) -> tuple[Any, ...]:
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(number))
 
 
 def rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
@@ -229,14 +231,20 @@ class Decoder(nn.Module):
             block,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=(nn.broadcast, nn.broadcast, nn.broadcast, 0),
+            in_axes=(nn.broadcast, nn.broadcast, 0, 0),
             length=config.num_layers,
         )(config, self.mesh, self.groups, name="layers")
         tables = rotary_tables(positions, config)
         sliding = np.isin(np.arange(config.num_layers), config.sliding_layers)
-        deep = config.num_layers > MOST_UNROLLED_LAYERS
-        if self.is_initializing() or (caches is None and deep):
-            x, _ = stack(x, positions, tables, None, sliding)
+        scanned = config.num_layers > MOST_UNROLLED_LAYERS
+        if caches is not None:
+            # Many tokens at once pay for copies of the caches; one does not.
+            stored = self.variables["params"]["layers"]
+            scanned &= tokens.shape[1] > 1 and not isinstance(stored, tuple)
+        if self.is_initializing() or scanned:
+            together = caches and jax.tree.map(lambda *layers: jnp.stack(layers), *caches)
+            x, together = stack(x, positions, tables, together, sliding)
+            caches = caches and _each(together, config.num_layers)
         else:
 
             def run(layer, x, cache, sliding):

@@ -2,14 +2,14 @@
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
-`compact`, `reset`) is what branching methods are made of.
+`compact`, `reset`, `widen`) is what branching methods are made of.
 `waves` are the equal parts in which a batch can be drawn.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
-from rlvr_jax.rollout.pool import Pool, compact, empty, fork, retire, truncate
+from rlvr_jax.rollout.pool import Pool, compact, empty, fork, retire, truncate, widen
 from rlvr_jax.rollout.processors import (
     Processor,
     Sampling,
@@ -48,4 +48,5 @@ __all__ = [
     "truncate",
     "verify",
     "waves",
+    "widen",
 ]

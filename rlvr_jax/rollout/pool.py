@@ -8,7 +8,7 @@ static shapes; a rollout method is a small driver of them.
     decode    draw tokens until rows stop            truncate  roll rows back to a length
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
-    reset     begin rows anew from another prompt
+    reset     begin rows anew from another prompt       widen     give rows more slots
 
 The invariant that makes cutting free: the cache of a row is right for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
@@ -29,7 +29,7 @@ from rlvr_jax.policy import LayerCache, Model
 from rlvr_jax.policy.config import wide_dtype
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
-__all__ += ["compact", "empty", "fork", "retire", "truncate"]
+__all__ += ["compact", "empty", "fork", "retire", "truncate", "widen"]
 
 FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
 
@@ -100,6 +100,26 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
         branch_position=none,
         trace=none,
     )
+
+
+def widen(pool: Pool, slots: int) -> Pool:
+    """The same rows with more slots; what limits a row stays.
+
+    Raises:
+      ValueError: fewer slots than there are.
+    """
+    width = pool.tokens.shape[1]
+    if slots < width:
+        raise ValueError(f"widen: slots must be at least the {width} of the pool, got {slots}")
+
+    def padded(array, axis):
+        widths = [(0, 0)] * array.ndim
+        widths[axis] = (0, slots - width)
+        return jnp.pad(array, widths)
+
+    caches = tuple(LayerCache(padded(c.keys, 3), padded(c.values, 2)) for c in pool.caches)
+    records = {name: padded(getattr(pool, name), 1) for name in ("tokens", *_RECORDS)}
+    return replace(pool, caches=caches, **records)
 
 
 def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Array, "Q"]) -> Pool:

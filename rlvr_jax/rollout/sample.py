@@ -15,7 +15,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.pool import BUDGET, Pool, empty
+from rlvr_jax.rollout.pool import BUDGET, Pool, empty, widen
 from rlvr_jax.rollout.processors import Sampling
 from rlvr_jax.types import Rollouts
 
@@ -131,8 +131,8 @@ def _draw_groups(
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
-    pool = empty(model, prompts, width + response_tokens)
-    pool = prefill(model, params, pool, prompt_tokens, prompt_length)
+    pool = prefill(model, params, empty(model, prompts, width), prompt_tokens, prompt_length)
+    pool = widen(pool, width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens)
 
     def copies(leaf):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import numpy as np
@@ -81,30 +81,33 @@ def evaluate(
       held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token). pass@k and
       info of all prompts are means in which each kind has its share of the task's mixture.
     """
-    padded = np.resize(indices, -(-len(indices) // sampler.num_prompts) * sampler.num_prompts)
-    correct = np.zeros(len(padded))
-    info: dict[str, np.ndarray] = {}
     calls = -(-samples // sampler.samples)
+    n, count = calls * sampler.samples, calls * len(indices)
+    # Prompt by prompt, then all again: only the last call is filled up, with what was asked before.
+    padded = -(-count // sampler.num_prompts) * sampler.num_prompts
+    places = np.resize(np.arange(len(indices)), padded)
+    first = np.resize(np.repeat(np.arange(calls) * sampler.samples, len(indices)), padded)
+    correct = np.zeros(len(indices), int)
+    info: dict[str, np.ndarray] = {}
     result: dict[str, float] = {}
     entropy = tokens = truncated = 0.0
-    for start in range(0, len(padded), sampler.num_prompts):
+    for start in range(0, count, sampler.num_prompts):
         part = slice(start, start + sampler.num_prompts)
-        for call in range(calls):
-            graded = sampler.draw(
-                params, table, padded[part], key, first_sample=call * sampler.samples
-            )
-            if kl is not None and start == call == 0:
-                result["held_out/kl_to_start"] = kl(graded.rollouts)
-            correct[part] += _per_prompt(sampler, [g.outcome >= 0.5 for g in graded.grades])
-            for name, values in _info(graded).items():
-                info.setdefault(name, np.zeros(len(padded)))[part] += _per_prompt(sampler, values)
-            # The last call is filled up with prompts that were asked before.
-            asked = sampler.samples * (len(indices) - start)
-            entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
-            tokens += float(graded.rollouts.mask[:asked].sum())
-            truncated += float(graded.rollouts.truncated[:asked].sum())
-    n = calls * sampler.samples
-    correct = correct[: len(indices)].astype(int)
+        graded = sampler.draw(params, table, indices[places[part]], key, first_sample=first[part])
+        if kl is not None and start == 0:
+            result["held_out/kl_to_start"] = kl(graded.rollouts)
+        groups = min(sampler.num_prompts, count - start)
+        asked = groups * sampler.samples
+
+        def add(sums, values, at=places[part][:groups], asked=asked):
+            np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
+
+        add(correct, [grade.outcome >= 0.5 for grade in graded.grades])
+        for name, values in _info(graded).items():
+            add(info.setdefault(name, np.zeros(len(indices))), values)
+        entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
+        tokens += float(graded.rollouts.mask[:asked].sum())
+        truncated += float(graded.rollouts.truncated[:asked].sum())
     kinds = np.array([table.prompts[i].kind for i in indices])
     result |= {
         "held_out/n": n,
@@ -116,7 +119,7 @@ def evaluate(
             estimate = pass_at_k(np.full(len(indices), n), correct, k)
             result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
         for name, values in info.items():
-            result[f"{prefix}/info/{name}"] = float(weights @ values[: len(indices)] / n)
+            result[f"{prefix}/info/{name}"] = float(weights @ values / n)
     return result
 
 
@@ -136,10 +139,6 @@ def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[s
     if len(names) > 1:
         for name in names:
             yield f"held_out/{name}", rates[name]
-
-
-def _per_prompt(sampler: Sampler, values: Sequence[float]) -> np.ndarray:
-    return np.asarray(values, float).reshape(sampler.num_prompts, sampler.samples).sum(1)
 
 
 def _info(graded: Graded) -> Mapping[str, list[float]]:

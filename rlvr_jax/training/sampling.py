@@ -69,14 +69,16 @@ class Sampler:
         indices: np.ndarray,
         key: jax.Array,
         *,
-        first_sample: int = 0,
+        first_sample: int | np.ndarray = 0,
         weight_version: int = 0,
     ) -> Graded:
         """Samples and grades `samples` responses to each of `num_prompts` prompts.
 
         Args:
           indices: positions in the table, [num_prompts].
-          first_sample: number of the first sample of each prompt; keys the random numbers.
+          first_sample: number of the first sample of each prompt, [num_prompts]; keys the random
+            numbers. One number: of each prompt where it comes first; where it comes again, it goes
+            on behind itself.
         Raises:
           ValueError: a reward or outcome that is not finite.
         """
@@ -100,13 +102,15 @@ class Sampler:
         params: Params,
         table: PromptTable,
         indices: np.ndarray,
-        first_sample: int,
+        first_sample: int | np.ndarray,
         key: jax.Array,
         weight_version: int,
     ) -> tuple[Rollouts, np.ndarray]:
         """The rollouts of a batch, drawn wave by wave, and the rows this process answers for."""
         prompts, samples = self.wave
-        first = (first_sample + self.samples * _occurrence(indices)).astype(np.int32)
+        first = np.asarray(first_sample, np.int32)
+        if first.ndim == 0:
+            first = (first + self.samples * _occurrence(indices)).astype(np.int32)
         places = np.arange(self.num_prompts * self.samples).reshape(-1, self.samples)
         drawn, order, own = [], [], []
         for start in range(0, self.num_prompts, prompts):

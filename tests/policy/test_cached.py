@@ -1,5 +1,7 @@
 """Attention to the written part of a cache: what reading all of it gives, and what is not read."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -110,8 +112,9 @@ def test_the_scores_of_all_slots_are_never_together(small_blocks):
     assert f"9,{SLOTS}]" not in text
 
 
-def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks):
-    model = Model(config_of(window=5))
+@pytest.mark.parametrize("layers", [2, 5])  # shallow models are unrolled, deep ones scanned
+def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers):
+    model = Model(replace(config_of(window=5), num_layers=layers, sliding_layers=(0, layers - 1)))
     params = model.init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (ROWS, 19), 0, 16)
     wanted = model.hidden(params, tokens)

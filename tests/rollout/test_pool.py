@@ -31,7 +31,7 @@ from pool_rows import (
     to_logits,
 )
 
-from rlvr_jax.rollout import Processor, Sampling, empty
+from rlvr_jax.rollout import Processor, Sampling, empty, widen
 from rlvr_jax.rollout.decode import _draw, _invert
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING
 
@@ -100,6 +100,19 @@ def test_a_fork_may_change_the_number_of_rows():
     assert forked.caches[0].keys.shape[0] == 2
     assert_array_equal(forked.length, [3, 2])
     assert_array_equal(forked.tokens[:, :2], np.tile(PROMPTS[2, :2], (2, 1)))
+
+
+def test_a_pool_that_is_widened_goes_on_as_one_that_was_wide():
+    narrow = replace(empty(MODEL, ROWS, WIDTH), key=keys())
+    pool = widen(give(PARAMS, narrow, PROMPTS, PROMPT_LENGTH), SLOTS)
+    assert_array_equal(pool.limit, np.full(ROWS, WIDTH))
+    pool = replace(pool, limit=np.full(ROWS, SLOTS, np.int32))
+    assert_same_rows(draw(pool), draw(started()))
+
+
+def test_a_pool_cannot_be_narrowed():
+    with pytest.raises(ValueError, match=f"slots must be at least the {SLOTS} of the pool, got 3"):
+        widen(started(), 3)
 
 
 @pytest.mark.parametrize("pieces", [(1, 3), (2, 2), (1, 1, 2)])

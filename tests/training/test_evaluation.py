@@ -12,6 +12,7 @@ from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.evaluation import evaluate, held_out_indices, ks_for
 from rlvr_jax.training.run import load_policy
+from rlvr_jax.training.sampling import Sampler
 
 
 def task_of(kinds, mixture=None):
@@ -78,7 +79,7 @@ def test_rates_are_those_of_the_grades(model):
         return grades
 
     task = dataclasses.replace(training_runs.sums(), verify=verify)
-    # Four prompts are sampled at a time, five are asked: the last call asks three twice.
+    # Four prompts are sampled at a time, five are asked.
     result = evaluated(model, task, np.arange(5), samples=16)
     answers = {prompt.text: [s for s in seen if s[0] == prompt.text][:16] for prompt in task.test}
     correct = np.array([sum(s[1] for s in rows) for rows in answers.values()])
@@ -88,6 +89,24 @@ def test_rates_are_those_of_the_grades(model):
         np.testing.assert_allclose(result[f"held_out/pass@{k}"], expected)
     words = [s[2] for rows in answers.values() for s in rows]
     np.testing.assert_allclose(result["held_out/info/words"], np.mean(words))
+
+
+@pytest.mark.parametrize(("prompts", "calls"), [(5, 4), (3, 3), (1, 1), (4, 3)])
+def test_every_sample_is_drawn_once_and_only_the_last_call_is_filled_up(
+    model, monkeypatch, prompts, calls
+):
+    asked, draw = [], Sampler.draw
+
+    def watched(self, params, table, indices, key, *, first_sample):
+        asked.append(list(zip(indices.tolist(), first_sample.tolist(), strict=True)))
+        return draw(self, params, table, indices, key, first_sample=first_sample)
+
+    monkeypatch.setattr(Sampler, "draw", watched)
+    result = evaluated(model, training_runs.sums(), np.arange(prompts), samples=12)
+    assert result["held_out/n"] == 12
+    assert [len(call) for call in asked] == [4] * calls  # with four samples each
+    wanted = [(prompt, first) for prompt in range(prompts) for first in (0, 4, 8)]
+    assert sorted([one for call in asked for one in call][: len(wanted)]) == wanted
 
 
 def test_samples_are_rounded_up_to_whole_calls(model):

@@ -19,7 +19,7 @@ _LANES = 128  # the last axis of an array in a TPU's memory is filled up to whol
 
 
 def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, padded: bool) -> int:
-    """Keys and values of all layers for the rows of a device.
+    """Keys and values of all layers for so many sequences of a device.
 
     Args:
       parts: devices that the heads are split over, where that comes out even.
@@ -64,20 +64,18 @@ def update_buffers(
 
 
 def sample_buffers(
-    config: ModelConfig, *, rows: float, prompts: float, prompt: int, slots: int, parts: int
+    config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> dict[str, int]:
     """What sampling holds on a device beside weights and state: name and bytes, the largest first.
 
     Args:
       rows, prompts: of a wave on the device.
-      prompt: tokens of a prompt.
+      prompt, response: tokens of one.
     """
     wide = 4 * config.mlp_width / parts + 8 * config.width
     buffers = {
-        "cache": cache_bytes(config, rows, slots, parts, padded=True),
-        "cache of the prompts before it is copied to their rows": cache_bytes(
-            config, prompts, prompt, parts, padded=True
-        ),
+        "cache": cache_bytes(config, rows, response, parts, padded=True),
+        "cache of the prompts": cache_bytes(config, prompts, prompt, parts, padded=True),
         "activations of the prompts": _COMPUTED * prompts * prompt * wide,
         "scores of the prompts": 2
         * _WIDE
@@ -87,7 +85,7 @@ def sample_buffers(
         * min(prompt, QUERIES)
         * min(prompt, SLOTS),
         "logits": 6 * _WIDE * rows * config.vocab_size / parts,
-        "records of the rows": 24 * rows * slots,
+        "records of the rows": 24 * rows * (prompt + response),
     }
     return _largest_first(buffers)
 

@@ -51,7 +51,7 @@ class _Pass:
 
     config: ModelConfig
     rows: float
-    tokens: int
+    tokens: float
     keys: float
     scored: int
     parts: int
@@ -101,12 +101,14 @@ def sample_work(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> Work:
     """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
-    slots = prompt + response
     seen = mean_slots_read(0, prompt, prompt) if prompt else 0
     read = _Pass(config, prompts, prompt, seen, 0, parts)
-    step = _Pass(config, rows, 1, mean_slots_read(prompt, slots, slots), 1, parts)
+    step = _Pass(config, rows, 1, mean_slots_read(0, response, response), 1, parts)
     logits = Work(0, 4 * _WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
+    if prompts:
+        # All rows of a group look at one copy of their prompt.
+        token += _Pass(config, prompts, rows / prompts, prompt, 0, parts).attention()
     return read.layers() + read.attention() + Work(*(response * n for n in token))
 
 

@@ -2,10 +2,12 @@
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
-`unembedding`, `logits` and, for the sampler, `empty_caches` and `extend`. `lora` has adapters.
+`unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches` and `extend`. `lora`
+has adapters.
 """
 
 from rlvr_jax.policy import lora
+from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import (
     ADAPTABLE,
     REMAT_POLICIES,
@@ -15,7 +17,6 @@ from rlvr_jax.policy.config import (
     RopeScaling,
     named_config,
 )
-from rlvr_jax.policy.decoder import LayerCache
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import score
@@ -33,6 +34,7 @@ __all__ = [
     "ParameterEntry",
     "Params",
     "RopeScaling",
+    "SharedCache",
     "load",
     "lora",
     "named_config",

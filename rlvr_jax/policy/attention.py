@@ -21,7 +21,7 @@ from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.flash import flash_attention, flash_serves
 
 __all__ = ["NOWHERE", "QUERIES", "Groups", "attend", "attend_in_groups", "attend_in_order"]
-__all__ += ["grouped_heads", "side_by_side"]
+__all__ += ["by_token", "grouped_heads"]
 
 QUERIES = 256
 """Queries of a block: at 9216 keys, 9.4 MB of float32 scores for each head of each row."""
@@ -60,7 +60,8 @@ def attend(
     """
     attended = _block if query.shape[1] <= 2 * QUERIES else _in_blocks
     grouped = grouped_heads(query, key.shape[1])
-    return side_by_side(attended(grouped, key, value, own, slots, sliding, config))
+    y = by_token(attended(grouped, key, value, own, slots, sliding, config))
+    return y.reshape(*y.shape[:2], -1)
 
 
 def grouped_heads(query: Float[Array, "B S N H"], kv_heads: int) -> Float[Array, "B K G S H"]:
@@ -70,11 +71,10 @@ def grouped_heads(query: Float[Array, "B S N H"], kv_heads: int) -> Float[Array,
     return query.reshape(batch, kv_heads, heads // kv_heads, length, size)
 
 
-def side_by_side(y: Float[Array, "B K G S H"]) -> Float[Array, "B S NH"]:
-    """The heads of each token side by side, the way back from `grouped_heads`."""
+def by_token(y: Float[Array, "B K G S X"]) -> Float[Array, "B S N X"]:
+    """The way back from `grouped_heads`."""
     batch, kv_heads, group, length, size = y.shape
-    y = y.reshape(batch, kv_heads * group, length, size).transpose(0, 2, 1, 3)
-    return y.reshape(batch, length, kv_heads * group * size)
+    return y.reshape(batch, kv_heads * group, length, size).transpose(0, 2, 1, 3)
 
 
 def attend_in_order(

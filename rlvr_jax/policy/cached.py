@@ -1,9 +1,10 @@
-"""Attention to a cache, over the part of it that is written.
+"""Keys and values of tokens that were seen, and attention to them.
 
 A cache has a slot for every token that may come, and a token that is drawn early sees few of them.
 Keys are read in blocks up to the last slot that a query of any row sees, and under a sliding window
 from the first one, with a softmax that is put together block by block; so neither the scores of all
-slots exist nor is a slot read before it is written. A cache of one block is read whole.
+slots exist nor is a slot read before it is written. A prompt that several rows answer is kept once
+and read once for all of them: its part of the softmax is added to the rows' own.
 """
 
 from __future__ import annotations
@@ -14,22 +15,43 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy.attention import QUERIES, attend, grouped_heads, side_by_side
+from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 
-__all__ = ["SLOTS", "attend_to_cache", "mean_slots_read"]
+__all__ = ["SLOTS", "LayerCache", "SharedCache", "attend_to_cache", "mean_slots_read", "written"]
 
 SLOTS = 512
 """Slots of a block."""
 
 
-class _Sums(NamedTuple):
-    """What is known of the softmax after some blocks; in float32 or wider.
+class LayerCache(NamedTuple):
+    """Rotated keys and values of one layer; slot = position."""
+
+    keys: Float[Array, "B K H S"]
+    values: Float[Array, "B K S H"]
+
+
+class SharedCache(NamedTuple):
+    """The same for R rows that answer P prompts, R / P rows side by side each.
 
     Fields:
-      top: largest score, [B, K, G, S, 1].
-      total: Σ exp(score - top), [B, K, G, S, 1].
-      mixed: Σ exp(score - top) · value, [B, K, G, S, H].
+      prompts: of the P prompts, whole; nothing is written there.
+      own: of the rows, slot = position - start.
+      start: length of each row's prompt.
+    """
+
+    prompts: LayerCache
+    own: LayerCache
+    start: Int[Array, "R"]
+
+
+class _Sums(NamedTuple):
+    """What is known of a softmax after some blocks; in float32 or wider.
+
+    Fields:
+      top: largest score, [..., 1].
+      total: Σ exp(score - top), [..., 1].
+      mixed: Σ exp(score - top) · value, [..., H].
     """
 
     top: Array
@@ -37,37 +59,62 @@ class _Sums(NamedTuple):
     mixed: Array
 
 
+def written(
+    cache: LayerCache | SharedCache,
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    positions: Int[Array, "B S"],
+) -> LayerCache | SharedCache:
+    """The cache with the keys and values of tokens in it.
+
+    Positions past the end write nothing, nor do those within a shared prompt: it is there already.
+    """
+    if isinstance(cache, SharedCache):
+        slots = positions - cache.start[:, None]
+        slots = jnp.where(slots < 0, cache.own.keys.shape[-1], slots)
+        return cache._replace(own=written(cache.own, key, value, slots))
+    rows = jnp.arange(len(positions), dtype=positions.dtype)[:, None]
+    return LayerCache(
+        cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
+        cache.values.at[rows, :, positions].set(value, mode="drop"),
+    )
+
+
 def attend_to_cache(
     query: Float[Array, "B S N H"],
-    keys: Float[Array, "B K H T"],
-    values: Float[Array, "B K T H"],
-    own: Int[Array, "B S"],
+    cache: LayerCache | SharedCache,
+    positions: Int[Array, "B S"],
     sliding: Bool[Array, ""],
     config: ModelConfig,
 ) -> Float[Array, "B S NH"]:
-    """Attention of tokens to the slots up to their own; as `attend`, without a gradient.
+    """Softmax attention of tokens to what is cached up to their own positions; softmax in float32.
+
+    It has no gradient.
 
     Args:
-      own: slot of each query; at T or behind it is padding, whose result means nothing.
+      positions: of the queries; what one past the end of the cache gets means nothing.
       sliding: this layer has the sliding window; read only if some layers have one.
     """
-    length, slots = query.shape[1], keys.shape[-1]
-    if slots <= SLOTS:
-        places = jnp.arange(slots, dtype=own.dtype)[None]
-        return attend(query, keys, values, own, places, sliding, config)
-    grouped = grouped_heads(query, keys.shape[1])
-    if length <= 2 * QUERIES:
-        return side_by_side(_over_written(grouped, keys, values, own, sliding, config))
-    missing = -length % QUERIES
-    grouped = jnp.pad(grouped, ((0, 0),) * 3 + ((0, missing), (0, 0)))
-    own = jnp.pad(own, ((0, 0), (0, missing)), constant_values=slots)
-    split = grouped.reshape(*grouped.shape[:3], -1, QUERIES, grouped.shape[-1])
-    parts = jnp.moveaxis(split, 3, 0), jnp.moveaxis(own.reshape(len(own), -1, QUERIES), 1, 0)
-    y = jax.lax.map(
-        lambda part: _over_written(part[0], keys, values, part[1], sliding, config), parts
-    )
-    y = jnp.moveaxis(y, 0, 3).reshape(grouped.shape)
-    return side_by_side(y[:, :, :, :length])
+    first = jnp.zeros_like(positions)
+    if config.sliding_layers:
+        first = jnp.where(sliding, positions - config.sliding_window + 1, first)
+    if isinstance(cache, LayerCache):
+        sums = _over_written(query, cache, first, positions, config)
+    else:
+        start, prompts = cache.start[:, None], len(cache.prompts.keys)
+
+        def together(x):
+            return x.reshape(prompts, -1, *x.shape[2:])
+
+        last = jnp.broadcast_to(start - 1, positions.shape)
+        shared = _over_written(
+            together(query), cache.prompts, together(first), together(last), config
+        )
+        shared = jax.tree.map(lambda x: x.reshape(*query.shape[:3], -1), shared)
+        own = _over_written(query, cache.own, first - start, positions - start, config)
+        sums = _merged(shared, own)
+    y = (sums.mixed / sums.total).astype(query.dtype)
+    return y.reshape(*y.shape[:2], -1)
 
 
 def mean_slots_read(first: int, last: int, slots: int) -> float:
@@ -80,50 +127,88 @@ def mean_slots_read(first: int, last: int, slots: int) -> float:
     return sum(SLOTS * (place // SLOTS + 1) for place in range(first, last)) / (last - first)
 
 
-def _over_written(query, keys, values, own, sliding, config: ModelConfig) -> Array:
-    """Attention of the queries [B K G S H], block of slots by block."""
-    dtype, slots = query.dtype, keys.shape[-1]
-    wide = wide_dtype(dtype)
+def _over_written(query, cache: LayerCache, first, last, config: ModelConfig) -> _Sums:
+    """The softmax of queries [B S N H] over slots first … last [B S] of theirs, by token and head;
+    padding has its last slot past the end. Blocks of queries one after the other."""
+    slots, length = cache.keys.shape[-1], query.shape[1]
+    grouped = grouped_heads(query, cache.keys.shape[1])
+    if length <= 2 * QUERIES:
+        sums = _over_blocks(grouped, cache, first, last, config)
+        return _Sums(*map(by_token, sums))
+    missing = -length % QUERIES
+    grouped = jnp.pad(grouped, ((0, 0),) * 3 + ((0, missing), (0, 0)))
+    first = jnp.pad(first, ((0, 0), (0, missing)), constant_values=slots)
+    last = jnp.pad(last, ((0, 0), (0, missing)), constant_values=slots)
+
+    def split(x, axis):
+        x = x.reshape(*x.shape[:axis], -1, QUERIES, *x.shape[axis + 1 :])
+        return jnp.moveaxis(x, axis, 0)
+
+    parts = split(grouped, 3), split(first, 1), split(last, 1)
+    blocks = jax.lax.map(lambda part: _over_blocks(part[0], cache, *part[1:], config), parts)
+
+    def joined(x):
+        x = jnp.moveaxis(x, 0, 3)
+        return by_token(x.reshape(*x.shape[:3], -1, x.shape[-1])[:, :, :, :length])
+
+    return _Sums(*map(joined, blocks))
+
+
+def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig) -> _Sums:
+    """The same for queries [B K G S H], block of slots by block."""
+    slots = cache.keys.shape[-1]
+    if slots <= SLOTS:
+        places = jnp.arange(slots, dtype=last.dtype)
+        return _block(query, *cache, places, first, last, config)
     blocks = -(-slots // SLOTS)
-    window = config.sliding_window if config.sliding_layers else None
-    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or query.shape[-1], dtype))
-    last = jnp.max(jnp.where(own < slots, own, 0))
-    first = jnp.zeros((), own.dtype)
-    if window is not None:
-        first = jnp.where(sliding, jnp.maximum(jnp.min(own) - window + 1, 0), first)
-        first = jnp.minimum(first, last)
+    real = last < slots
+    end = jnp.max(jnp.where(real, last, -1)) // SLOTS
+    begin = jnp.maximum(jnp.min(jnp.where(real, first, slots)), 0) // SLOTS
 
     def unread(carry):
         number, _ = carry
         # The second bound is never the first to be met: it tells readers of the compiled program
         # how often the loop runs at most.
-        return (number <= last // SLOTS) & (number < blocks)
+        return (number <= end) & (number < blocks)
 
     def read(carry):
         number, sums = carry
-        begin = number * SLOTS
         # The last block ends with the cache; what it shares with the one before is not seen twice.
-        start = jnp.minimum(begin, slots - SLOTS)
-        key = jax.lax.dynamic_slice_in_dim(keys, start, SLOTS, axis=3)
-        value = jax.lax.dynamic_slice_in_dim(values, start, SLOTS, axis=2)
-        place = start + jnp.arange(SLOTS, dtype=own.dtype)[None, None]
-        visible = (place >= begin) & (place <= own[:, :, None])
-        if window is not None:
-            visible &= (place > own[:, :, None] - window) | ~sliding
-        scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root
-        scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min).astype(wide)
-        top = jnp.maximum(sums.top, jnp.max(scores, axis=-1, keepdims=True))
-        # A block of which a query sees nothing counts until one of which it sees something.
-        before = jnp.exp(sums.top - top)
-        mass = jnp.exp(scores - top)
-        mixed = jnp.einsum(
-            "bkgst,bkth->bkgsh", mass.astype(dtype), value, preferred_element_type=wide
-        )
-        total = before * sums.total + jnp.sum(mass, axis=-1, keepdims=True)
-        return number + 1, _Sums(top, total, before * sums.mixed + mixed)
+        start = jnp.minimum(number * SLOTS, slots - SLOTS)
+        key = jax.lax.dynamic_slice_in_dim(cache.keys, start, SLOTS, axis=3)
+        value = jax.lax.dynamic_slice_in_dim(cache.values, start, SLOTS, axis=2)
+        places = start + jnp.arange(SLOTS, dtype=last.dtype)
+        seen = jnp.maximum(first, number * SLOTS)
+        return number + 1, _merged(sums, _block(query, key, value, places, seen, last, config))
 
+    wide = wide_dtype(query.dtype)
     nothing = jnp.zeros((*query.shape[:-1], 1), wide)
-    least = jnp.full_like(nothing, jnp.finfo(dtype).min)
+    least = jnp.full_like(nothing, jnp.finfo(query.dtype).min)
     sums = _Sums(least, nothing, jnp.zeros(query.shape, wide))
-    _, sums = jax.lax.while_loop(unread, read, (first // SLOTS, sums))
-    return (sums.mixed / sums.total).astype(dtype)
+    return jax.lax.while_loop(unread, read, (begin, sums))[1]
+
+
+def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums:
+    """Of one block of slots that stand at `places`.
+
+    If a query sees none of them all count alike, until sums with one that it sees are added."""
+    dtype = query.dtype
+    wide = wide_dtype(dtype)
+    root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or query.shape[-1], dtype))
+    places = places[None, None]
+    visible = places <= last[:, :, None]
+    visible &= places >= first[:, :, None]
+    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root
+    scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min).astype(wide)
+    top = jnp.max(scores, axis=-1, keepdims=True)
+    mass = jnp.exp(scores - top)
+    mixed = jnp.einsum("bkgst,bkth->bkgsh", mass.astype(dtype), value, preferred_element_type=wide)
+    return _Sums(top, jnp.sum(mass, axis=-1, keepdims=True), mixed)
+
+
+def _merged(one: _Sums, other: _Sums) -> _Sums:
+    """The softmax over what two have seen."""
+    top = jnp.maximum(one.top, other.top)
+    left, right = jnp.exp(one.top - top), jnp.exp(other.top - top)
+    total = left * one.total + right * other.total
+    return _Sums(top, total, left * one.mixed + right * other.mixed)

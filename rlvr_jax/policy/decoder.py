@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -20,13 +20,13 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
-from rlvr_jax.policy.cached import attend_to_cache
+from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
 from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
-__all__ = ["Block", "Decoder", "LayerCache"]
+__all__ = ["Block", "Decoder"]
 
 # A scan stacks what the backward pass needs, a third of the time of a shallow model's gradient.
 MOST_UNROLLED_LAYERS = 4
@@ -36,13 +36,6 @@ _KEPT = {
     "layers": jax.checkpoint_policies.nothing_saveable,
     "attention": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
 }
-
-
-class LayerCache(NamedTuple):
-    """Rotated keys and values of one layer; slot = position."""
-
-    keys: Float[Array, "B K H S"]
-    values: Float[Array, "B K S H"]
 
 
 def unstacked(layers: Any, num_layers: int) -> tuple[Any, ...]:
@@ -96,9 +89,9 @@ class Block(nn.Module):
         x: Float[Array, "B S D"],
         positions: Int[Array, "B S"],
         tables: tuple[RotaryTable, ...],
-        cache: LayerCache | None,
+        cache: LayerCache | SharedCache | None,
         sliding: Bool[Array, ""],
-    ) -> tuple[Array, LayerCache | None]:
+    ) -> tuple[Array, LayerCache | SharedCache | None]:
         """Returns the new stream and the cache with this call's keys and values written into it.
 
         Without a cache, attention is causal in the order of the sequence, whatever `positions` say;
@@ -156,13 +149,8 @@ class Block(nn.Module):
             order = jnp.arange(length, dtype=positions.dtype)[None]
             y = attend_in_order(query, key, value, order, sliding, config, mesh)
         else:
-            rows = jnp.arange(batch, dtype=positions.dtype)[:, None]
-            # Slots past the end are dropped, so finished rows and padding write nothing.
-            cache = LayerCache(
-                cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
-                cache.values.at[rows, :, positions].set(value, mode="drop"),
-            )
-            y = attend_to_cache(query, *cache, positions, sliding, config)
+            cache = written(cache, key, value, positions)
+            y = attend_to_cache(query, cache, positions, sliding, config)
         y = project(y, "attention_output", width)
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 
@@ -206,8 +194,8 @@ class Decoder(nn.Module):
         self,
         tokens: Int[Array, "B S"],
         positions: Int[Array, "B S"],
-        caches: tuple[LayerCache, ...] | None = None,
-    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...] | None]:
+        caches: tuple[LayerCache | SharedCache, ...] | None = None,
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None]:
         """Hidden states after the last norm, and the caches with this call's keys and values."""
         config = self.config
         kept = wide_dtype(config.compute_dtype)
@@ -254,11 +242,11 @@ class Decoder(nn.Module):
             if remat is not None:
                 run = jax.checkpoint(run, policy=remat)
             layers = unstacked(self.variables["params"]["layers"], config.num_layers)
-            written = []
+            extended = []
             for index, layer in enumerate(layers):
                 cache = None if caches is None else caches[index]
                 x, cache = run(layer, x, cache, sliding[index])
-                written.append(cache)
-            caches = None if caches is None else tuple(written)
+                extended.append(cache)
+            caches = None if caches is None else tuple(extended)
         scale = self.param("final_norm", norm_initializer(config), (config.width,), kept)
         return rms_norm(x, scale, config), caches

@@ -11,8 +11,9 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy.attention import NOWHERE, Groups
+from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
-from rlvr_jax.policy.decoder import Decoder, LayerCache, unstacked
+from rlvr_jax.policy.decoder import Decoder, unstacked
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
 __all__ = ["Model", "Params"]
@@ -110,6 +111,21 @@ class Model:
         layer = LayerCache(zeros(config.head_size, slots), zeros(slots, config.head_size))
         return (layer,) * config.num_layers
 
+    def shared_caches(
+        self,
+        prompts: tuple[LayerCache, ...],
+        prompt_length: Int[Array, "R"],
+        slots: int,
+    ) -> tuple[SharedCache, ...]:
+        """Empty caches of R rows that answer prompts, so many slots behind each prompt.
+
+        Args:
+          prompts: what `extend` gave for the P prompts; R / P rows side by side answer each.
+          prompt_length: of each row.
+        """
+        own = self.empty_caches(len(prompt_length), slots)
+        return tuple(SharedCache(p, o, prompt_length) for p, o in zip(prompts, own, strict=True))
+
     def unstacked(self, params: Params) -> Params:
         """Parameters with a tuple of layers in place of stacked ones, for a loop of `extend`.
 
@@ -120,10 +136,10 @@ class Model:
     def extend(
         self,
         params: Params,
-        caches: tuple[LayerCache, ...],
+        caches: tuple[LayerCache | SharedCache, ...],
         tokens: Int[Array, "B S"],
         positions: Int[Array, "B S"],
-    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...]]:
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...]]:
         """Hidden states of tokens at `positions` of sequences whose earlier tokens are cached.
 
         A token's keys and values are written to the slot of its position; positions at or past the

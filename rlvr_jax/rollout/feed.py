@@ -11,7 +11,16 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING, Pool, cleared, truncate
+from rlvr_jax.rollout.pool import (
+    BUDGET,
+    FINISHED,
+    FREE,
+    RUNNING,
+    Pool,
+    check_unshared,
+    cleared,
+    truncate,
+)
 from rlvr_jax.types import TokenStats
 
 __all__ = ["prefill", "probe", "reset", "verify"]
@@ -144,6 +153,7 @@ def reset(
 def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
     """The pool with the tokens appended, and hidden states [R, n + 1, D]: entry j, of the token
     before tokens[:, j], says how likely that one is."""
+    check_unshared(pool, "prefill")
     slots = pool.tokens.shape[1]
     tokens, count = jnp.asarray(tokens, jnp.int32), jnp.asarray(count, jnp.int32)
     offsets = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]

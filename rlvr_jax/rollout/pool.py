@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from rlvr_jax.policy import LayerCache, Model
+from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
@@ -48,7 +48,8 @@ class Pool:
       status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
         PRUNED (given up: keeps its record and never runs again).
       key: [R], the row's random key.
-      caches: keys and values of each layer.
+      caches: keys and values of each layer. Shared ones tie a row to its place beside the others of
+        its prompt: of the primitives, `decode` alone takes them.
       mask: bool [R, S], tokens that were sampled (not given).
       logp, behaviour_logp, entropy: [R, S], of sampled tokens when they were drawn: log-prob under
         the policy at the sampling temperature, under the distribution really sampled from, and
@@ -64,7 +65,7 @@ class Pool:
     limit: Int[Array, "R"]
     status: Int[Array, "R"]
     key: Key[Array, "R"]
-    caches: tuple[LayerCache, ...]
+    caches: tuple[LayerCache | SharedCache, ...]
     mask: Bool[Array, "R S"]
     logp: Float[Array, "R S"]
     behaviour_logp: Float[Array, "R S"]
@@ -128,7 +129,10 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
     Args:
       source: rows to copy; Q may differ from R.
       cut: at least the prompt's length and at most the row's.
+    Raises:
+      ValueError: the pool's rows share the caches of their prompts.
     """
+    check_unshared(pool, "fork")
     source, cut = jnp.asarray(source, jnp.int32), jnp.asarray(cut, jnp.int32)
     taken = jax.tree.map(lambda leaf: leaf[source], pool)
     forked = replace(
@@ -139,6 +143,18 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
         branch_position=cut,
     )
     return truncate(forked, cut)
+
+
+def check_unshared(pool: Pool, name: str) -> None:
+    """Refuses a pool whose rows are tied to their places by shared caches.
+
+    Raises:
+      ValueError: names the primitive that was asked for.
+    """
+    if any(isinstance(cache, SharedCache) for cache in pool.caches):
+        raise ValueError(
+            f"{name}: caches must be the rows' own, got some shared by a prompt's rows"
+        )
 
 
 def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
@@ -202,8 +218,9 @@ def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size
     Returns:
       The pool and the old index of each of its rows.
     Raises:
-      ValueError: size outside 1 … R.
+      ValueError: size outside 1 … R, or rows share the caches of their prompts.
     """
+    check_unshared(pool, "compact")
     rows = pool.status.shape[0]
     size = rows if size is None else size
     if not 1 <= size <= rows:

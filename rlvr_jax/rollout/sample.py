@@ -132,7 +132,8 @@ def _draw_groups(
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
     pool = prefill(model, params, empty(model, prompts, width), prompt_tokens, prompt_length)
-    pool = widen(pool, width + response_tokens)
+    # Prompts stay where they are: all rows of a group look at one copy.
+    seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens)
 
     def copies(leaf):
@@ -140,6 +141,7 @@ def _draw_groups(
         return split_rows(jnp.repeat(leaf, samples, axis=0), model.mesh)
 
     pool = jax.tree.map(copies, pool)
+    pool = replace(pool, caches=model.shared_caches(seen, pool.prompt_length, response_tokens))
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
     pool = decode(model, params, pool, response_tokens, sampling, stop_tokens, weight_version)

@@ -151,7 +151,7 @@ def _sampling(
     config, shape = run.config, run.model.config
     sizes = mesh_sizes(config.sample_mesh or config.mesh)
     shards, parts = sizes["data"] * sizes["fsdp"], sizes["tensor"]
-    slots = config.prompt_tokens + config.response_tokens
+    lengths = {"prompt": config.prompt_tokens, "response": config.response_tokens}
     weights = bytes_per_device(run.sampler_params())
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     if not copies_weights(run.model, run.sampler):
@@ -162,21 +162,12 @@ def _sampling(
     for prompts, samples in [config.wave()] if config.sample_waves else every:
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
-        buffers = sample_buffers(
-            shape, rows=rows, prompts=own, prompt=config.prompt_tokens, slots=slots, parts=parts
-        )
+        buffers = sample_buffers(shape, rows=rows, prompts=own, parts=parts, **lengths)
         choices.append((prompts, samples, rows, own, buffers))
     fitting = [choice for choice in choices if sum(choice[-1].values()) <= free]
     for prompts, samples, rows, own, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
         say(f"compiling the sampler of {prompts} x {samples} responses")
-        work = sample_work(
-            shape,
-            rows=rows,
-            prompts=own,
-            prompt=config.prompt_tokens,
-            response=config.response_tokens,
-            parts=parts,
-        )
+        work = sample_work(shape, rows=rows, prompts=own, parts=parts, **lengths)
         found = measure(
             run.lower_sample(prompts, samples),
             given={"sampler's weights": weights},
@@ -188,7 +179,11 @@ def _sampling(
             break
     if "parts" in found:
         temporaries = found["parts"].pop("temporaries")
-        cache = cache_bytes(shape, rows, slots, parts, padded=topology.chip is not None)
+        padded = topology.chip is not None
+        cache = sum(
+            cache_bytes(shape, count, slots, parts, padded=padded)
+            for count, slots in ((rows, lengths["response"]), (own, lengths["prompt"]))
+        )
         found["parts"]["cache"] = cache
         found["parts"]["temporaries"] = temporaries - cache
     total = config.prompts_per_step * config.samples_per_prompt

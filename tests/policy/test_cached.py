@@ -9,7 +9,7 @@ import pytest
 from compiling import compilations
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rlvr_jax.policy import Model, attention, cached, named_config
+from rlvr_jax.policy import LayerCache, Model, attention, cached, named_config
 
 SLOTS, ROWS = 23, 3
 # float64 sums of at most 23 terms in another order, against entries of order one
@@ -31,6 +31,10 @@ def places(queries, length):
     """Slots of the last queries of rows of such lengths; of a row without tokens, padding."""
     own = np.asarray(length)[:, None] + np.arange(-queries, 0)
     return jnp.asarray(np.where(own < 0, SLOTS, own))
+
+
+def attend(query, keys, values, own, sliding, config):
+    return cached.attend_to_cache(query, LayerCache(keys, values), own, sliding, config)
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def test_the_written_part_gives_what_the_whole_cache_gives(small_blocks, window,
             jnp.where(beyond[None, None, None], jnp.nan, keys),
             jnp.where(beyond[None, None, :, None], jnp.nan, values),
         )
-        return cached.attend_to_cache(query, *unread, own, sliding, config)
+        return cached.attend_to_cache(query, LayerCache(*unread), own, sliding, config)
 
     for length in ((23, 9, 12), (8, 8, 8), (0, 9, 21), (4, 5, 3)):
         own = places(queries, length)
@@ -71,31 +75,29 @@ def test_the_written_part_gives_what_the_whole_cache_gives(small_blocks, window,
 def test_a_window_reads_from_its_beginning(small_blocks):
     config, own = config_of(window=5), places(1, (23, 19, 20))
     query, keys, values = arrays(1)
-    wanted = cached.attend_to_cache(query, keys, values, own, jnp.bool_(True), config)
+    wanted = attend(query, keys, values, own, jnp.bool_(True), config)
     beyond = jnp.arange(SLOTS) < 12  # the second row's first one is 14
     keys = jnp.where(beyond[None, None, None], jnp.nan, keys)
-    found = cached.attend_to_cache(query, keys, values, own, jnp.bool_(True), config)
+    found = attend(query, keys, values, own, jnp.bool_(True), config)
     assert_array_equal(found, wanted)
-    far = cached.attend_to_cache(query, keys, values, own, jnp.bool_(False), config)
+    far = attend(query, keys, values, own, jnp.bool_(False), config)
     assert np.isnan(far).all()
 
 
-def test_one_block_is_read_as_before():
+def test_one_block_is_read_whole():
     config, own = config_of(), places(2, (23, 9, 12))
     query, keys, values = arrays(2)
     slots = jnp.arange(SLOTS)[None]
     wanted = attention.attend(query, keys, values, own, slots, jnp.bool_(False), config)
-    found = cached.attend_to_cache(query, keys, values, own, jnp.bool_(False), config)
-    assert_array_equal(found, wanted)
+    found = attend(query, keys, values, own, jnp.bool_(False), config)
+    assert_allclose(found, wanted, rtol=0, atol=TOLERANCE)
 
 
 def test_bfloat16_is_summed_in_float32(small_blocks):
     given = arrays(6, jnp.bfloat16)
     own = places(6, (23, 9, 12))
-    exact = cached.attend_to_cache(
-        *(x.astype(float) for x in given), own, jnp.bool_(False), config_of()
-    )
-    found = cached.attend_to_cache(*given, own, jnp.bool_(False), config_of(dtype="bfloat16"))
+    exact = attend(*(x.astype(float) for x in given), own, jnp.bool_(False), config_of())
+    found = attend(*given, own, jnp.bool_(False), config_of(dtype="bfloat16"))
     assert found.dtype == jnp.bfloat16
     # scores, shares and results are rounded to 2^-8 each
     assert_allclose(found.astype(float), exact, rtol=0, atol=0.03)
@@ -106,7 +108,7 @@ def test_the_scores_of_all_slots_are_never_together(small_blocks):
     own = places(9, (23, 9, 12))
 
     def attended(query, keys, values, own):
-        return cached.attend_to_cache(query, keys, values, own, jnp.bool_(False), config_of())
+        return attend(query, keys, values, own, jnp.bool_(False), config_of())
 
     text = jax.jit(attended).lower(query, keys, values, own).compile().as_text()
     assert f"9,{SLOTS}]" not in text
@@ -128,3 +130,31 @@ def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers
             found.append(hidden)
     assert len(compiled) == 2  # the prompt, and a token
     assert_allclose(jnp.concatenate(found, axis=1), wanted, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("blocks", "window", "layers"), [(4, None, 2), (4, 5, 5), (512, 5, 2)])
+def test_rows_that_share_prompts_give_the_scorers_hidden_states(
+    monkeypatch, blocks, window, layers
+):
+    monkeypatch.setattr(cached, "SLOTS", blocks)
+    config = replace(config_of(window), num_layers=layers)
+    model = Model(config if window is None else replace(config, sliding_layers=(0, layers - 1)))
+    params = model.init(jax.random.key(0))
+    length, rows = np.array([9, 2]), np.repeat(np.arange(2), 3)
+    tokens = np.random.default_rng(1).integers(0, 16, (6, 16)).astype(np.int32)
+    prompts = tokens[::3, :9]
+    tokens = np.where(np.arange(16) < length[rows][:, None], tokens[::3][rows], tokens)
+    wanted = model.hidden(params, tokens)
+    positions = np.where(np.arange(9) < length[:, None], np.arange(9), 9)
+    _, caches = model.extend(params, model.empty_caches(2, 9), prompts, positions)
+    caches = model.shared_caches(caches, jnp.asarray(length)[rows], 7)
+    extend = jax.jit(model.extend)
+    # From the prompt's last token on, as the sampler does; the third row ends early.
+    for step in range(7):
+        at = length[rows] - 1 + step
+        fed = np.where((np.arange(6) == 2) & (step > 3), 16, at)[:, None]
+        token = np.take_along_axis(tokens, at[:, None], axis=1)
+        hidden, caches = extend(model.unstacked(params), caches, token, fed)
+        for row in range(6):
+            if fed[row, 0] < 16:
+                assert_allclose(hidden[row, 0], wanted[row, at[row]], rtol=0, atol=1e-10)

@@ -31,7 +31,7 @@ from pool_rows import (
     to_logits,
 )
 
-from rlvr_jax.rollout import Processor, Sampling, empty, widen
+from rlvr_jax.rollout import Processor, Sampling, compact, empty, widen
 from rlvr_jax.rollout.decode import _draw, _invert
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING
 
@@ -107,6 +107,20 @@ def test_a_pool_that_is_widened_goes_on_as_one_that_was_wide():
     pool = widen(give(PARAMS, narrow, PROMPTS, PROMPT_LENGTH), SLOTS)
     assert_array_equal(pool.limit, np.full(ROWS, WIDTH))
     pool = replace(pool, limit=np.full(ROWS, SLOTS, np.int32))
+    assert_same_rows(draw(pool), draw(started()))
+
+
+def test_rows_that_share_the_caches_of_prompts_are_not_moved():
+    pool = started()
+    shared = MODEL.shared_caches(pool.caches, pool.prompt_length, STEPS)
+    pool = replace(pool, caches=shared)
+    refused = "{}: caches must be the rows' own, got some shared by a prompt's rows"
+    with pytest.raises(ValueError, match=refused.format("fork")):
+        copy(pool, np.arange(ROWS), PROMPT_LENGTH, keys())
+    with pytest.raises(ValueError, match=refused.format("compact")):
+        compact(pool)
+    with pytest.raises(ValueError, match=refused.format("prefill")):
+        give(PARAMS, pool, PROMPTS, PROMPT_LENGTH)
     assert_same_rows(draw(pool), draw(started()))
 
 

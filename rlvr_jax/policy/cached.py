@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
@@ -20,8 +21,10 @@ from rlvr_jax.policy.config import ModelConfig, wide_dtype
 
 __all__ = ["SLOTS", "LayerCache", "SharedCache", "attend_to_cache", "mean_slots_read", "written"]
 
-SLOTS = 512
-"""Slots of a block."""
+SLOTS = 1024
+"""Slots of a block. For two layers of Qwen2.5-7B on v5e-16, 16 rows a device and 8192 slots, the
+compiler estimates 13.5, 11.1, 10.5 and 10.1 s with blocks of 512, 1024, 2048 and 4096 if all are
+read, and 10.0 s in one piece; of small blocks fewer are."""
 
 
 class LayerCache(NamedTuple):
@@ -33,6 +36,8 @@ class LayerCache(NamedTuple):
 
 class SharedCache(NamedTuple):
     """The same for R rows that answer P prompts, R / P rows side by side each.
+
+    Rows begin together and advance together, so that a token of every row is written to one slot.
 
     Fields:
       prompts: of the P prompts, whole; nothing is written there.
@@ -67,16 +72,40 @@ def written(
 ) -> LayerCache | SharedCache:
     """The cache with the keys and values of tokens in it.
 
-    Positions past the end write nothing, nor do those within a shared prompt: it is there already.
+    Positions past the end write nothing. In a shared cache those are of rows that have ended, the
+    others are as far from their prompts as each other; and the last token of a prompt, which is
+    there already, is written where the next one will be.
+
+    Raises:
+      ValueError: several tokens at a time for a shared cache.
     """
     if isinstance(cache, SharedCache):
-        slots = positions - cache.start[:, None]
-        slots = jnp.where(slots < 0, cache.own.keys.shape[-1], slots)
-        return cache._replace(own=written(cache.own, key, value, slots))
+        if key.shape[1] > 1:
+            raise ValueError(f"a shared cache takes one token at a time, got {key.shape[1]}")
+        keys, values = cache.own
+        slots = (positions - cache.start[:, None])[:, 0]
+        slot = jnp.maximum(jnp.max(jnp.where(slots < keys.shape[-1], slots, 0)), 0)
+        own = LayerCache(
+            jax.lax.dynamic_update_slice_in_dim(keys, key.transpose(0, 2, 3, 1), slot, axis=3),
+            jax.lax.dynamic_update_slice_in_dim(values, value.transpose(0, 2, 1, 3), slot, axis=2),
+        )
+        return cache._replace(own=LayerCache(*map(_slots_last, own, (3, 2))))
     rows = jnp.arange(len(positions), dtype=positions.dtype)[:, None]
     return LayerCache(
         cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
         cache.values.at[rows, :, positions].set(value, mode="drop"),
+    )
+
+
+def _slots_last(array: Array, axis: int) -> Array:
+    """The array, on TPU with its slots side by side in memory, as products with a query want it.
+
+    Left to itself the compiler lays a cache out for the writing of one slot, and copies all of it
+    for the loop over blocks, for every token.
+    """
+    layout = Layout((*(other for other in range(array.ndim) if other != axis), axis))
+    return jax.lax.platform_dependent(
+        array, tpu=lambda x: with_layout_constraint(x, layout), default=lambda x: x
     )
 
 

@@ -205,7 +205,7 @@ def test_a_long_cache_is_counted_as_far_as_it_is_written(monkeypatch):
 
     written = flops()
     monkeypatch.setattr(cached, "SLOTS", 8192)
-    unread = sum(7168 - 512 * (place // 512 + 1) for place in range(7168))
+    unread = sum(7168 - 1024 * (place // 1024 + 1) for place in range(7168))
     pairs = config.num_layers * 2 * config.num_heads * unread
     assert flops() - written == pytest.approx(4 * pairs * config.head_size)
 

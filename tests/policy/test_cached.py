@@ -158,3 +158,11 @@ def test_rows_that_share_prompts_give_the_scorers_hidden_states(
         for row in range(6):
             if fed[row, 0] < 16:
                 assert_allclose(hidden[row, 0], wanted[row, at[row]], rtol=0, atol=1e-10)
+
+
+def test_rows_that_share_prompts_take_one_token_at_a_time():
+    model = Model(config_of())
+    params, tokens = model.init(jax.random.key(0)), jnp.ones((2, 2), int)
+    caches = model.shared_caches(model.empty_caches(2, 4), jnp.array([4, 4]), 7)
+    with pytest.raises(ValueError, match="a shared cache takes one token at a time, got 2"):
+        model.extend(params, caches, tokens, tokens)

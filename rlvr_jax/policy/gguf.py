@@ -6,6 +6,7 @@ dequantised by the package `gguf`, which is an extra.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -128,10 +129,18 @@ def open_gguf(path: str | Path) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=1)
 def _reader(gguf: Any, path: str, changed: int, size: int) -> Any:
-    """The reader of a file as it is now. A vocabulary of 49 thousand words takes it four seconds,
-    and the tokenizer, the weights and their reading for a reference all ask for it."""
+    """The reader of a file as it is now. A vocabulary of 49 thousand words takes it seconds, and
+    the tokenizer, the weights and their reading for a reference all ask for it."""
     del changed, size
-    return gguf.GGUFReader(path)
+    # Hundreds of thousands of small arrays, all of them kept: looking for garbage among them again
+    # and again is a third of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return gguf.GGUFReader(path)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _stored(tensor: Any, paired_heads: int | None) -> StoredTensor:

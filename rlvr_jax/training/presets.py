@@ -29,13 +29,13 @@ _TASKS["operators"] = _TASKS["brackets"]
 # For a pretrained language model. All held-out questions are asked, which takes as long as several
 # steps; pieces of sixteen rollouts keep 135 M parameters within 4.4 GB and are as fast as one.
 _TASKS["arithmetic"] = dict(
-    steps=20,
+    steps=16,
     prompts_per_step=8,
     samples_per_prompt=8,
     micro_batches=4,
-    learning_rate=1e-5,
+    learning_rate=2e-5,
     warmup_updates=0,
-    evaluate_every=20,
+    evaluate_every=16,
     evaluation_prompts=1000,
     evaluation_samples=16,
 )
@@ -46,6 +46,7 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     minibatches=2,
     micro_batches=2,
     learning_rate=1e-5,
+    evaluate_every=20,
     evaluation_prompts=64,
 )
 

@@ -61,7 +61,7 @@ def attend(
     attended = _block if query.shape[1] <= 2 * QUERIES else _in_blocks
     grouped = grouped_heads(query, key.shape[1])
     y = by_token(attended(grouped, key, value, own, slots, sliding, config))
-    return y.reshape(*y.shape[:2], -1)
+    return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
 
 
 def grouped_heads(query: Float[Array, "B S N H"], kv_heads: int) -> Float[Array, "B K G S H"]:

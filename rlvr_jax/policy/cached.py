@@ -143,7 +143,7 @@ def attend_to_cache(
         own = _over_written(query, cache.own, first - start, positions - start, config)
         sums = _merged(shared, own)
     y = (sums.mixed / sums.total).astype(query.dtype)
-    return y.reshape(*y.shape[:2], -1)
+    return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
 
 
 def mean_slots_read(first: int, last: int, slots: int) -> float:

@@ -167,7 +167,7 @@ def random_subset(
 def quantile(
     values: Float[Array, "..."],
     mask: Bool[Array, "..."],
-    fraction: float,
+    fraction: float | Float[Array, ""],
     *,
     mesh: Mesh | None = None,
     implementation: str | None = None,

@@ -140,7 +140,7 @@ def of_rank(
 def quantile(
     values: Float[Array, "..."],
     mask: Bool[Array, "..."],
-    fraction: float,
+    fraction: float | Float[Array, ""],
     count: Count,
     smallest: Callable[[Array], Array],
     kth: Callable = kth_largest,

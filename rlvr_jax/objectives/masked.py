@@ -77,7 +77,7 @@ def masked_max(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[A
 
 
 def masked_quantile(
-    values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float
+    values: Float[Array, "..."], mask: Bool[Array, "..."], fraction: float | Float[Array, ""]
 ) -> Float[Array, ""]:
     """The quantile of all values on the mask, with linear interpolation; 0 if there is none.
 

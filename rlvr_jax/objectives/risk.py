@@ -9,6 +9,7 @@ update to update.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -163,11 +164,10 @@ def risk_sensitive(
 
 def _track(state, bundles, rate):
     score, counted = bundles.score, bundles.counted
-    first = jnp.stack([masked_quantile(score, counted, level) for level in TRACKED_LEVELS])
-    tracked = state.quantiles.astype(score.dtype)
-    below = jnp.stack(
-        [masked_mean(score < tracked[i], counted) for i in range(len(TRACKED_LEVELS))]
-    )
-    moved = tracked + rate * (jnp.asarray(TRACKED_LEVELS, score.dtype) - below.astype(score.dtype))
+    levels, tracked = (x.astype(score.dtype) for x in (jnp.asarray(TRACKED_LEVELS), state.quantiles))
+    # One search in the program, and not one for each level.
+    first = jax.lax.map(lambda level: masked_quantile(score, counted, level), levels)
+    below = jax.vmap(lambda quantile: masked_mean(score < quantile, counted))(tracked)
+    moved = tracked + rate * (levels - below.astype(score.dtype))
     quantiles = jnp.where(state.seen, moved, first).astype(state.quantiles.dtype)
     return TrackedQuantiles(quantiles, jnp.ones((), bool))

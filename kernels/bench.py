@@ -13,12 +13,18 @@ The floor is 2·N·D·V operations forward and 6·N·D·V more backward (one rec
 at the rate of that one product. Memory is what the compiler sets aside besides arguments and
 results. `processor_to_naive` compares the processor time of all threads, which other programs on
 the machine move less; it means nothing on an accelerator. A second table says what share of the
-time remains if only some tokens count.
+time remains if only some tokens count. Where `libtpu` is installed, a third one has the TPU kernel
+compiled ahead of time: temporary memory, share of the matrix units' slots in use by the static
+schedule, and milliseconds at the chip's peak and at that share (`tpu_schedule`); no TPU is needed,
+and none of it is a measurement.
 """
 
 import argparse
+import importlib.util
 import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable
 
@@ -29,6 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.kernels.token_stats import IMPLEMENTATIONS, token_stats
+from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
 __all__ = ["main", "measure", "selection"]
 
@@ -37,6 +44,8 @@ LITE = ("logp", "entropy")
 FULL = (*LITE, "p_squared", "p_squared_logp")
 WALL, PROCESSOR = 0, 1
 SHARES = (1.0, 0.5, 0.2, 0.1)
+CHIPS = ("v5e", "v5p", "v6e")
+TPU_SHAPES = ((8192, 3584, 152064), (8192, 896, 151936))  # of Qwen2.5 7B and 0.5B
 
 
 def naive(hidden, unembedding, targets):
@@ -211,13 +220,39 @@ def selection(shape: tuple[int, int, int], dtype, repeats: int) -> list[dict]:
     return rows
 
 
+def compiled(chips: Iterable[str]) -> list[dict]:
+    """Rows of the third table: what `tpu_schedule` says of each chip and shape, in bfloat16.
+
+    Each is made by a process of its own, because libtpu reads where to write when it is loaded.
+
+    Raises:
+      subprocess.CalledProcessError: a kernel does not compile.
+    """
+    rows = []
+    for chip in chips:
+        for shape in TPU_SHAPES:
+            sizes = zip(("--tokens", "--width", "--vocabulary"), map(str, shape), strict=True)
+            options = [word for pair in sizes for word in pair]
+            command = [sys.executable, "-m", "rlvr_jax.kernels.tpu_schedule", chip, *options]
+            ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            rows.append(json.loads(ended.stdout))
+    return rows
+
+
 def main(arguments: Iterable[str] | None = None) -> None:
-    """Prints both tables, or their rows as one JSON object."""
+    """Prints the tables, or their rows as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shapes", nargs="+", default=SHAPES, help="tokens x width x vocabulary")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--programs", nargs="+", default=(), help="some of the contestants only")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--chips",
+        nargs="*",
+        default=CHIPS,
+        choices=TOPOLOGIES,
+        help="TPUs to compile for; the default needs libtpu and is left out without it",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
     for name in options.programs:
@@ -225,7 +260,11 @@ def main(arguments: Iterable[str] | None = None) -> None:
             parser.error(
                 f"argument --programs: must be of {', '.join(contestants())}, got {name!r}"
             )
-    found = {"device": jax.devices()[0].device_kind, "programs": [], "selection": []}
+    if importlib.util.find_spec("libtpu") is None:
+        if options.chips is not CHIPS and options.chips:
+            parser.error("argument --chips: needs libtpu (pip install libtpu==0.0.51)")
+        options.chips = ()
+    found = {"device": jax.devices()[0].device_kind, "programs": [], "selection": [], "chips": []}
     for text in options.shapes:
         shape = tuple(int(size) for size in text.split("x"))
         if len(shape) != 3 or min(shape) < 1:
@@ -234,14 +273,18 @@ def main(arguments: Iterable[str] | None = None) -> None:
             found["programs"] += measure(shape, jnp.dtype(dtype), options.repeats, options.programs)
             if not options.programs:
                 found["selection"] += selection(shape, jnp.dtype(dtype), options.repeats)
+    found["chips"] = compiled(options.chips)
     if options.json:
         print(json.dumps(found, indent=1))
         return
-    console = Console()
+    # Narrower, the headings would be cut; what is piped has 80 columns.
+    console = Console(width=max(Console().width, 120))
     console.print(f"device: {found['device']}")
     for rows in (found["programs"], found["selection"]):
         for shape, dtype in dict.fromkeys((row["shape"], row["dtype"]) for row in rows):
             console.print(_table(f"{shape} {dtype}", rows, shape, dtype))
+    if found["chips"]:
+        console.print(_filled("compiled ahead of time, bfloat16", found["chips"]))
     for row in found["programs"]:
         if "skipped" in row:
             console.print(f"skipped: {row['program']}, {row['pass']}: {row['skipped']}")
@@ -251,10 +294,15 @@ def _table(title, rows, shape, dtype):
     """The rows of one shape and dtype that were measured."""
     mine = [row for row in rows if (row["shape"], row["dtype"]) == (shape, dtype)]
     mine = [row for row in mine if "skipped" not in row]
-    columns = [name for name in mine[0] if name not in ("shape", "dtype")]
-    table = Table(*columns, title=title)
-    for row in mine:
-        table.add_row(*(_cell(row[name]) for name in columns))
+    return _filled(
+        title, [{k: v for k, v in row.items() if k not in ("shape", "dtype")} for row in mine]
+    )
+
+
+def _filled(title, rows):
+    table = Table(*rows[0], title=title)
+    for row in rows:
+        table.add_row(*map(_cell, row.values()))
     return table
 
 

@@ -67,7 +67,8 @@ setup(
             "importlib_resources>=6",
         ],
         "gguf": ["gguf>=0.19"],
-        "parity": ["torch>=2.13"],
+        # One version: the yardstick of tests.
+        "parity": ["torch==2.13.0"],
         "tpu": ["jax[tpu]>=0.10"],
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],

@@ -42,8 +42,6 @@ CONFIGS = {
 }
 LENGTHS = np.array([40, 33, 9])
 
-pytestmark = pytest.mark.slow
-
 # float32 on both sides: some hundred roundings of 6e-8 on logits of a few units
 SINGLE = dict(rtol=1e-5, atol=1e-5)
 
@@ -88,6 +86,7 @@ def test_a_full_pass_gives_transformers_logits(name, tmp_path):
     assert_allclose(np.asarray(logits)[seen], expected[seen], **SINGLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_cached_decoding_gives_transformers_logits(name, tmp_path):
     model, params = policy(name)

@@ -31,13 +31,18 @@ NOWHERE = 2**20
 
 
 class Groups(NamedTuple):
-    """What a sequence is made of: a prompt, and behind it so many responses of equal width.
+    """What a sequence is made of: what all prompts begin with, then what each of them goes on with,
+    then the responses to the first prompt, to the second one, …
 
     Fields:
-      prompt_tokens: width of the prompt, padding included.
-      responses: how many there are.
+      opening: tokens that all prompts begin with; they stand there once.
+      prompts: how many there are.
+      prompt_tokens: width of a prompt behind the opening, padding included.
+      responses: to each prompt, of equal width.
     """
 
+    opening: int
+    prompts: int
     prompt_tokens: int
     responses: int
 
@@ -103,37 +108,52 @@ def attend_in_order(
 
 
 def attend_in_groups(
-    query: Float[Array, "P S N H"],
-    key: Float[Array, "P S K H"],
-    value: Float[Array, "P S K H"],
-    positions: Int[Array, "P S"],
+    query: Float[Array, "B S N H"],
+    key: Float[Array, "B S K H"],
+    value: Float[Array, "B S K H"],
+    positions: Int[Array, "B S"],
     groups: Groups,
     sliding: Bool[Array, ""],
     config: ModelConfig,
     mesh: Mesh | None,
-) -> Float[Array, "P S NH"]:
-    """Attention where a sequence is a prompt and behind it several responses to it.
+) -> Float[Array, "B S NH"]:
+    """Attention where a sequence is made of prompts and responses to them.
 
-    A prompt sees itself, a response its prompt and itself, each up to the token's position.
+    The opening sees itself, a prompt the opening and itself, a response the opening, its prompt and
+    itself, each up to the token's position.
     """
-    prompts, width, per_prompt = query.shape[0], groups.prompt_tokens, groups.responses
-    rows, length = prompts * per_prompt, (query.shape[1] - width) // per_prompt
+    batch, per_prompt = query.shape[0], groups.responses
+    first, second = groups.opening, groups.opening + groups.prompts * groups.prompt_tokens
+    prompts = batch * groups.prompts
+    rows = prompts * per_prompt
+    length = (query.shape[1] - second) // (groups.prompts * per_prompt)
+
+    def opening(x):
+        return x[:, :first]
 
     def prompt(x):
-        return x[:, :width]
+        return x[:, first:second].reshape(prompts, groups.prompt_tokens, *x.shape[2:])
 
     def responses(x):
-        return x[:, width:].reshape(rows, length, *x.shape[2:])
+        return x[:, second:].reshape(rows, length, *x.shape[2:])
+
+    def whole_prompt(x):
+        before = jnp.repeat(opening(x), groups.prompts, axis=0)
+        return jnp.concatenate([before, prompt(x)], axis=1)
 
     def with_prompt(x):
-        return jnp.concatenate([jnp.repeat(prompt(x), per_prompt, axis=0), responses(x)], axis=1)
+        before = jnp.repeat(whole_prompt(x), per_prompt, axis=0)
+        return jnp.concatenate([before, responses(x)], axis=1)
 
     def attended(asking, seen):
         keys = seen(key), seen(value), seen(positions)
-        return attend_in_order(asking(query), *keys, sliding, config, mesh)
+        y = attend_in_order(asking(query), *keys, sliding, config, mesh)
+        return y.reshape(batch, y.shape[0] // batch * y.shape[1], y.shape[2])
 
-    y, answers = attended(prompt, prompt), attended(responses, with_prompt)
-    return jnp.concatenate([y, answers.reshape(prompts, per_prompt * length, y.shape[-1])], axis=1)
+    parts = [attended(prompt, whole_prompt), attended(responses, with_prompt)]
+    if first:
+        parts.insert(0, attended(opening, opening))
+    return jnp.concatenate(parts, axis=1)
 
 
 def _block(query, key, value, own, slots, sliding, config: ModelConfig) -> Array:

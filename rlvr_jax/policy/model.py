@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,24 +66,45 @@ class Model:
         prompts: Int[Array, "P L"],
         prompt_length: Int[Array, "P"],
         responses: Int[Array, "P G T"],
-    ) -> tuple[Float[Array, "P L D"], Float[Array, "P G T D"]]:
-        """Hidden states of prompts and of G responses to each, the prompt computed once.
+        opening: int = 0,
+    ) -> tuple[Float[Array, "P l D"], Float[Array, "P G T D"]]:
+        """Hidden states of prompts behind their opening, and of G responses to each prompt.
+
+        A prompt is computed once; so is the opening, on a mesh by each shard of the rows.
 
         Args:
           prompts: right-padded.
+          opening: so many first tokens are the same in all prompts, none of which ends with them;
+            l = L - opening are left of each.
         """
         (number, width), (_, per_prompt, length) = prompts.shape, responses.shape
-        tokens = jnp.concatenate([prompts, responses.reshape(number, per_prompt * length)], axis=1)
-        start = prompt_length[:, None].astype(jnp.int32)
-        own = jnp.arange(width, dtype=jnp.int32)[None]
+        start, width = prompt_length[:, None].astype(jnp.int32), width - opening
+        # One sequence for each prompt, or for all prompts of a shard, which have one opening.
+        shards = 1 if self.mesh is None else math.prod(self.mesh.shape[axis] for axis in ROWS)
+        batch = (shards if number % shards == 0 else 1) if opening else number
+        groups = Groups(opening, number // batch, width, per_prompt)
+
+        def together(first, own, answers):
+            sizes = groups.prompts * width, groups.prompts * per_prompt * length
+            parts = first, own.reshape(batch, sizes[0]), answers.reshape(batch, sizes[1])
+            return jnp.concatenate(parts, axis=1)
+
+        first = prompts[:: groups.prompts, :opening]
+        tokens = together(first, prompts[:, opening:], responses)
+        own = opening + jnp.arange(width, dtype=jnp.int32)[None]
         # Padding stands where nobody looks.
         own = jnp.where(own < start, own, NOWHERE)
         answers = start + jnp.arange(length, dtype=jnp.int32)[None]
-        positions = jnp.concatenate([own, jnp.tile(answers, (1, per_prompt))], axis=1)
-        decoder = Decoder(self.config, self.mesh, Groups(width, per_prompt))
-        hidden, _ = decoder.apply({"params": params}, tokens, positions)
-        answers = hidden[:, width:].reshape(*responses.shape, hidden.shape[-1])
-        return hidden[:, :width], answers
+        answers = jnp.repeat(answers, per_prompt, axis=0)
+        begin = jnp.broadcast_to(jnp.arange(opening, dtype=jnp.int32), (batch, opening))
+        positions = together(begin, own, answers)
+        hidden, _ = Decoder(self.config, self.mesh, groups).apply(
+            {"params": params}, tokens, positions
+        )
+        border = opening + groups.prompts * width
+        size = hidden.shape[-1]
+        own = hidden[:, opening:border].reshape(number, width, size)
+        return own, hidden[:, border:].reshape(*responses.shape, size)
 
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""

@@ -21,6 +21,7 @@ def score(
     needs: Collection[str] = ("logp",),
     options: Iterable[tuple[str, float]] = (),
     shared: int = 1,
+    opening: int = 0,
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at the temperature it was drawn with.
 
@@ -32,6 +33,8 @@ def score(
       options: further arguments of `token_stats`, name and value, e.g. (("top_k", 8),).
       shared: of each so many rows that follow one another the prompt is computed once; they must
         have the same one, which is not checked.
+      opening: so many first tokens, the same in all prompts and fewer than any has, are computed
+        once; neither is checked.
     Raises:
       ValueError: `shared` does not divide the rows.
     """
@@ -41,10 +44,10 @@ def score(
     responses = rollouts.tokens.reshape(-1, shared, budget)
     start = rollouts.prompt_length[::shared].astype(jnp.int32)
     prompts, answers = model.hidden_in_groups(
-        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1]
+        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1], opening
     )
     # The state that predicts a response token is that of the token before it.
-    last = jnp.take_along_axis(prompts, start[:, None, None] - 1, axis=1)
+    last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
     first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
     hidden = jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
     stats = token_stats(

@@ -42,7 +42,7 @@ def row_keys(
 
 @partial(
     jax.jit,
-    static_argnames=("model", "samples", "response_tokens", "sampling", "stop_tokens"),
+    static_argnames=("model", "samples", "response_tokens", "sampling", "stop_tokens", "opening"),
 )
 def sample(
     model: Model,
@@ -57,6 +57,7 @@ def sample(
     response_tokens: int,
     sampling: Sampling,
     stop_tokens: Sequence[int],
+    opening: int = 0,
     weight_version: Int[Array, ""] | int = 0,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
@@ -75,6 +76,8 @@ def sample(
       prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
       stop_tokens: a tuple of ids that end a response.
+      opening: so many first tokens, the same in all prompts and fewer than any has, are computed
+        once; neither is checked.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     """
@@ -91,6 +94,7 @@ def sample(
         response_tokens=response_tokens,
         sampling=sampling,
         stop_tokens=stop_tokens,
+        opening=opening,
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
@@ -128,10 +132,19 @@ def _draw_groups(
     response_tokens,
     sampling,
     stop_tokens,
+    opening,
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
-    pool = prefill(model, params, empty(model, prompts, width), prompt_tokens, prompt_length)
+    pool = empty(model, 1 if opening else prompts, width)
+    if opening:
+        first = prompt_tokens[:1, :opening]
+        pool = prefill(model, params, pool, first, jnp.full((1,), opening, jnp.int32))
+        pool = jax.tree.map(
+            lambda leaf: split_rows(jnp.repeat(leaf, prompts, axis=0), model.mesh), pool
+        )
+    pool = prefill(model, params, pool, prompt_tokens[:, opening:], prompt_length - opening)
+    pool = replace(pool, prompt_length=prompt_length)
     # Prompts stay where they are: all rows of a group look at one copy.
     seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens)

@@ -51,6 +51,7 @@ def make_programs(
     objective: Objective,
     optimizer: optax.GradientTransformation,
     config: TrainConfig,
+    opening: int = 0,
 ) -> Programs:
     """The jitted functions; the update takes its state over.
 
@@ -58,8 +59,9 @@ def make_programs(
       model, sampler: the policy on the mesh to train on and on that to sample on.
       base: frozen weights under adapters. An argument of the program: weights that it closed over
         would be constants in its code.
+      opening: tokens that all prompts begin with.
     """
-    score, estimate, step = jitted(model, objective, optimizer, config)
+    score, estimate, step = jitted(model, objective, optimizer, config, opening)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -78,6 +80,7 @@ def jitted(
     objective: Objective,
     optimizer: optax.GradientTransformation,
     config: TrainConfig,
+    opening: int = 0,
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
 
@@ -91,7 +94,7 @@ def jitted(
 
     def of_piece(params, rollouts):
         needs = set(wanted.values())
-        stats = policy.score(model, params, rollouts, needs, objective.options, shared)
+        stats = policy.score(model, params, rollouts, needs, objective.options, shared, opening)
         return {field: getattr(stats, name) for field, name in wanted.items()}
 
     def score(params, rollouts):
@@ -111,6 +114,7 @@ def jitted(
             fresh=fresh,
             micro_batches=config.micro_batches,
             shared=shared,
+            opening=opening,
             base=base,
         )
 

@@ -11,7 +11,10 @@ import numpy as np
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
-__all__ = ["PromptTable", "encode_prompts", "responses", "token_texts"]
+__all__ = ["PromptTable", "encode_prompts", "responses", "shared_opening", "token_texts"]
+
+LEAST_OPENING = 16
+"""Tokens from which on an opening is worth a pass of its own through the layers."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,17 @@ def encode_prompts(
     for row, ids in enumerate(rows):
         tokens[row, : len(ids)] = ids
     return PromptTable(prompts, tokens, length)
+
+
+def shared_opening(tables: Sequence[PromptTable]) -> int:
+    """How many tokens all prompts begin with, one less than the shortest prompt at most; such as
+    what a chat template puts first. 0 if there are fewer than `LEAST_OPENING`."""
+    first = tables[0].tokens[0]
+    opening = min(int(table.length.min()) for table in tables) - 1
+    for table in tables:
+        differs = (table.tokens[:, :opening] != first[:opening]).any(axis=0)
+        opening = int(differs.argmax()) if differs.any() else opening
+    return opening if opening >= LEAST_OPENING else 0
 
 
 def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:

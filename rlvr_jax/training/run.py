@@ -27,7 +27,7 @@ from rlvr_jax.training.layout import (
 from rlvr_jax.training.memory_check import check_memory, least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.programs import Programs, make_programs
-from rlvr_jax.training.prompts import PromptTable, encode_prompts
+from rlvr_jax.training.prompts import PromptTable, encode_prompts, shared_opening
 from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
@@ -101,6 +101,7 @@ def load_policy(
         budget,
         sampling or config.sampling(),
         stop_tokens=(tokenizer.eos_token_id,),
+        opening=shared_opening([train_table, test_table]),
     )
     return LoadedPolicy(
         path,
@@ -213,6 +214,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         recipe.objective,
         optimizer,
         config,
+        start.sampler.opening,
     )
     if not frozen:
         start = replace(start, params=None)

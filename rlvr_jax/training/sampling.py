@@ -50,6 +50,7 @@ class Sampler:
     Fields:
       num_prompts, samples: of a batch: prompts × samples rows.
       wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
+      opening: tokens that all prompts of every table that is drawn from begin with.
     """
 
     model: Model
@@ -61,6 +62,7 @@ class Sampler:
     response_tokens: int
     sampling: Sampling
     stop_tokens: tuple[int, ...]
+    opening: int = 0
 
     def draw(
         self,
@@ -129,6 +131,7 @@ class Sampler:
                     response_tokens=self.response_tokens,
                     sampling=self.sampling,
                     stop_tokens=self.stop_tokens,
+                    opening=self.opening,
                     weight_version=np.asarray(weight_version, np.int32),
                 )
                 order.append(places[part, number : number + samples].reshape(-1))

@@ -111,6 +111,7 @@ def objective_gradient(
     fresh: Bool[Array, ""] | bool = True,
     micro_batches: int = 1,
     shared: int = 1,
+    opening: int = 0,
     base: Params | None = None,
 ) -> Gradient:
     """Loss and gradient of an objective over all rows of an update.
@@ -123,6 +124,7 @@ def objective_gradient(
         A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
       shared: of each so many rows of a piece that follow one another the prompt is computed once
         (`policy.score`).
+      opening: so many first tokens of all prompts are the same and computed once for a piece.
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
     Raises:
       ValueError: micro_batches does not divide the rows.
@@ -136,7 +138,7 @@ def objective_gradient(
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
-        return score(model, whole, rollouts, needs, objective.options, shared)
+        return score(model, whole, rollouts, needs, objective.options, shared, opening)
 
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -229,6 +231,7 @@ def update(
     fresh: Bool[Array, ""] | bool,
     micro_batches: int = 1,
     shared: int = 1,
+    opening: int = 0,
     base: Params | None = None,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
     """One optimizer update.
@@ -238,7 +241,7 @@ def update(
     was told nothing. The method's state is kept only where something is not finite.
 
     Args:
-      fresh, micro_batches, shared, base: as for `objective_gradient`.
+      fresh, micro_batches, shared, opening, base: as for `objective_gradient`.
     Returns:
       The new state; scalar metrics; and per token, [B, T]: `old_logp` (and what else was needed of
       the old policy) as it was used, `logp`, `entropy`,
@@ -254,6 +257,7 @@ def update(
         fresh=fresh,
         micro_batches=micro_batches,
         shared=shared,
+        opening=opening,
         base=base,
     )
     norm = optax.tree.norm(gradient.grads)

@@ -198,6 +198,52 @@ def test_a_prompt_computed_once_for_its_rows_gives_what_each_would_give(override
         assert_allclose(left, right, **EXACT)
 
 
+def opened(given, opening=3):
+    """The same rollouts with so many tokens before every prompt."""
+    first = jnp.asarray([[7, 1, 9][:opening]] * ROWS, jnp.int32)
+    return replace(
+        given,
+        prompt_tokens=jnp.concatenate([first, given.prompt_tokens], axis=1),
+        prompt_length=given.prompt_length + opening,
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        dict(),
+        pytest.param(dict(num_layers=5), marks=pytest.mark.slow),
+        dict(
+            num_layers=2,
+            qk_norm=True,
+            sliding_window=4,
+            sliding_layers=(1,),
+            local_rope_theta=100.0,
+        ),
+        pytest.param(
+            dict(num_experts=4, experts_per_token=2, qkv_bias=True), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["plain", "scanned", "sliding", "experts"],
+)
+@pytest.mark.parametrize("shared", [1, 2])
+def test_an_opening_computed_once_for_all_prompts_gives_what_each_would_give(overrides, shared):
+    model, params = policy(**overrides)
+    given = opened(groups())
+    weight = jnp.asarray(np.random.default_rng(2).normal(size=(ROWS, BUDGET)))
+
+    def total(opening, params):
+        stats = score(model, params, given, NEEDS, shared=shared, opening=opening)
+        return jnp.sum(weight * (stats.logp + stats.entropy)), stats
+
+    each, once = (
+        jax.jit(jax.value_and_grad(partial(total, opening), has_aux=True))(params)
+        for opening in (0, 3)
+    )
+    for left, right in zip(*map(jax.tree.leaves, (once, each)), strict=True):
+        assert_allclose(left, right, **EXACT)
+
+
 def test_rows_that_share_a_prompt_divide_the_rows():
     model, params = policy()
     with pytest.raises(ValueError, match="shared must divide the 4 rows, got 3"):

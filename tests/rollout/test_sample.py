@@ -174,6 +174,30 @@ def test_a_rollout_does_not_depend_on_the_order_of_the_prompts():
         assert_same_rollouts(ours, rows_of(together, prompt * SAMPLES + SOME))
 
 
+def test_an_opening_computed_once_changes_nothing():
+    first = np.array([[3, 8, 1]] * 3, np.int32)
+    each, once = (
+        sample(
+            MODEL,
+            PARAMS,
+            np.concatenate([first, PROMPTS], axis=1),
+            PROMPT_LENGTH + 3,
+            PROMPT_ID,
+            np.zeros(3, np.int32),
+            jax.random.key(1),
+            samples=len(SOME),
+            response_tokens=BUDGET,
+            sampling=Sampling(),
+            stop_tokens=(STOP,),
+            opening=opening,
+        )
+        for opening in (0, 3)
+    )
+    assert_same_rollouts(once, each)
+    for name in ("prompt_tokens", "parent", "branch_position", "group"):
+        assert_array_equal(getattr(once, name), getattr(each, name), err_msg=name)
+
+
 def test_a_rollout_does_not_depend_on_other_prompts_or_the_room_for_its_tokens():
     alone = sample(
         MODEL,

@@ -9,6 +9,7 @@ import pytest
 import training_runs
 from jax.sharding import PartitionSpec
 
+from rlvr_jax.training import prompts
 from rlvr_jax.training import run as run_module
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.step import collect, learn
@@ -90,6 +91,36 @@ def test_a_step_on_a_mesh_is_that_on_one_device(model, alone, mesh):
     parts = {"fsdp=8": (1, 8), BOTH: (4, 1), "data=8": (1, 1)}.get(mesh, (2, 2))
     shape = tuple(size // n for size, n in zip(embedding.shape, parts, strict=True))
     assert {shard.data.shape for shard in embedding.addressable_shards} == {shape}
+
+
+@pytest.fixture(scope="module")
+def opened(model, tmp_path_factory):
+    """The policy with a chat template by which all prompts begin with the same three tokens."""
+    folder = tmp_path_factory.mktemp("opened")
+    for file in model.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    path = folder / "tokenizer_config.json"
+    template = {"chat_template": "+ = + {{ messages[0].content }}"}
+    path.write_text(json.dumps(json.loads(path.read_text()) | template))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        "",
+        BOTH,
+        pytest.param("fsdp=8", marks=pytest.mark.slow),
+        pytest.param("data=8", marks=pytest.mark.slow),
+    ],
+)
+def test_an_opening_computed_once_changes_nothing(opened, monkeypatch, mesh):
+    changes = dict(micro_batches=2, minibatches=2) if mesh in ("", BOTH) else {}
+    wanted = one_step(opened, **changes)
+    monkeypatch.setattr(prompts, "LEAST_OPENING", 2)
+    config = training_runs.settings(opened, "unused", method="grpo")
+    assert training_runs.prepared(config).start.sampler.opening == 3
+    assert_same_step(one_step(opened, mesh=mesh, **changes), wanted)
 
 
 @pytest.mark.slow

@@ -8,7 +8,14 @@ from training_runs import WORDS, sums
 
 from rlvr_jax import policy
 from rlvr_jax.tasks import Prompt
-from rlvr_jax.training.prompts import encode_prompts, responses, token_texts
+from rlvr_jax.training.prompts import (
+    LEAST_OPENING,
+    PromptTable,
+    encode_prompts,
+    responses,
+    shared_opening,
+    token_texts,
+)
 from rlvr_jax.types import Rollouts
 
 EOS = WORDS.index("<eos>")
@@ -64,6 +71,23 @@ def test_a_chat_template_makes_the_prompt_a_message(model, tmp_path):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     table = encode_prompts(policy.tokenizer(tmp_path), [Prompt("1 2")], 0, "train")
     assert [WORDS[index] for index in table.tokens[0]] == ["+", "1", "2", "="]
+
+
+def table_of(*rows):
+    tokens = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for row, ids in zip(tokens, rows, strict=True):
+        row[: len(ids)] = ids
+    return PromptTable([], tokens, np.array([len(ids) for ids in rows], np.int32))
+
+
+def test_an_opening_is_what_all_prompts_begin_with():
+    first = list(range(1, LEAST_OPENING + 1))
+    train, test = table_of([*first, 7, 8], [*first, 7]), table_of([*first, 7, 8, 9])
+    assert shared_opening([train, test]) == LEAST_OPENING
+    # One token of the shortest prompt is left, and a short opening is none.
+    assert shared_opening([test]) == LEAST_OPENING + 2
+    assert shared_opening([table_of(first)]) == 0
+    assert shared_opening([test, table_of([5, *first])]) == 0
 
 
 def test_responses_are_texts_without_their_stop_token(tokenizer):

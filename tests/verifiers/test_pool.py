@@ -439,6 +439,7 @@ def test_an_interrupted_map_leaves_a_usable_pool():
     # The caller interrupts itself: from here, one could not know whether it maps already.
     code = """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind & ignores it
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try: pool.map(["__import__('time').sleep(50)"])
 except KeyboardInterrupt: print(len(pool._supervisors), pool.map(["6 * 7"]))

@@ -226,7 +226,7 @@ def opened(given, opening=3):
     ],
     ids=["plain", "scanned", "sliding", "experts"],
 )
-@pytest.mark.parametrize("shared", [1, 2])
+@pytest.mark.parametrize("shared", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_opening_computed_once_for_all_prompts_gives_what_each_would_give(overrides, shared):
     model, params = policy(**overrides)
     given = opened(groups())

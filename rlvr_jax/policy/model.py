@@ -17,9 +17,21 @@ from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
-__all__ = ["Model", "Params"]
+__all__ = ["Model", "Params", "check_opening"]
 
 Params = Any
+
+
+def check_opening(opening: int, width: int) -> None:
+    """Refuses an opening that prompts of that width cannot have.
+
+    Raises:
+      ValueError: it is not in 0 … width - 1.
+    """
+    if not 0 <= opening < width:
+        raise ValueError(
+            f"opening must be in 0 … {width - 1} for prompts of {width}, got {opening}"
+        )
 
 
 @dataclass(frozen=True)
@@ -76,8 +88,11 @@ class Model:
           prompts: right-padded.
           opening: so many first tokens are the same in all prompts, none of which ends with them;
             l = L - opening are left of each.
+        Raises:
+          ValueError: the prompts are not wider than their opening.
         """
         (number, width), (_, per_prompt, length) = prompts.shape, responses.shape
+        check_opening(opening, width)
         start, width = prompt_length[:, None].astype(jnp.int32), width - opening
         # One sequence for each prompt, or for all prompts of a shard, which have one opening.
         shards = 1 if self.mesh is None else math.prod(self.mesh.shape[axis] for axis in ROWS)

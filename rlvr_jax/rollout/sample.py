@@ -13,6 +13,7 @@ from jaxtyping import Array, Int, Key
 
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.layout import ROWS, split_rows
+from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import BUDGET, Pool, empty, widen
@@ -80,8 +81,11 @@ def sample(
         once; neither is checked.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
+    Raises:
+      ValueError: `opening` is not below the prompts' width.
     """
     prompts = prompt_tokens.shape[0]
+    check_opening(opening, prompt_tokens.shape[1])
     prompt_length, prompt_id, first_sample = (
         jnp.asarray(x, jnp.int32) for x in (prompt_length, prompt_id, first_sample)
     )

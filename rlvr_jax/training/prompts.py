@@ -14,7 +14,8 @@ from rlvr_jax.types import Rollouts
 __all__ = ["PromptTable", "encode_prompts", "responses", "shared_opening", "token_texts"]
 
 LEAST_OPENING = 16
-"""Tokens from which on an opening is worth a pass of its own through the layers."""
+"""Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
+a pass reads all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
 
 
 @dataclass(frozen=True)

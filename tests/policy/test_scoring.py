@@ -163,85 +163,63 @@ def groups():
     )
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        dict(),
-        pytest.param(dict(num_layers=5), marks=pytest.mark.slow),
-        dict(
-            num_layers=2,
-            qk_norm=True,
-            sliding_window=2,
-            sliding_layers=(1,),
-            local_rope_theta=100.0,
-        ),
-        pytest.param(
-            dict(num_experts=4, experts_per_token=2, qkv_bias=True), marks=pytest.mark.slow
-        ),
-    ],
-    ids=["plain", "scanned", "sliding", "experts"],
-)
-def test_a_prompt_computed_once_for_its_rows_gives_what_each_would_give(overrides):
-    model, params = policy(**overrides)
-    given = groups()
-    weight = jnp.asarray(np.random.default_rng(2).normal(size=(ROWS, BUDGET)))
-
-    def total(shared, params):
-        stats = score(model, params, given, NEEDS, shared=shared)
-        return jnp.sum(weight * (stats.logp + stats.entropy)), stats
-
-    each, once = (
-        jax.jit(jax.value_and_grad(partial(total, shared), has_aux=True))(params)
-        for shared in (1, 2)
-    )
-    for left, right in zip(*map(jax.tree.leaves, (once, each)), strict=True):
-        assert_allclose(left, right, **EXACT)
-
-
-def opened(given, opening=3):
-    """The same rollouts with so many tokens before every prompt."""
-    first = jnp.asarray([[7, 1, 9][:opening]] * ROWS, jnp.int32)
+def opened(given):
+    """The same rollouts with three tokens before every prompt."""
+    first = jnp.asarray([[7, 1, 9]] * ROWS, jnp.int32)
     return replace(
         given,
         prompt_tokens=jnp.concatenate([first, given.prompt_tokens], axis=1),
-        prompt_length=given.prompt_length + opening,
+        prompt_length=given.prompt_length + 3,
     )
+
+
+slow = partial(pytest.param, marks=pytest.mark.slow)
+
+
+def sliding(window):
+    layers = dict(num_layers=2, sliding_layers=(1,), local_rope_theta=100.0)
+    return dict(qk_norm=True, sliding_window=window, **layers)
 
 
 @pytest.mark.parametrize(
-    "overrides",
+    ("given", "settings", "overrides"),
     [
-        dict(),
-        pytest.param(dict(num_layers=5), marks=pytest.mark.slow),
-        dict(
-            num_layers=2,
-            qk_norm=True,
-            sliding_window=4,
-            sliding_layers=(1,),
-            local_rope_theta=100.0,
-        ),
-        pytest.param(
-            dict(num_experts=4, experts_per_token=2, qkv_bias=True), marks=pytest.mark.slow
+        (groups(), dict(shared=2), dict()),
+        slow(groups(), dict(shared=2), dict(num_layers=5)),
+        (groups(), dict(shared=2), sliding(2)),
+        slow(groups(), dict(shared=2), dict(num_experts=4, experts_per_token=2, qkv_bias=True)),
+        (opened(groups()), dict(shared=2, opening=3), dict()),
+        slow(opened(rollouts()), dict(opening=3), dict()),
+        slow(opened(groups()), dict(shared=2, opening=3), dict(num_layers=5)),
+        (opened(groups()), dict(shared=2, opening=3), sliding(4)),
+        slow(opened(rollouts()), dict(opening=3), sliding(4)),
+        slow(
+            opened(groups()),
+            dict(shared=2, opening=3),
+            dict(num_experts=4, experts_per_token=2, qkv_bias=True),
         ),
     ],
-    ids=["plain", "scanned", "sliding", "experts"],
 )
-@pytest.mark.parametrize("shared", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_an_opening_computed_once_for_all_prompts_gives_what_each_would_give(overrides, shared):
+def test_what_is_computed_once_gives_what_each_row_would_give(given, settings, overrides):
     model, params = policy(**overrides)
-    given = opened(groups())
     weight = jnp.asarray(np.random.default_rng(2).normal(size=(ROWS, BUDGET)))
 
-    def total(opening, params):
-        stats = score(model, params, given, NEEDS, shared=shared, opening=opening)
+    def total(params, **settings):
+        stats = score(model, params, given, NEEDS, **settings)
         return jnp.sum(weight * (stats.logp + stats.entropy)), stats
 
     each, once = (
-        jax.jit(jax.value_and_grad(partial(total, opening), has_aux=True))(params)
-        for opening in (0, 3)
+        jax.jit(jax.value_and_grad(partial(total, **chosen), has_aux=True))(params)
+        for chosen in ({}, settings)
     )
     for left, right in zip(*map(jax.tree.leaves, (once, each)), strict=True):
         assert_allclose(left, right, **EXACT)
+
+
+def test_an_opening_is_narrower_than_the_prompts():
+    model, params = policy()
+    with pytest.raises(ValueError, match="opening must be in 0 … 4 for prompts of 5, got 5"):
+        score(model, params, rollouts(), opening=5)
 
 
 def test_rows_that_share_a_prompt_divide_the_rows():

@@ -198,6 +198,14 @@ def test_an_opening_computed_once_changes_nothing():
         assert_array_equal(getattr(once, name), getattr(each, name), err_msg=name)
 
 
+@pytest.mark.parametrize("opening", [-1, WIDTH])
+def test_an_opening_leaves_something_of_the_prompts(opening):
+    with pytest.raises(
+        ValueError, match=f"opening must be in 0 … 3 for prompts of 4, got {opening}"
+    ):
+        draw(opening=opening)
+
+
 def test_a_rollout_does_not_depend_on_other_prompts_or_the_room_for_its_tokens():
     alone = sample(
         MODEL,

@@ -26,7 +26,7 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.training.command import parse_config
 from rlvr_jax.training.compiled import compile_run
 from rlvr_jax.training.config import TrainConfig
-from rlvr_jax.training.prompts import encode_prompts
+from rlvr_jax.training.prompts import encode_prompts, shared_opening
 from rlvr_jax.types import replace
 
 __all__ = ["main"]
@@ -46,8 +46,9 @@ def _shape_of(model: str) -> ModelConfig:
     return from_hugging_face(json.loads(path.read_text()))
 
 
-def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str]:
-    """Settings, model and model's name of a command line of `experiments.train`."""
+def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str, int]:
+    """Settings, model, its name, and the prompts' opening of a command line of
+    `experiments.train`."""
     config = parse_config(arguments)
     task = tasks.load(config.task)
     model = config.model or task.base_model
@@ -62,7 +63,7 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
         prompt_tokens=max(table.tokens.shape[1] for table in tables),
         response_tokens=config.response_tokens or task.response_tokens,
     )
-    return replace(config, **lengths), _shape_of(model), model
+    return replace(config, **lengths), _shape_of(model), model, shared_opening(tables)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,11 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         topology = describe(options.topology)
         if options.experiment is not None:
-            config, shape, model = _experiment(options.experiment)
+            config, shape, model, opening = _experiment(options.experiment)
         elif options.model is None:
             raise ValueError("give --model, or --experiment with the options of experiments.train")
         else:
-            model, shape = options.model, _shape_of(options.model)
+            model, shape, opening = options.model, _shape_of(options.model), 0
             config = TrainConfig(
                 method=options.method,
                 hyperparameters=tuple(options.hyperparameters),
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 lora_rank=options.lora_rank,
             )
         say = (lambda line: print(line, file=sys.stderr)) if not options.json else (lambda _: None)
-        report = {"model": model, **compile_run(config, shape, topology, say)}
+        report = {"model": model, **compile_run(config, shape, topology, say, opening)}
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

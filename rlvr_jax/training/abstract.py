@@ -47,6 +47,7 @@ class AbstractRun:
     Fields:
       config: with `prompt_tokens` and `response_tokens` given.
       model, sampler: the policy on the mesh to train on and on that to sample on.
+      opening: tokens that all prompts begin with.
     """
 
     config: TrainConfig
@@ -55,6 +56,7 @@ class AbstractRun:
     objective: Objective
     sampling: Sampling
     optimizer: optax.GradientTransformation
+    opening: int
 
     def params(self) -> Params:
         """All weights as they are trained, without adapters."""
@@ -134,7 +136,7 @@ class AbstractRun:
             return step.lower(self.state(), base, self.rollouts(), _key(whole), fresh)
 
     def _jitted(self):
-        return jitted(self.model, self.objective, self.optimizer, self.config)
+        return jitted(self.model, self.objective, self.optimizer, self.config, self.opening)
 
     def _sampling(self, model, prompts, samples):
         """A function and the shapes of its arguments."""
@@ -151,17 +153,23 @@ class AbstractRun:
             response_tokens=self.config.response_tokens,
             sampling=self.sampling,
             stop_tokens=(0,),
+            opening=self.opening,
         )
         return function, params, tokens, numbers, numbers, numbers, _key(whole)
 
 
 def abstract_run(
-    config: TrainConfig, shape: ModelConfig, recipe: Recipe, devices: list[jax.Device]
+    config: TrainConfig,
+    shape: ModelConfig,
+    recipe: Recipe,
+    devices: list[jax.Device],
+    opening: int = 0,
 ) -> AbstractRun:
     """A run of `config` with a policy of that shape on these devices.
 
     Args:
       config: checked already, with a mesh, prompt_tokens and response_tokens.
+      opening: tokens that all prompts begin with.
     Raises:
       ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
         longer than the model was made for, or an objective that training cannot feed.
@@ -183,7 +191,7 @@ def abstract_run(
         parameter_shardings(each.config, each.mesh)
     sampling = replace(config.sampling(), **recipe.sampling)
     optimizer = make_optimizer(config)
-    return AbstractRun(config, model, sampler, recipe.objective, sampling, optimizer)
+    return AbstractRun(config, model, sampler, recipe.objective, sampling, optimizer, opening)
 
 
 def _shape(shape, dtype, sharding) -> jax.ShapeDtypeStruct:

@@ -34,6 +34,7 @@ def compile_run(
     shape: ModelConfig,
     topology: Topology,
     say: Callable[[str], None] = lambda line: None,
+    opening: int = 0,
 ) -> dict[str, Any]:
     """Compiles the programs of a run.
 
@@ -41,6 +42,8 @@ def compile_run(
       config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
         it has no number of waves, the fewest that fit.
       say: told what is being compiled.
+      opening: tokens that all prompts begin with. The programs compute them once; the arithmetic of
+        FLOPs and bytes counts them for every prompt.
     Returns:
       The report, as `--json` prints it.
     Raises:
@@ -68,7 +71,7 @@ def compile_run(
         micro_batches = max(1, rows // _shards(config.mesh))
         config = replace(config, micro_batches=micro_batches)
     check_config(config)
-    run = abstract_run(config, shape, recipe, topology.devices())
+    run = abstract_run(config, shape, recipe, topology.devices(), opening)
     measure = partial(
         measured,
         topology=topology,

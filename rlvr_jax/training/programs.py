@@ -51,7 +51,7 @@ def make_programs(
     objective: Objective,
     optimizer: optax.GradientTransformation,
     config: TrainConfig,
-    opening: int = 0,
+    opening: int,
 ) -> Programs:
     """The jitted functions; the update takes its state over.
 
@@ -80,7 +80,7 @@ def jitted(
     objective: Objective,
     optimizer: optax.GradientTransformation,
     config: TrainConfig,
-    opening: int = 0,
+    opening: int,
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
 

@@ -10,6 +10,7 @@ import math
 import jax
 import pytest
 
+from rlvr_jax import methods
 from rlvr_jax.parallel import compile as command
 from rlvr_jax.parallel import hlo
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
@@ -20,6 +21,8 @@ from rlvr_jax.policy import Model, cached, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.training.abstract import abstract_run
+from rlvr_jax.training.config import TrainConfig
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
 
@@ -252,6 +255,31 @@ def test_a_run_is_compiled_for_eight_devices(capsys, model):
     wave = programs["sample"]
     assert wave["waves"] * wave["prompts"] * wave["samples"] == 32
     assert report["sample_waves"] == wave["waves"]
+
+
+def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkeypatch):
+    told = []
+    monkeypatch.setattr(command, "shared_opening", lambda tables: 2)
+    monkeypatch.setattr(command, "compile_run", lambda *given: told.append(given) or {"fits": 1})
+    assert command.main(["cpu:8", "--json", "--experiment", "--task", "brackets"]) == 0
+    assert told[0][-1] == 2
+
+    def flops(opening):
+        config = TrainConfig(
+            prompts_per_step=4,
+            samples_per_prompt=2,
+            prompt_tokens=8,
+            response_tokens=2,
+            micro_batches=1,
+            mesh="data=1",
+        )
+        shape, recipe = named_config("tiny", vocab_size=64), methods.recipe("grpo")
+        made = abstract_run(config, shape, recipe, jax.devices()[:1], opening)
+        lowered = made.lower_sample(4, 2), made.lower_score(), made.lower_update()
+        return [each.cost_analysis()["flops"] for each in lowered]
+
+    for once, each in zip(flops(6), flops(0), strict=True):
+        assert once < 0.8 * each
 
 
 def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_largest_buffers(

@@ -11,12 +11,15 @@ every implementation that runs here. A ratio is the median over rounds of two ti
 
 The floor is 2·N·D·V operations forward and 6·N·D·V more backward (one recomputation, two products)
 at the rate of that one product. Memory is what the compiler sets aside besides arguments and
-results. `processor_to_naive` compares the processor time of all threads, which other programs on
-the machine move less; it means nothing on an accelerator. A second table says what share of the
-time remains if only some tokens count. Where `libtpu` is installed, a third one has the TPU kernel
-compiled ahead of time: temporary memory, share of the matrix units' slots in use by the static
-schedule, and milliseconds at the chip's peak and at that share (`tpu_schedule`); no TPU is needed,
-and none of it is a measurement.
+results. `xla nucleus` is the entropy of the nucleus, which naive does not have.
+`processor_to_naive` compares the processor time of all threads, which other programs on the machine
+move less; it means nothing on an accelerator.
+
+A second table says what share of the time remains if only some tokens count. Where `libtpu` is
+installed, a third one has the TPU kernel compiled ahead of time: temporary memory, share of the
+matrix units' slots in use by the static schedule, and milliseconds at the chip's peak and at that
+share (`tpu_schedule`); no TPU is needed, and none of it is a measurement. With `--programs` neither
+is made, unless `--chips` asks for the third.
 """
 
 import argparse
@@ -37,7 +40,7 @@ from rich.table import Table
 from rlvr_jax.kernels.token_stats import IMPLEMENTATIONS, token_stats
 from rlvr_jax.kernels.tpu_schedule import TOPOLOGIES
 
-__all__ = ["main", "measure", "selection"]
+__all__ = ["compiled", "main", "measure", "selection"]
 
 SHAPES = ("4096x256x512", "4096x512x8192", "2048x896x151936")
 LITE = ("logp", "entropy")
@@ -124,6 +127,7 @@ def contestants() -> dict[str, tuple[Callable, str]]:
         if name != "reference":
             table[name] = ours(name, LITE), "naive"
             table[f"{name} full"] = ours(name, FULL), "naive full"
+    table["xla nucleus"] = ours("xla", ("nucleus_entropy",), top_p=0.9), "naive"
     return table
 
 
@@ -249,9 +253,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser.add_argument(
         "--chips",
         nargs="*",
-        default=CHIPS,
         choices=TOPOLOGIES,
-        help="TPUs to compile for; the default needs libtpu and is left out without it",
+        help=f"TPUs to compile for, with libtpu; {', '.join(CHIPS)} if not given",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
@@ -260,10 +263,11 @@ def main(arguments: Iterable[str] | None = None) -> None:
             parser.error(
                 f"argument --programs: must be of {', '.join(contestants())}, got {name!r}"
             )
-    if importlib.util.find_spec("libtpu") is None:
-        if options.chips is not CHIPS and options.chips:
-            parser.error("argument --chips: needs libtpu (pip install libtpu==0.0.51)")
-        options.chips = ()
+    compiles = importlib.util.find_spec("libtpu") is not None
+    if options.chips and not compiles:
+        parser.error("argument --chips: needs libtpu (pip install libtpu==0.0.51)")
+    if options.chips is None:
+        options.chips = CHIPS if compiles and not options.programs else ()
     found = {"device": jax.devices()[0].device_kind, "programs": [], "selection": [], "chips": []}
     for text in options.shapes:
         shape = tuple(int(size) for size in text.split("x"))

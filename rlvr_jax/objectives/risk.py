@@ -164,9 +164,8 @@ def risk_sensitive(
 
 def _track(state, bundles, rate):
     score, counted = bundles.score, bundles.counted
-    levels, tracked = (
-        x.astype(score.dtype) for x in (jnp.asarray(TRACKED_LEVELS), state.quantiles)
-    )
+    levels = jnp.asarray(TRACKED_LEVELS, score.dtype)
+    tracked = state.quantiles.astype(score.dtype)
     # One search in the program, and not one for each level.
     first = jax.lax.map(lambda level: masked_quantile(score, counted, level), levels)
     below = jax.vmap(lambda quantile: masked_mean(score < quantile, counted))(tracked)

@@ -15,7 +15,8 @@ import tyro
 
 from rlvr_jax import tasks
 from rlvr_jax.training import check_config, guarded, preset
-from rlvr_jax.training.evaluation import evaluate, held_out_indices
+from rlvr_jax.training.evaluation import evaluate, evaluation_sampler, held_out_indices
+from rlvr_jax.training.layout import make_reshard
 from rlvr_jax.training.run import load_policy
 
 
@@ -57,11 +58,13 @@ def main(arguments: Sequence[str]) -> None:
     check_config(settings)
     task = tasks.load(config.task)
     loaded = load_policy(settings, task, settings.model)
+    indices = held_out_indices(task, config.prompts)
+    sampler = evaluation_sampler(settings, loaded.sampler, len(indices), config.samples)
     result = evaluate(
-        loaded.sampler,
-        loaded.params,
+        sampler,
+        make_reshard(loaded.model, sampler.model)(loaded.params),
         loaded.test_table,
-        held_out_indices(task, config.prompts),
+        indices,
         config.samples,
         jax.random.key(config.seed),
     )

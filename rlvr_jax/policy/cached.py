@@ -37,17 +37,20 @@ class LayerCache(NamedTuple):
 class SharedCache(NamedTuple):
     """The same for R rows that answer P prompts, R / P rows side by side each.
 
-    Rows begin together and advance together, so that a token of every row is written to one slot.
+    Rows advance together, so that a token of every row is written to one slot.
 
     Fields:
       prompts: of the P prompts, whole; nothing is written there.
       own: of the rows, slot = position - start.
       start: length of each row's prompt.
+      origin: None if all rows begin together. Else the slot of each row's first token, and `own` is
+        a ring: slot = (position - start + origin) mod its slots, the same for all rows that run.
     """
 
     prompts: LayerCache
     own: LayerCache
     start: Int[Array, "R"]
+    origin: Int[Array, "R"] | None = None
 
 
 class _Sums(NamedTuple):
@@ -83,8 +86,10 @@ def written(
         if key.shape[1] > 1:
             raise ValueError(f"a shared cache takes one token at a time, got {key.shape[1]}")
         keys, values = cache.own
-        slots = (positions - cache.start[:, None])[:, 0]
-        slot = jnp.maximum(jnp.max(jnp.where(slots < keys.shape[-1], slots, 0)), 0)
+        places, slots = (positions - cache.start[:, None])[:, 0], keys.shape[-1]
+        # Before its first token a row is at -1: the slot that the ring writes last.
+        slot = places if cache.origin is None else (places + cache.origin) % slots
+        slot = jnp.maximum(jnp.max(jnp.where(places < slots, slot, 0)), 0)
         own = LayerCache(
             jax.lax.dynamic_update_slice_in_dim(keys, key.transpose(0, 2, 3, 1), slot, axis=3),
             jax.lax.dynamic_update_slice_in_dim(values, value.transpose(0, 2, 1, 3), slot, axis=2),
@@ -140,7 +145,9 @@ def attend_to_cache(
             together(query), cache.prompts, together(first), together(last), config
         )
         shared = jax.tree.map(lambda x: x.reshape(*query.shape[:3], -1), shared)
-        own = _over_written(query, cache.own, first - start, positions - start, config)
+        own = _over_written(
+            query, cache.own, first - start, positions - start, config, cache.origin
+        )
         sums = _merged(shared, own)
     y = (sums.mixed / sums.total).astype(query.dtype)
     return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])
@@ -156,13 +163,18 @@ def mean_slots_read(first: int, last: int, slots: int) -> float:
     return sum(SLOTS * (place // SLOTS + 1) for place in range(first, last)) / (last - first)
 
 
-def _over_written(query, cache: LayerCache, first, last, config: ModelConfig) -> _Sums:
+def _over_written(query, cache: LayerCache, first, last, config: ModelConfig, origin=None) -> _Sums:
     """The softmax of queries [B S N H] over slots first … last [B S] of theirs, by token and head;
-    padding has its last slot past the end. Blocks of queries one after the other."""
+    padding has its last slot past the end. Blocks of queries one after the other.
+
+    Args:
+      origin: [B], the slot that counts as 0, the others behind it and around the end; None: slot 0
+        of every row. For one query at a time.
+    """
     slots, length = cache.keys.shape[-1], query.shape[1]
     grouped = grouped_heads(query, cache.keys.shape[1])
     if length <= 2 * QUERIES:
-        sums = _over_blocks(grouped, cache, first, last, config)
+        sums = _over_blocks(grouped, cache, first, last, config, origin)
         return _Sums(*map(by_token, sums))
     missing = -length % QUERIES
     grouped = jnp.pad(grouped, ((0, 0),) * 3 + ((0, missing), (0, 0)))
@@ -183,16 +195,26 @@ def _over_written(query, cache: LayerCache, first, last, config: ModelConfig) ->
     return _Sums(*map(joined, blocks))
 
 
-def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig) -> _Sums:
+def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig, origin=None) -> _Sums:
     """The same for queries [B K G S H], block of slots by block."""
     slots = cache.keys.shape[-1]
+
+    def counted(places):
+        """Slots at `places` as the rows count them, [1 or B, slots]."""
+        return places[None] if origin is None else (places[None] - origin[:, None]) % slots
+
     if slots <= SLOTS:
         places = jnp.arange(slots, dtype=last.dtype)
-        return _block(query, *cache, places, first, last, config)
+        return _block(query, *cache, counted(places), first, last, config)
     blocks = -(-slots // SLOTS)
     real = last < slots
-    end = jnp.max(jnp.where(real, last, -1)) // SLOTS
-    begin = jnp.maximum(jnp.min(jnp.where(real, first, slots)), 0) // SLOTS
+    if origin is None:
+        end = jnp.max(jnp.where(real, last, -1)) // SLOTS
+        begin = jnp.maximum(jnp.min(jnp.where(real, first, slots)), 0) // SLOTS
+    else:
+        # Up to the end where a row's slots go around it.
+        end = jnp.max(jnp.where(real, jnp.minimum(last + origin[:, None], slots - 1), -1)) // SLOTS
+        begin = jnp.zeros_like(end)
 
     def unread(carry):
         number, _ = carry
@@ -207,8 +229,12 @@ def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig) -> 
         key = jax.lax.dynamic_slice_in_dim(cache.keys, start, SLOTS, axis=3)
         value = jax.lax.dynamic_slice_in_dim(cache.values, start, SLOTS, axis=2)
         places = start + jnp.arange(SLOTS, dtype=last.dtype)
-        seen = jnp.maximum(first, number * SLOTS)
-        return number + 1, _merged(sums, _block(query, key, value, places, seen, last, config))
+        where, seen = counted(places), first
+        if origin is None:
+            seen = jnp.maximum(first, number * SLOTS)
+        else:
+            where = jnp.where(places >= number * SLOTS, where, slots)
+        return number + 1, _merged(sums, _block(query, key, value, where, seen, last, config))
 
     wide = wide_dtype(query.dtype)
     nothing = jnp.zeros((*query.shape[:-1], 1), wide)
@@ -218,13 +244,13 @@ def _over_blocks(query, cache: LayerCache, first, last, config: ModelConfig) -> 
 
 
 def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums:
-    """Of one block of slots that stand at `places`.
+    """Of one block of slots, that the rows count as `places` [1 or B, slots].
 
     If a query sees none of them all count alike, until sums with one that it sees are added."""
     dtype = query.dtype
     wide = wide_dtype(dtype)
     root = jnp.sqrt(jnp.asarray(config.query_pre_attn_scalar or query.shape[-1], dtype))
-    places = places[None, None]
+    places = places[:, None]
     visible = places <= last[:, :, None]
     visible &= places >= first[:, :, None]
     scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root

@@ -153,15 +153,19 @@ class Model:
         prompts: tuple[LayerCache, ...],
         prompt_length: Int[Array, "R"],
         slots: int,
+        origin: Int[Array, "R"] | None = None,
     ) -> tuple[SharedCache, ...]:
         """Empty caches of R rows that answer prompts, so many slots behind each prompt.
 
         Args:
           prompts: what `extend` gave for the P prompts; R / P rows side by side answer each.
           prompt_length: of each row.
+          origin: as in `SharedCache`, if rows begin at different times.
         """
         own = self.empty_caches(len(prompt_length), slots)
-        return tuple(SharedCache(p, o, prompt_length) for p, o in zip(prompts, own, strict=True))
+        return tuple(
+            SharedCache(p, o, prompt_length, origin) for p, o in zip(prompts, own, strict=True)
+        )
 
     def unstacked(self, params: Params) -> Params:
         """Parameters with a tuple of layers in place of stacked ones, for a loop of `extend`.

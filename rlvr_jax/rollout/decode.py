@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,9 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool
-from rlvr_jax.rollout.processors import Sampling, StepContext
+from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 
-__all__ = ["decode"]
+__all__ = ["decode", "keep", "one_token", "stopped_at_limit", "uniforms"]
 
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
@@ -38,64 +39,102 @@ def decode(
     if processor is not None and pool.carry is None:
         pool = replace(pool, carry=processor.init(pool.tokens.shape[0]))
     params = model.unstacked(params)
-    rows = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
-    slots = pool.tokens.shape[1]
-    weight_version = jnp.asarray(weight_version, jnp.int32)
-    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
-    # Drawn before the loop: two numbers per row and step, keyed by the position they are for.
-    uniforms = jax.vmap(
-        lambda key, start: jax.vmap(
-            lambda i: jax.random.uniform(jax.random.fold_in(key, start + i), (2,), jnp.float32)
-        )(jnp.arange(steps, dtype=jnp.int32))
-    )(pool.key, pool.length)
-
-    # A prefill or a fork may have left a row at its limit.
-    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
-    pool = replace(pool, status=jnp.where(paused, BUDGET, pool.status))
+    numbers = uniforms(pool, steps)
+    advance = partial(one_token, model, params, sampling, processor, stop_tokens, weight_version)
 
     def body(carry):
         step, pool = carry
-        running = pool.status == RUNNING
-        last = pool.length - 1
-        feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
-        fed = jnp.where(running, last, slots)[:, None]
-        hidden, caches = model.extend(params, pool.caches, feed, fed)
-        policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
-        sampled, state = policy, pool.carry
-        if processor is not None:
-            context = StepContext(pool.length - pool.prompt_length, weight_version)
-            sampled, state = processor.apply(policy, state, context)
-            state = _keep(running, state, pool.carry)
-        token, behaviour_logp = _draw(sampled, uniforms[:, step])
-        logp = behaviour_logp if processor is None else _logp(policy, token)
-        at = jnp.where(running, pool.length, slots)
-
-        def put(array, value):
-            return array.at[rows, at].set(value.astype(array.dtype), mode="drop")
-
-        length = pool.length + running.astype(jnp.int32)
-        stopped = jnp.any(token[:, None] == stops[None], axis=1)
-        status = jnp.where(stopped, FINISHED, jnp.where(length >= pool.limit, BUDGET, RUNNING))
-        pool = replace(
-            pool,
-            tokens=put(pool.tokens, token),
-            length=length,
-            status=jnp.where(running, status, pool.status),
-            caches=caches,
-            mask=put(pool.mask, jnp.ones_like(running)),
-            logp=put(pool.logp, logp),
-            behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
-            entropy=put(pool.entropy, _entropy(policy)),
-            version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
-            carry=state,
-        )
-        return step + 1, pool
+        return step + 1, advance(pool, numbers[:, step])
 
     def some_row_runs(carry):
         step, pool = carry
         return (step < steps) & jnp.any(pool.status == RUNNING)
 
-    return jax.lax.while_loop(some_row_runs, body, (jnp.zeros((), jnp.int32), pool))[1]
+    start = jnp.zeros((), jnp.int32), stopped_at_limit(pool)
+    return jax.lax.while_loop(some_row_runs, body, start)[1]
+
+
+def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
+    """Two numbers for each row's next tokens, keyed by row and position; drawn before the loop."""
+
+    def of_row(key, start):
+        return jax.vmap(
+            lambda i: jax.random.uniform(jax.random.fold_in(key, start + i), (2,), jnp.float32)
+        )(jnp.arange(steps, dtype=jnp.int32))
+
+    return jax.vmap(of_row)(pool.key, pool.length)
+
+
+def stopped_at_limit(pool: Pool) -> Pool:
+    """The pool with rows paused that a prefill or a fork left at their limit."""
+    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
+    return replace(pool, status=jnp.where(paused, BUDGET, pool.status))
+
+
+def one_token(
+    model: Model,
+    params: Params,
+    sampling: Sampling,
+    processor: Processor | None,
+    stop_tokens: Sequence[int],
+    weight_version: Int[Array, ""] | int,
+    pool: Pool,
+    uniform: Float[Array, "R 2"],
+    rows: Int[Array, "R"] | None = None,
+) -> Pool:
+    """Draws a token for each row that runs.
+
+    Args:
+      params: unstacked.
+      processor: `sampling.chain()`.
+      rows: the rows of the pool that caches, carry and `uniform` are for; None: all, in order.
+    """
+    every = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
+    slots = pool.tokens.shape[1]
+    weight_version = jnp.asarray(weight_version, jnp.int32)
+    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
+
+    def own(array):
+        return array if rows is None else array[rows]
+
+    before, length = own(pool.status), own(pool.length)
+    running, last = before == RUNNING, length - 1
+    feed = jnp.take_along_axis(own(pool.tokens), jnp.maximum(last, 0)[:, None], axis=1)
+    fed = jnp.where(running, last, slots)[:, None]
+    hidden, caches = model.extend(params, pool.caches, feed, fed)
+    policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
+    sampled, state = policy, pool.carry
+    if processor is not None:
+        context = StepContext(length - own(pool.prompt_length), weight_version)
+        sampled, state = processor.apply(policy, state, context)
+        state = keep(running, state, pool.carry)
+    token, behaviour_logp = _draw(sampled, uniform)
+    logp = behaviour_logp if processor is None else _logp(policy, token)
+    at = jnp.where(running, length, slots)
+
+    def put(array, value):
+        place = every if rows is None else rows
+        return array.at[place, at].set(value.astype(array.dtype), mode="drop")
+
+    def changed(array, value):
+        return value if rows is None else array.at[rows].set(value)
+
+    length = length + running.astype(jnp.int32)
+    stopped = jnp.any(token[:, None] == stops[None], axis=1)
+    status = jnp.where(stopped, FINISHED, jnp.where(length >= own(pool.limit), BUDGET, RUNNING))
+    return replace(
+        pool,
+        tokens=put(pool.tokens, token),
+        length=changed(pool.length, length),
+        status=changed(pool.status, jnp.where(running, status, before)),
+        caches=caches,
+        mask=put(pool.mask, jnp.ones_like(running)),
+        logp=put(pool.logp, logp),
+        behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
+        entropy=put(pool.entropy, _entropy(policy)),
+        version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
+        carry=state,
+    )
 
 
 def _draw(logits: Float[Array, "R V"], uniform: Float[Array, "R 2"]) -> tuple[Array, Array]:
@@ -142,7 +181,7 @@ def _entropy(logits: Float[Array, "R V"]) -> Float[Array, "R"]:
     return jnp.log(total) - jnp.sum(mass * shifted, axis=-1) / total
 
 
-def _keep(running: Bool[Array, "R"], new: Any, old: Any) -> Any:
+def keep(running: Bool[Array, "R"], new: Any, old: Any) -> Any:
     """Takes a carry's new rows where the row runs."""
 
     def choose(new, old):

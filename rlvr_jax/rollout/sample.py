@@ -18,6 +18,7 @@ from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import BUDGET, Pool, empty, widen
 from rlvr_jax.rollout.processors import Sampling
+from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
 
 __all__ = ["row_keys", "sample", "to_rollouts"]
@@ -43,7 +44,15 @@ def row_keys(
 
 @partial(
     jax.jit,
-    static_argnames=("model", "samples", "response_tokens", "sampling", "stop_tokens", "opening"),
+    static_argnames=(
+        "model",
+        "samples",
+        "response_tokens",
+        "sampling",
+        "stop_tokens",
+        "opening",
+        "at_once",
+    ),
 )
 def sample(
     model: Model,
@@ -59,6 +68,7 @@ def sample(
     sampling: Sampling,
     stop_tokens: Sequence[int],
     opening: int = 0,
+    at_once: int | None = None,
     weight_version: Int[Array, ""] | int = 0,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
@@ -79,10 +89,13 @@ def sample(
       stop_tokens: a tuple of ids that end a response.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
+      at_once: rows that are drawn at the same time, over all devices; when one ends, the next one
+        takes its place. None: all.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
-      ValueError: `opening` is not below the prompts' width.
+      ValueError: `opening` is not below the prompts' width; `at_once` is not a multiple of the
+        devices, or they do not draw by themselves.
     """
     prompts = prompt_tokens.shape[0]
     check_opening(opening, prompt_tokens.shape[1])
@@ -91,6 +104,17 @@ def sample(
     )
     mesh = model.mesh
     alone = mesh is not None and mesh.shape["data"] == mesh.size and prompts % mesh.size == 0
+    devices = mesh.size if alone else 1
+    if at_once is not None:
+        if not (alone or mesh is None):
+            raise ValueError(
+                "at_once needs a mesh of data alone whose devices divide the prompts, got"
+                f" {dict(mesh.shape)} and {prompts} prompts"
+            )
+        if at_once < 1 or at_once % devices:
+            raise ValueError(
+                f"at_once must be a multiple of the {devices} devices, 1 or more, got {at_once}"
+            )
     draw = partial(
         _draw_groups,
         replace(model, mesh=None) if alone else model,
@@ -99,6 +123,7 @@ def sample(
         sampling=sampling,
         stop_tokens=stop_tokens,
         opening=opening,
+        at_once=at_once and at_once // devices,
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
@@ -137,18 +162,22 @@ def _draw_groups(
     sampling,
     stop_tokens,
     opening,
+    at_once,
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
-    pool = empty(model, 1 if opening else prompts, width)
-    if opening:
-        first = prompt_tokens[:1, :opening]
-        pool = prefill(model, params, pool, first, jnp.full((1,), opening, jnp.int32))
-        pool = jax.tree.map(
-            lambda leaf: split_rows(jnp.repeat(leaf, prompts, axis=0), model.mesh), pool
-        )
-    pool = prefill(model, params, pool, prompt_tokens[:, opening:], prompt_length - opening)
-    pool = replace(pool, prompt_length=prompt_length)
+    in_turn = at_once is not None and at_once < prompts * samples
+    pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
+    read = partial(_read_prompts, model, params, opening, pool)
+    if in_turn:
+        # No more prompts together than there are rows for, as without `at_once`.
+        part = _largest_part(prompts, at_once // samples)
+        parts = prompt_tokens, prompt_length
+        parts = jax.tree.map(lambda x: x.reshape(-1, part, *x.shape[1:]), parts)
+        pool = jax.lax.map(lambda given: read(*given), parts)
+        pool = jax.tree.map(lambda x: x.reshape(prompts, *x.shape[2:]), pool)
+    else:
+        pool = read(prompt_tokens, prompt_length)
     # Prompts stay where they are: all rows of a group look at one copy.
     seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens)
@@ -158,11 +187,39 @@ def _draw_groups(
         return split_rows(jnp.repeat(leaf, samples, axis=0), model.mesh)
 
     pool = jax.tree.map(copies, pool)
-    pool = replace(pool, caches=model.shared_caches(seen, pool.prompt_length, response_tokens))
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
-    pool = decode(model, params, pool, response_tokens, sampling, stop_tokens, weight_version)
+    how = response_tokens, sampling, stop_tokens, weight_version
+    if in_turn:
+        pool = decode_in_turn(model, params, pool, seen, at_once, *how)
+    else:
+        shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
+        pool = decode(model, params, replace(pool, caches=shared), *how)
     return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling, weight_version)
+
+
+def _opening(model, params, tokens, width) -> Pool:
+    """A pool of one row, with the tokens that all prompts begin with."""
+    pool = empty(model, 1, width)
+    return prefill(model, params, pool, tokens, jnp.full((1,), tokens.shape[1], jnp.int32))
+
+
+def _read_prompts(model, params, opening, opened, prompt_tokens, prompt_length) -> Pool:
+    """A pool of the prompts, going on from a row with the tokens that they begin with, if any."""
+    prompts, width = prompt_tokens.shape
+    if opened is None:
+        pool = empty(model, prompts, width)
+    else:
+        pool = jax.tree.map(
+            lambda leaf: split_rows(jnp.repeat(leaf, prompts, axis=0), model.mesh), opened
+        )
+    pool = prefill(model, params, pool, prompt_tokens[:, opening:], prompt_length - opening)
+    return replace(pool, prompt_length=prompt_length)
+
+
+def _largest_part(number: int, most: int) -> int:
+    """The largest divisor of `number` that is at most `most`, or 1."""
+    return max((n for n in range(1, number + 1) if number % n == 0 and n <= most), default=1)
 
 
 def to_rollouts(

@@ -11,13 +11,18 @@ import numpy as np
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.policy import Params
 from rlvr_jax.tasks import Task
+from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.training.prompts import PromptTable
 from rlvr_jax.training.sampling import Graded, Sampler
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["evaluate", "held_out_indices", "ks_for"]
+__all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
 
 KS = (1, 8, 32)
+LEAST_TURNS, MOST_TURNS = 8, 32
+"""How many rows an evaluation has for each that is drawn at once: with fewer than these a program
+of its own is not worth its compiling, and more than those are drawn in several calls."""
 
 
 def held_out_indices(task: Task, count: int) -> np.ndarray:
@@ -61,6 +66,39 @@ def ks_for(samples: int) -> list[int]:
     return [k for k in KS if k == 1 or samples >= 2 * k]
 
 
+def evaluation_sampler(
+    config: TrainConfig, sampler: Sampler, prompts: int, samples: int
+) -> Sampler:
+    """The sampler for evaluations: one that draws many more rows than fit at once, in turn.
+
+    Rows that end make room for the next ones, where a run's own sampler waits for the longest. It
+    is the run's own for an evaluation of few rows, with waves, for memory is short then, and on a
+    mesh whose devices do not draw by themselves.
+
+    Args:
+      sampler: the run's.
+      prompts, samples: of an evaluation.
+    """
+    mesh = sampler.model.mesh
+    if config.sample_waves > 1 or mesh.shape["data"] < mesh.size:
+        return sampler
+    wide = evaluation_mesh(config, sampler.model)
+    at_once = sampler.num_prompts * sampler.samples // mesh.size * wide.size
+    samples = -(-samples // sampler.samples) * sampler.samples
+    if prompts * samples < LEAST_TURNS * at_once:
+        return sampler
+    calls = -(-prompts * samples // (MOST_TURNS * at_once))
+    prompts = -(-prompts // (calls * wide.size)) * wide.size
+    return replace(
+        sampler,
+        model=replace(sampler.model, mesh=wide),
+        num_prompts=prompts,
+        samples=samples,
+        wave=(prompts, samples),
+        at_once=at_once,
+    )
+
+
 def evaluate(
     sampler: Sampler,
     params: Params,
@@ -73,6 +111,7 @@ def evaluate(
     """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
 
     Args:
+      params: as the sampler reads them.
       samples: rollouts per prompt; rounded up to whole calls of the sampler.
       kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
     Returns:

@@ -28,10 +28,13 @@ from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
 """Parameters of a model whose weights every core of a CPU may read for itself."""
+COPIES = 4 * 2**30
+"""Bytes that the weights of all cores together may take where an evaluation is drawn on a CPU."""
 
 __all__ = [
     "copies_weights",
     "describe_layout",
+    "evaluation_mesh",
     "make_meshes",
     "make_reshard",
     "sampler_params",
@@ -59,14 +62,34 @@ def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     A CPU draws from a small model faster with one device per core, each with a part of the prompts:
     threads that share a row of small products wait for each other most of the time.
     """
-    mesh = sampler.mesh
-    size = sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(sampler.config)))
-    alone = not config.mesh and jax.process_count() == 1
-    if not (alone and size <= SMALL and mesh.devices.flat[0].platform == "cpu"):
-        return mesh
+    if not (_free_to_choose(config, sampler) and _num_parameters(sampler) <= SMALL):
+        return sampler.mesh
     prompts, _ = config.wave()
     parts = next(n for n in range(jax.device_count(), 0, -1) if prompts % n == 0)
     return make_mesh(f"data={parts}", jax.devices()[:parts])
+
+
+def evaluation_mesh(config: TrainConfig, sampler: Model) -> Mesh:
+    """The mesh an evaluation with many rows is drawn on: that of the sampler, or, where none was
+    asked for, one CPU device per core, as far as the memory for their weights goes.
+
+    Products of many rows are as fast on a core of their own as on shared ones, and all that stands
+    between them is faster.
+    """
+    if not _free_to_choose(config, sampler):
+        return sampler.mesh
+    parts = max(1, min(jax.device_count(), COPIES // (4 * _num_parameters(sampler))))
+    return make_mesh(f"data={parts}", jax.devices()[:parts])
+
+
+def _free_to_choose(config: TrainConfig, sampler: Model) -> bool:
+    """Whether a run on a CPU left open how many of its cores are devices to sample on."""
+    alone = not config.mesh and jax.process_count() == 1
+    return alone and sampler.mesh.devices.flat[0].platform == "cpu"
+
+
+def _num_parameters(model: Model) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(model.config)))
 
 
 def trained_shapes(model: Model) -> Params:

@@ -36,8 +36,7 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
     def kl(rollouts):
         if step == 0:
             return 0.0  # the start itself
-        rows = len(rollouts.group) // run.config.minibatches
-        part = jax.tree.map(lambda x: x[:rows], rollouts)
+        part = jax.tree.map(lambda x: x[_rows_of_update(run)], rollouts)
         now, then = (
             fetch(run.programs.score(p, part)["old_logp"])
             for p in (run.policy_params(state), run.start_params())
@@ -45,14 +44,24 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
     return evaluate(
-        run.start.sampler,
-        run.sampler_params(state),
+        run.evaluator,
+        run.evaluator_params(state),
         run.start.test_table,
         run.held_out,
         run.config.evaluation_samples,
         run.key("evaluation", step),
         kl,
     )
+
+
+def _rows_of_update(run: Run) -> np.ndarray:
+    """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
+    many prompts as there are."""
+    size = run.config.samples_per_prompt
+    groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
+    times, prompts = np.divmod(groups, run.evaluator.num_prompts)
+    first = prompts * run.evaluator.samples + times * size
+    return (first[:, None] + np.arange(size)).reshape(-1)
 
 
 def train_steps(

@@ -35,18 +35,21 @@ class Programs:
       advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
         None if the method's estimator reads statistics of the policy.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
-      reshard: parameters as they are trained -> as the sampler wants them.
+      reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
+        that of evaluations.
     """
 
     score: Callable[..., dict[str, jax.Array]]
     advantages: Callable[..., tuple[jax.Array, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
     reshard: Callable[[Params], Params]
+    reshard_evaluator: Callable[[Params], Params]
 
 
 def make_programs(
     model: Model,
     sampler: Model,
+    evaluator: Model,
     base: Params | None,
     objective: Objective,
     optimizer: optax.GradientTransformation,
@@ -56,7 +59,8 @@ def make_programs(
     """The jitted functions; the update takes its state over.
 
     Args:
-      model, sampler: the policy on the mesh to train on and on that to sample on.
+      model, sampler, evaluator: the policy on the meshes to train on, to sample on, and to sample
+        on for evaluations.
       base: frozen weights under adapters. An argument of the program: weights that it closed over
         would be constants in its code.
       opening: tokens that all prompts begin with.
@@ -67,11 +71,13 @@ def make_programs(
     def put(rollouts):
         return distribute(rollouts, rows)
 
+    reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
         advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
-        reshard=make_reshard(model, sampler),
+        reshard=reshard,
+        reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )
 
 

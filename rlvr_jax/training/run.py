@@ -18,12 +18,8 @@ from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
-from rlvr_jax.training.evaluation import held_out_indices
-from rlvr_jax.training.layout import (
-    make_meshes,
-    sampling_mesh,
-    state_shardings,
-)
+from rlvr_jax.training.evaluation import evaluation_sampler, held_out_indices
+from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
 from rlvr_jax.training.memory_check import check_memory, least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.programs import Programs, make_programs
@@ -122,6 +118,8 @@ class Run:
       start: the policy the run starts from. Its weights are kept in memory only if the objective
         needs a reference or adapters are trained on them; else `start.params` is None and they are
         read from disk when asked for.
+      held_out: positions of the test prompts that evaluations ask.
+      evaluator: the sampler that draws their responses.
     """
 
     config: TrainConfig
@@ -130,6 +128,7 @@ class Run:
     start: LoadedPolicy
     optimizer: optax.GradientTransformation
     held_out: np.ndarray
+    evaluator: Sampler
     batches: Batches
     programs: Programs
 
@@ -173,6 +172,10 @@ class Run:
         """The same where the sampler wants them; a copy if it has a mesh of its own."""
         return self.programs.reshard(self.policy_params(state))
 
+    def evaluator_params(self, state: TrainState) -> Params:
+        """The same for `evaluator`."""
+        return self.programs.reshard_evaluator(self.policy_params(state))
+
     def key(self, name: str, *numbers: int) -> jax.Array:
         """The random key of a purpose, folded with numbers (step, update)."""
         key = jax.random.fold_in(jax.random.key(self.config.seed), zlib.crc32(name.encode()))
@@ -207,9 +210,12 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         width = start.train_table.tokens.shape[1]
         group = width + config.samples_per_prompt * start.sampler.response_tokens
         config = replace(config, micro_batches=usual_pieces(config, start.model.mesh, group))
+    held_out = held_out_indices(task, config.evaluation_prompts)
+    evaluator = evaluation_sampler(config, start.sampler, len(held_out), config.evaluation_samples)
     programs = make_programs(
         start.model,
         start.sampler.model,
+        evaluator.model,
         start.params if config.lora_rank else None,
         recipe.objective,
         optimizer,
@@ -224,7 +230,8 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         recipe=recipe,
         start=start,
         optimizer=optimizer,
-        held_out=held_out_indices(task, config.evaluation_prompts),
+        held_out=held_out,
+        evaluator=evaluator,
         batches=Batches(task, config.prompts_per_step, config.seed),
         programs=programs,
     )

@@ -51,6 +51,7 @@ class Sampler:
       num_prompts, samples: of a batch: prompts × samples rows.
       wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
       opening: tokens that all prompts of every table that is drawn from begin with.
+      at_once: rows of a wave that are drawn at the same time; None: all.
     """
 
     model: Model
@@ -63,6 +64,7 @@ class Sampler:
     sampling: Sampling
     stop_tokens: tuple[int, ...]
     opening: int = 0
+    at_once: int | None = None
 
     def draw(
         self,
@@ -132,6 +134,7 @@ class Sampler:
                     sampling=self.sampling,
                     stop_tokens=self.stop_tokens,
                     opening=self.opening,
+                    at_once=self.at_once,
                     weight_version=np.asarray(weight_version, np.int32),
                 )
                 order.append(places[part, number : number + samples].reshape(-1))

@@ -10,9 +10,12 @@ import training_runs
 from experiments.evaluate import main
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.tasks import Grade, Prompt, Task
-from rlvr_jax.training.evaluation import evaluate, held_out_indices, ks_for
+from rlvr_jax.training.evaluation import evaluate, evaluation_sampler, held_out_indices, ks_for
+from rlvr_jax.training.layout import make_reshard
+from rlvr_jax.training.loop import evaluate_run
 from rlvr_jax.training.run import load_policy
 from rlvr_jax.training.sampling import Sampler
+from rlvr_jax.training.step import take_step
 
 
 def task_of(kinds, mixture=None):
@@ -107,6 +110,71 @@ def test_every_sample_is_drawn_once_and_only_the_last_call_is_filled_up(
     assert [len(call) for call in asked] == [4] * calls  # with four samples each
     wanted = [(prompt, first) for prompt in range(prompts) for first in (0, 4, 8)]
     assert sorted([one for call in asked for one in call][: len(wanted)]) == wanted
+
+
+def many(model, samples, **changes):
+    """The sampler of a run for an evaluation of its five test prompts, and its parameters."""
+    config = training_runs.settings(model, "unused", **changes)
+    loaded = load_policy(config, training_runs.sums(), str(model))
+    sampler = evaluation_sampler(config, loaded.sampler, 5, samples)
+    return loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params)
+
+
+def test_a_large_evaluation_draws_in_turn_on_every_core_and_finds_the_same(model):
+    loaded, sampler, params = many(model, samples=250)
+    cores = jax.device_count()
+    # 4 prompts x 4 samples on a device; 5 prompts are filled up to one for each
+    assert (sampler.model.mesh.size, sampler.at_once) == (cores, 16 * cores)
+    assert (sampler.num_prompts, sampler.samples) == (cores, 252)
+    wanted = evaluated(model, training_runs.sums(), np.arange(5), samples=250)
+    key = jax.random.key(0)
+    found = evaluate(sampler, params, loaded.test_table, np.arange(5), 250, key)
+    assert found.keys() == wanted.keys() and found["held_out/n"] == 252
+    for name in wanted:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, err_msg=name)
+
+
+def test_a_run_finds_the_same_in_turn_also_the_way_from_its_start(model):
+    changes = dict(evaluation_prompts=5, evaluation_samples=750)
+    run = training_runs.prepared(training_runs.settings(model, "unused", **changes))
+    assert run.evaluator.at_once
+    state = take_step(run, run.initial_state(), 0).state
+    found = evaluate_run(run, state, 1)
+    start = run.start.sampler
+    programs = dataclasses.replace(run.programs, reshard_evaluator=run.programs.reshard)
+    plain = dataclasses.replace(run, evaluator=start, programs=programs)
+    wanted = evaluate_run(plain, state, 1)
+    assert wanted["held_out/kl_to_start"] > 0.01
+    assert found.keys() == wanted.keys()
+    for name in wanted:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, err_msg=name)
+
+
+def test_an_evaluation_of_very_many_rows_takes_several_calls(model):
+    config = training_runs.settings(model, "unused")
+    sampler = load_policy(config, training_runs.sums(), str(model)).sampler
+    cores = jax.device_count()
+    most = 32 * 16 * cores  # rows of a call
+    large = evaluation_sampler(config, sampler, 12 * cores, most // (4 * cores))
+    assert large.num_prompts * large.samples == most
+    assert large.num_prompts == 4 * cores
+
+
+@pytest.mark.parametrize(
+    ("samples", "changes"),
+    [
+        (4, {}),
+        (250, {"sample_waves": 2}),
+        (250, {"mesh": "data=4,fsdp=2"}),
+        (250, {"mesh": "data=8"}),
+    ],
+)
+def test_a_small_evaluation_and_short_memory_keep_the_run_s_sampler(model, samples, changes):
+    loaded, sampler, _ = many(model, samples, **changes)
+    if changes == {"mesh": "data=8"}:  # the mesh that was asked for, rows in turn
+        assert (sampler.model.mesh, sampler.at_once) == (loaded.sampler.model.mesh, 16)
+    else:
+        assert sampler is loaded.sampler
 
 
 def test_samples_are_rounded_up_to_whole_calls(model):

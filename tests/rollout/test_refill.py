@@ -1,0 +1,115 @@
+"""Drawing more responses than run at once: each is the one that all at once would give."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.parallel import make_mesh
+from rlvr_jax.policy import Model, cached, named_config
+from rlvr_jax.rollout import Processor, Sampling, sample
+from rlvr_jax.types import replace
+
+VOCABULARY, BUDGET, SAMPLES, STOP = 11, 7, 5, 0
+LENGTH = np.array([6, 3, 4, 6, 5, 4], np.int32)
+PROMPTS = np.random.default_rng(0).integers(1, VOCABULARY, (6, 6)).astype(np.int32)
+PROMPTS[:, :2] = 4, 9  # what they all begin with
+# Sums in another order: rows stand in products of other sizes.
+ROUNDING = 1e-9
+
+
+def _later_is_hotter(logits, carry, context):
+    """A temperature that grows with the steps of the row, counted by the carry and by the place."""
+    hotter = 1 + 0.2 * carry[:, None] + 0.1 * context.position[:, None].astype(float)
+    return logits / hotter, carry + 1
+
+
+HOTTER = Sampling(0.8, top_k=6, processor=Processor(lambda rows: jnp.zeros(rows), _later_is_hotter))
+
+
+def model_of(**changes):
+    config = named_config("tiny", VOCABULARY, num_layers=2, compute_dtype="float64")
+    return Model(replace(config, **changes))
+
+
+def parameters(model):
+    """Random weights of a policy that is sure of some tokens and ends responses at any length."""
+    random = np.random.default_rng(1)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(lambda leaf: jnp.asarray(random.normal(0, 0.2, leaf.shape)), shapes)
+
+
+def draw(model, at_once, **changes):
+    settings = dict(samples=SAMPLES, response_tokens=BUDGET, stop_tokens=(STOP, 3))
+    return sample(
+        model,
+        parameters(model),
+        PROMPTS,
+        LENGTH,
+        np.array([7, 0, 3, 1, 9, 4], np.int32),
+        np.zeros(6, np.int32),
+        jax.random.key(1),
+        **{**settings, "sampling": Sampling(), "at_once": at_once, **changes},
+    )
+
+
+def assert_same(found, wanted):
+    assert len(np.unique(wanted.length)) == BUDGET  # rows end at every length
+    for name, values in vars(wanted).items():
+        if values is None:
+            assert getattr(found, name) is None
+        elif np.issubdtype(values.dtype, np.floating):
+            assert_allclose(getattr(found, name), values, rtol=0, atol=ROUNDING, err_msg=name)
+        else:
+            assert_array_equal(getattr(found, name), values, err_msg=name)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 29])
+def test_rows_in_turn_are_those_of_all_at_once(at_once):
+    model = model_of()
+    assert_same(draw(model, at_once), draw(model, None))
+
+
+def test_a_carry_begins_anew_with_each_row():
+    model = model_of()
+    wanted = draw(model, None, sampling=HOTTER)
+    assert_same(draw(model, 4, sampling=HOTTER), wanted)
+
+
+def test_an_opening_is_computed_once_for_all_turns():
+    model = model_of()
+    assert_same(draw(model, 4, opening=2), draw(model, None))
+
+
+def test_a_window_and_several_blocks_of_slots(monkeypatch):
+    monkeypatch.setattr(cached, "SLOTS", 3)
+    model = model_of(sliding_window=4, sliding_layers=(0,), local_rope_theta=1e4)
+    wanted = draw(model, None)
+    assert_same(draw(model, 4), wanted)
+    monkeypatch.setattr(cached, "SLOTS", 1024)
+    sample.clear_cache()  # the size of a block is not an argument
+    assert_same(draw(model, 4), wanted)
+
+
+def test_every_device_has_its_own_turns():
+    model, mesh = model_of(), make_mesh("data=3", jax.devices()[:3])
+    assert_same(draw(replace(model, mesh=mesh), 6), draw(model, None))
+
+
+def test_as_many_as_there_are_is_all_at_once():
+    model = model_of()
+    assert_same(draw(model, 6 * SAMPLES), draw(model, None))
+
+
+def test_rows_that_are_not_the_devices_own_are_refused():
+    model = replace(model_of(), mesh=make_mesh("data=4,tensor=2"))
+    with pytest.raises(ValueError, match=r"at_once needs a mesh of data alone .* and 6 prompts"):
+        draw(model, 4)
+
+
+@pytest.mark.parametrize("at_once", [0, 4])
+def test_a_number_that_the_devices_cannot_share_is_refused(at_once):
+    model = replace(model_of(), mesh=make_mesh("data=3", jax.devices()[:3]))
+    with pytest.raises(ValueError, match=f"at_once must be a multiple of the 3.*got {at_once}"):
+        draw(model, at_once)

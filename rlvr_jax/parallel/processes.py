@@ -16,12 +16,14 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-__all__ = ["barrier", "check_alone", "first_says", "gather", "is_first", "must_stop", "start"]
+__all__ = ["barrier", "check_alone", "first_says", "gather", "has_accelerator", "is_first"]
+__all__ += ["must_stop", "start"]
 
 _ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 _FORCED = "xla_force_host_platform_device_count"
 _MOST_CPU_DEVICES = 8
 _TPU_DEVICES = ("/dev/accel0", "/dev/vfio/0")
+_GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
 
 
 def start() -> None:
@@ -66,6 +68,11 @@ def check_alone() -> None:
             "this command starts its runs itself and must be one process, got one of a job of"
             " several; give experiments.train to every process"
         )
+
+
+def has_accelerator() -> bool:
+    """Whether this host has a GPU or a TPU, told without starting JAX, which would take it."""
+    return any(Path(device).exists() for device in (*_GPU_DEVICES, *_TPU_DEVICES))
 
 
 def is_first() -> bool:

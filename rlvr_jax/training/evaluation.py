@@ -119,7 +119,11 @@ def evaluate(
       (nats per token), held_out/truncated_share, held_out/info/<name>,
       held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token). pass@k and
       info of all prompts are means in which each kind has its share of the task's mixture.
+    Raises:
+      ValueError: no prompt is of a kind that the mixture gives a share.
     """
+    kinds = np.array([table.prompts[i].kind for i in indices])
+    splits = list(_splits(kinds, sampler.task.mixture))
     calls = -(-samples // sampler.samples)
     n, count = calls * sampler.samples, calls * len(indices)
     # Prompt by prompt, then all again: only the last call is filled up, with what was asked before.
@@ -147,13 +151,12 @@ def evaluate(
         entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
         tokens += float(graded.rollouts.mask[:asked].sum())
         truncated += float(graded.rollouts.truncated[:asked].sum())
-    kinds = np.array([table.prompts[i].kind for i in indices])
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
         "held_out/truncated_share": truncated / (len(indices) * n),
     }
-    for prefix, weights in _splits(kinds, sampler.task.mixture):
+    for prefix, weights in splits:
         for k in ks_for(n):
             estimate = pass_at_k(np.full(len(indices), n), correct, k)
             result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
@@ -172,6 +175,11 @@ def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[s
     rates = {name: chosen / chosen.sum() for name, chosen in rates.items()}
     if mixture:
         shares = np.array([mixture.get(name, 0.0) for name in names])
+        if not shares.sum() > 0:
+            raise ValueError(
+                f"evaluate: indices must hold a kind with a share in the mixture {dict(mixture)},"
+                f" got prompts of {', '.join(names)}"
+            )
         yield "held_out", (shares / shares.sum()) @ np.stack(list(rates.values()))
     else:
         yield "held_out", np.full(len(kinds), 1 / len(kinds))

@@ -21,6 +21,7 @@ from rlvr_jax.parallel import (
     regrouped,
     replicated,
 )
+from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.config import TrainConfig
@@ -62,7 +63,7 @@ def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     A CPU draws from a small model faster with one device per core, each with a part of the prompts:
     threads that share a row of small products wait for each other most of the time.
     """
-    if not (_free_to_choose(config, sampler) and _num_parameters(sampler) <= SMALL):
+    if not (_free_to_choose(config, sampler) and num_parameters(sampler.config) <= SMALL):
         return sampler.mesh
     prompts, _ = config.wave()
     parts = next(n for n in range(jax.device_count(), 0, -1) if prompts % n == 0)
@@ -78,7 +79,7 @@ def evaluation_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     """
     if not _free_to_choose(config, sampler):
         return sampler.mesh
-    parts = max(1, min(jax.device_count(), COPIES // (4 * _num_parameters(sampler))))
+    parts = max(1, min(jax.device_count(), COPIES // (4 * num_parameters(sampler.config))))
     return make_mesh(f"data={parts}", jax.devices()[:parts])
 
 
@@ -86,10 +87,6 @@ def _free_to_choose(config: TrainConfig, sampler: Model) -> bool:
     """Whether a run on a CPU left open how many of its cores are devices to sample on."""
     alone = not config.mesh and jax.process_count() == 1
     return alone and sampler.mesh.devices.flat[0].platform == "cpu"
-
-
-def _num_parameters(model: Model) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(parameter_shapes(model.config)))
 
 
 def trained_shapes(model: Model) -> Params:

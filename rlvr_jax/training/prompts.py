@@ -84,11 +84,22 @@ def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """What each token adds to the text; a token that completes no character adds nothing."""
-    texts, before = [], ""
+    """What each token adds to the text; a token that completes no character adds nothing.
+
+    A token is decoded behind the one that completed a character last, which it may depend on (a
+    space at the beginning of a text is dropped by some tokenizers), so the time is linear.
+    """
+
+    def decoded(start, end):
+        return tokenizer.decode(list(ids[start:end]), clean_up_tokenization_spaces=False)
+
+    texts, start, complete, before = [], 0, 0, ""
     for end in range(1, len(ids) + 1):
-        now = tokenizer.decode(list(ids[:end]), clean_up_tokenization_spaces=False)
+        now = decoded(start, end)
         whole = now.rstrip("\ufffd")
         texts.append(whole[len(before) :])
         before = whole if len(whole) > len(before) else before
+        if whole == now:
+            start, complete = complete, end
+            before = decoded(start, end)
     return texts

@@ -15,12 +15,12 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 
+from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.training.command import train
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.loop import Stopped
@@ -29,12 +29,11 @@ from rlvr_jax.training.progress import RunProgress, progress_bar
 __all__ = ["default_jobs", "train_together"]
 
 _MOST_JOBS = 8
-_ACCELERATORS = ("/dev/nvidia0", "/dev/accel0", "/dev/vfio/0", "/dev/kfd")
 
 
 def default_jobs() -> int:
     """Runs at a time: one per core, at most eight; one where there is an accelerator."""
-    if _has_accelerator():
+    if has_accelerator():
         return 1
     return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
 
@@ -187,15 +186,11 @@ def _summary(config: TrainConfig) -> dict[str, Any] | None:
     return summary if summary["steps"] >= config.steps else None
 
 
-def _has_accelerator() -> bool:
-    return any(Path(device).exists() for device in _ACCELERATORS)
-
-
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """Processes that start within it compute on one thread, unless an accelerator does."""
     before = os.environ.get("NPROC")
-    if not _has_accelerator():
+    if not has_accelerator():
         os.environ["NPROC"] = "1"
     try:
         yield

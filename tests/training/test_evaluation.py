@@ -112,6 +112,15 @@ def test_every_sample_is_drawn_once_and_only_the_last_call_is_filled_up(
     assert sorted([one for call in asked for one in call][: len(wanted)]) == wanted
 
 
+def test_prompts_of_kinds_without_a_share_are_refused_before_any_is_drawn(model, monkeypatch):
+    monkeypatch.setattr(Sampler, "draw", None)
+    task = training_runs.sums()
+    task = dataclasses.replace(task, mixture={task.train[0].kind: 1.0})
+    others = [i for i, p in enumerate(task.test) if p.kind != task.train[0].kind]
+    with pytest.raises(ValueError, match=r"indices must hold a kind .* got prompts of large"):
+        evaluated(model, task, np.array(others), samples=4)
+
+
 def many(model, samples, **changes):
     """The sampler of a run for an evaluation of its five test prompts, and its parameters."""
     config = training_runs.settings(model, "unused", **changes)

@@ -116,3 +116,22 @@ def test_a_token_that_completes_no_character_adds_nothing():
     text = "a…é"
     texts = token_texts(Bytes(), list(text.encode()))
     assert texts == ["a", "", "", "…", "", "é"]
+
+
+def test_bytes_that_are_no_characters_are_seen_with_the_next_one():
+    texts = token_texts(Bytes(), [0x61, 0xFF, 0xC3, 0x62, 0x63])
+    assert texts == ["a", "", "", "\ufffd\ufffdb", "c"]
+
+
+def test_a_long_response_is_decoded_in_linear_time(tokenizer):
+    class Counting:
+        tokens = 0
+
+        def decode(self, ids, **options):
+            self.tokens += len(ids)
+            return tokenizer.decode(ids, **options)
+
+    ids = [number % 9 for number in range(500)]
+    counting = Counting()
+    assert "".join(token_texts(counting, ids)) == tokenizer.decode(ids)
+    assert counting.tokens < 5 * len(ids)

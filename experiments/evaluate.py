@@ -39,7 +39,7 @@ class Config:
     seed: int = 0
     """Of the rollouts."""
     mesh: str = ""
-    """Devices, as in experiments.train; empty: one."""
+    """Devices, as in experiments.train; empty: one, and on a CPU one per core for many rollouts."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -52,7 +52,7 @@ def start() -> None:
     elif _in_slurm_step() or _on_cloud_tpu():
         jax.distributed.initialize()
     elif not (os.environ.get("NPROC") or _FORCED in os.environ.get("XLA_FLAGS", "")):
-        # A small model is sampled from with one device per core (`policy_meshes`).
+        # A small model is sampled from with one device per core (`sampling_mesh`).
         cores = len(os.sched_getaffinity(0))
         jax.config.update("jax_num_cpu_devices", min(cores, _MOST_CPU_DEVICES))
 

@@ -106,8 +106,8 @@ class TrainConfig:
     """What the backward pass computes again to save memory: none; layers, all within a layer;
     attention, all but the matrix products with weights."""
     mesh: str = ""
-    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and one
-    per core to sample from a small model on a CPU."""
+    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and on
+    a CPU one per core to sample from a small model and for large evaluations."""
     sample_mesh: str = ""
     """The same devices as the sampler sees them; empty: as mesh."""
 

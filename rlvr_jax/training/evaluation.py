@@ -21,8 +21,8 @@ __all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
 
 KS = (1, 8, 32)
 LEAST_TURNS, MOST_TURNS = 8, 32
-"""How many rows an evaluation has for each that is drawn at once: with fewer than these a program
-of its own is not worth its compiling, and more than those are drawn in several calls."""
+"""How many rows an evaluation has for each that is drawn at once: one with fewer than these has no
+program of its own, more than those are drawn in several calls. Chosen, not measured."""
 
 
 def held_out_indices(task: Task, count: int) -> np.ndarray:

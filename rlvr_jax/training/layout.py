@@ -74,8 +74,8 @@ def evaluation_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     """The mesh an evaluation with many rows is drawn on: that of the sampler, or, where none was
     asked for, one CPU device per core, as far as the memory for their weights goes.
 
-    Products of many rows are as fast on a core of their own as on shared ones, and all that stands
-    between them is faster.
+    Two cores drew 24 to 27 answers of SmolLM2-135M a second as two devices with 64 rows each, and
+    17 to 18 as one device with 64.
     """
     if not _free_to_choose(config, sampler):
         return sampler.mesh

@@ -171,19 +171,16 @@ def test_an_evaluation_of_very_many_rows_takes_several_calls(model):
 
 @pytest.mark.parametrize(
     ("samples", "changes"),
-    [
-        (4, {}),
-        (250, {"sample_waves": 2}),
-        (250, {"mesh": "data=4,fsdp=2"}),
-        (250, {"mesh": "data=8"}),
-    ],
+    [(4, {}), (250, {"sample_waves": 2}), (250, {"mesh": "data=4,fsdp=2"})],
 )
-def test_a_small_evaluation_and_short_memory_keep_the_run_s_sampler(model, samples, changes):
+def test_a_small_evaluation_waves_and_shared_rows_keep_the_run_s_sampler(model, samples, changes):
     loaded, sampler, _ = many(model, samples, **changes)
-    if changes == {"mesh": "data=8"}:  # the mesh that was asked for, rows in turn
-        assert (sampler.model.mesh, sampler.at_once) == (loaded.sampler.model.mesh, 16)
-    else:
-        assert sampler is loaded.sampler
+    assert sampler is loaded.sampler
+
+
+def test_rows_in_turn_keep_the_mesh_that_was_asked_for(model):
+    loaded, sampler, _ = many(model, samples=250, mesh="data=8")
+    assert (sampler.model.mesh, sampler.at_once) == (loaded.sampler.model.mesh, 16)
 
 
 def test_samples_are_rounded_up_to_whole_calls(model):

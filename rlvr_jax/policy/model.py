@@ -171,8 +171,11 @@ class Model:
         """Parameters with a tuple of layers in place of stacked ones, for a loop of `extend`.
 
         Given stacked ones, the loop would copy every layer out of the stack in each of its rounds.
+        Where the tuple is at hand beside the stack, as `params["unstacked"]`, it is taken.
         """
-        return {**params, "layers": unstacked(params["layers"], self.config.num_layers)}
+        stacked = {name: leaf for name, leaf in params.items() if name != "unstacked"}
+        layers = params.get("unstacked", params["layers"])
+        return {**stacked, "layers": unstacked(layers, self.config.num_layers)}
 
     def extend(
         self,

@@ -31,6 +31,7 @@ from rlvr_jax.training.layout import (
     sampler_shardings,
     state_shardings,
     trained_shapes,
+    views_weights,
 )
 from rlvr_jax.training.programs import jitted
 from rlvr_jax.training.run import make_optimizer
@@ -64,11 +65,12 @@ class AbstractRun:
         return placed_shapes(shapes, parameter_shardings(self.model.config, self.model.mesh))
 
     def sampler_params(self) -> Params:
-        """What the sampler reads; the weights that are trained, if it has no copy."""
+        """What the sampler reads; the weights that are trained, if it reads those as they are."""
         params = self.params()
         if self.model.config.lora:
             params = lora.attach(params, trained_shapes(self.model))
-        if not copies_weights(self.model, self.sampler):
+        meshes = self.model, self.sampler
+        if not (copies_weights(*meshes) or views_weights(*meshes)):
             return params
         shapes = jax.eval_shape(partial(sampler_params, self.sampler), params)
         return placed_shapes(shapes, sampler_shardings(self.sampler))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -29,8 +30,6 @@ from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
 """Parameters of a model whose weights every core of a CPU may read for itself."""
-COPIES = 4 * 2**30
-"""Bytes that the weights of all cores together may take where an evaluation is drawn on a CPU."""
 
 __all__ = [
     "copies_weights",
@@ -43,6 +42,7 @@ __all__ = [
     "sampling_mesh",
     "state_shardings",
     "trained_shapes",
+    "views_weights",
 ]
 
 
@@ -72,15 +72,14 @@ def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
 
 def evaluation_mesh(config: TrainConfig, sampler: Model) -> Mesh:
     """The mesh an evaluation with many rows is drawn on: that of the sampler, or, where none was
-    asked for, one CPU device per core, as far as the memory for their weights goes.
+    asked for, one CPU device per core, if they can all read the weights that are trained.
 
     Two cores drew 24 to 27 answers of SmolLM2-135M a second as two devices with 64 rows each, and
     17 to 18 as one device with 64.
     """
-    if not _free_to_choose(config, sampler):
+    if not _free_to_choose(config, sampler) or sampler.config.compute_dtype != "float32":
         return sampler.mesh
-    parts = max(1, min(jax.device_count(), COPIES // (4 * num_parameters(sampler.config))))
-    return make_mesh(f"data={parts}", jax.devices()[:parts])
+    return make_mesh(f"data={jax.device_count()}")
 
 
 def _free_to_choose(config: TrainConfig, sampler: Model) -> bool:
@@ -118,11 +117,15 @@ def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> Tr
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
     """A function that makes of a policy's parameters what the sampler reads.
 
-    In bfloat16, or on another mesh, that is a copy; else the parameters themselves.
+    On a CPU that is the layers of the parameters where they lie: drop it before an update, which
+    cannot write over weights that somebody reads. In bfloat16, or on another mesh, it is a copy;
+    else the parameters themselves.
 
     Args:
       model, sampler: the same model on the mesh to train and the mesh to sample on.
     """
+    if views_weights(model, sampler):
+        return partial(_views, sampler)
     if not copies_weights(model, sampler):
         return lambda params: params
     shardings = sampler_shardings(sampler)
@@ -134,7 +137,33 @@ def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
 
 def copies_weights(model: Model, sampler: Model) -> bool:
     """Whether the sampler reads a copy of the weights."""
-    return sampler.mesh != model.mesh or model.config.compute_dtype == "bfloat16"
+    same = sampler.mesh == model.mesh and model.config.compute_dtype != "bfloat16"
+    return not same and not views_weights(model, sampler)
+
+
+def views_weights(model: Model, sampler: Model) -> bool:
+    """Whether the sampler reads the weights layer by layer where they are trained: as they are, on
+    CPU devices, which have one memory."""
+    whole = sampler.mesh.shape["data"] == sampler.mesh.size
+    on_host = model.mesh.size == 1 and model.mesh.devices.flat[0].platform == "cpu"
+    return whole and on_host and model.config.compute_dtype == "float32"
+
+
+def _views(model: Model, params: Params) -> Params:
+    """Parameters on every device of the model's mesh, stacked and layer by layer, without a copy:
+    a layer is contiguous in its stack, and an array of the host's memory is taken as it lies there.
+
+    Many tokens at once take the stack: a loop over it is compiled faster than layer after layer.
+    """
+    host = jax.tree.map(np.asarray, params)
+    host["unstacked"] = model.unstacked(host)["layers"]
+    whole = replicated(model.mesh)
+    seen = [jax.device_put(host, device) for device in model.mesh.devices.flat]
+
+    def on_all(*parts):
+        return jax.make_array_from_single_device_arrays(parts[0].shape, whole, parts)
+
+    return jax.tree.map(on_all, *seen)
 
 
 def sampler_params(model: Model, params: Params) -> Params:

@@ -16,7 +16,6 @@ import numpy as np
 from rlvr_jax.parallel import fetch, first_says, must_stop
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.evaluation import evaluate
-from rlvr_jax.training.heap import trim_heap
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.run_writer import NoWriter, RunWriter
 from rlvr_jax.training.step import sample_rows, take_step
@@ -44,7 +43,7 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
         )
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
-    result = evaluate(
+    return evaluate(
         run.evaluator,
         run.evaluator_params(state),
         run.start.test_table,
@@ -53,9 +52,6 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
         run.key("evaluation", step),
         kl,
     )
-    if run.evaluator.model != run.start.sampler.model:
-        trim_heap()  # a copy of the weights for each device
-    return result
 
 
 def _rows_of_update(run: Run) -> np.ndarray:

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
 
 from rlvr_jax import policy
 from rlvr_jax.objectives import Spec, UpdatePlan
@@ -110,14 +112,31 @@ def load_policy(
     )
 
 
+@dataclass
+class StartWeights:
+    """The weights of a policy that keeps none in memory: to the first who asks those that were
+    loaded with it, to be overwritten, and to every later one read anew."""
+
+    path: str
+    mesh: Mesh
+    loaded: Params | None
+
+    def take(self) -> Params:
+        """Weights that belong to the caller."""
+        params, self.loaded = self.loaded, None
+        if params is None:
+            params = policy.load(self.path, partial(parameter_shardings, mesh=self.mesh))[1]
+        return params
+
+
 @dataclass(frozen=True)
 class Run:
     """All that one run is made of, ready to step.
 
     Fields:
       start: the policy the run starts from. Its weights are kept in memory only if the objective
-        needs a reference or adapters are trained on them; else `start.params` is None and they are
-        read from disk when asked for.
+        needs a reference or adapters are trained on them; else `start.params` is None.
+      weights: of `start`, where it keeps none.
       held_out: positions of the test prompts that evaluations ask.
       evaluator: the sampler that draws their responses.
     """
@@ -126,6 +145,7 @@ class Run:
     task: Task
     recipe: Recipe
     start: LoadedPolicy
+    weights: StartWeights
     optimizer: optax.GradientTransformation
     held_out: np.ndarray
     evaluator: Sampler
@@ -145,8 +165,10 @@ class Run:
         if self.adapts:
             init = jax.jit(partial(lora.init, model), out_shardings=shardings.params)
             params = init(self.key("adapter"))
+        elif self.start.params is not None:
+            params = jax.tree.map(jnp.copy, self.start.params)
         else:
-            params = self.start_params()
+            params = self.weights.take()
         init = jax.jit(self.optimizer.init, out_shardings=shardings.optimizer_state)
         rest = (self.recipe.objective.init(spec), np.zeros((), np.int32))
         return TrainState(params, init(params), *distribute(rest, replicated(model.mesh)))
@@ -157,12 +179,8 @@ class Run:
         return self.start.model.config.lora is not None
 
     def start_params(self) -> Params:
-        """The weights the run starts from: under adapters their base, else read anew, because
-        whoever asks may have them overwritten."""
-        if self.adapts:
-            return self.start.params
-        mesh = self.start.model.mesh
-        return policy.load(self.start.path, partial(parameter_shardings, mesh=mesh))[1]
+        """The weights the run starts from, to be read: those that are kept, or from disk."""
+        return self.weights.take() if self.start.params is None else self.start.params
 
     def policy_params(self, state: TrainState) -> Params:
         """All weights of the policy in a state, adapters attached; nothing is copied."""
@@ -222,6 +240,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         config,
         start.sampler.opening,
     )
+    weights = StartWeights(start.path, start.model.mesh, None if frozen else start.params)
     if not frozen:
         start = replace(start, params=None)
     return Run(
@@ -229,6 +248,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         task=task,
         recipe=recipe,
         start=start,
+        weights=weights,
         optimizer=optimizer,
         held_out=held_out,
         evaluator=evaluator,

@@ -49,8 +49,12 @@ def place(
     return params
 
 
-def on_host(array: jax.Array) -> np.ndarray:
-    """The whole of an array on every host; all hosts call it if it lies on several."""
+def on_host(array: jax.Array, index: tuple[int, ...] = ()) -> np.ndarray:
+    """The whole of an array, or of its entry at `index`, on every host; all hosts call it if it
+    lies on several."""
+    if isinstance(array, jax.Array) and [d.platform for d in array.devices()] == ["cpu"]:
+        return np.asarray(array)[index]  # a view: it is in the host's memory already
+    array = array[index] if index else array
     if isinstance(array, jax.Array) and not array.is_fully_addressable:
         array = multihost_utils.process_allgather(array, tiled=True)
     return np.asarray(array)

@@ -93,7 +93,7 @@ def save(
     def tensors():
         for entry, leaf, named in zip(table, leaves, names, strict=True):
             for index, name in named.items():
-                array = on_host(leaf[index] if index else leaf)
+                array = on_host(leaf, index)
                 yield name, np.ascontiguousarray(array.T if entry.transposed else array)
 
     if jax.process_index() != 0:

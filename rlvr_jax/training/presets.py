@@ -27,13 +27,15 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 # For a pretrained language model. All held-out questions are asked, which takes as long as several
-# steps; pieces of sixteen rollouts keep 135 M parameters within 4.4 GB and are as fast as one.
+# steps. Groups of four see twice as many questions as groups of eight and learn more from them
+# (docs/speed.md); two pieces are faster than four, and as fast as one, which takes more memory.
 _TASKS["arithmetic"] = dict(
     steps=16,
-    prompts_per_step=8,
-    samples_per_prompt=8,
-    micro_batches=4,
-    learning_rate=2e-5,
+    prompts_per_step=16,
+    samples_per_prompt=4,
+    response_tokens=16,
+    micro_batches=2,
+    learning_rate=2.5e-5,
     warmup_updates=0,
     evaluate_every=16,
     evaluation_prompts=1000,
@@ -42,7 +44,8 @@ _TASKS["arithmetic"] = dict(
 # Two updates per batch: in the first one every ratio is 1, and what clips or pulls back is idle.
 _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     steps=100,
-    response_tokens=16,
+    prompts_per_step=8,
+    samples_per_prompt=8,
     minibatches=2,
     micro_batches=2,
     learning_rate=1e-5,

@@ -72,6 +72,7 @@ class AbstractRun:
         meshes = self.model, self.sampler
         if not (copies_weights(*meshes) or views_weights(*meshes)):
             return params
+        # Beside its layers a CPU's sampler has their stack, which is the same memory.
         shapes = jax.eval_shape(partial(sampler_params, self.sampler), params)
         return placed_shapes(shapes, sampler_shardings(self.sampler))
 

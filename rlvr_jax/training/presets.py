@@ -27,17 +27,19 @@ _TASKS: dict[str, dict[str, Any]] = {
 }
 _TASKS["operators"] = _TASKS["brackets"]
 # For a pretrained language model. All held-out questions are asked, which takes as long as several
-# steps. Groups of four see twice as many questions as groups of eight and learn more from them
-# (docs/speed.md); two pieces are faster than four, and as fast as one, which takes more memory.
+# steps. Groups of four see twice as many questions as groups of eight and learn more from them;
+# "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
+# first steps have been said by then (docs/speed.md). Two pieces are faster than four, and as fast
+# as one, which takes more memory.
 _TASKS["arithmetic"] = dict(
-    steps=16,
+    steps=22,
     prompts_per_step=16,
     samples_per_prompt=4,
-    response_tokens=16,
+    response_tokens=12,
     micro_batches=2,
-    learning_rate=2.5e-5,
+    learning_rate=1.5e-5,
     warmup_updates=0,
-    evaluate_every=16,
+    evaluate_every=22,
     evaluation_prompts=1000,
     evaluation_samples=16,
 )
@@ -46,6 +48,7 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
     steps=100,
     prompts_per_step=8,
     samples_per_prompt=8,
+    response_tokens=16,
     minibatches=2,
     micro_batches=2,
     learning_rate=1e-5,

@@ -13,7 +13,7 @@ from rlvr_jax.training import (
     resolve_hyperparameters,
 )
 
-TASKS = ("brackets", "operators", "arithmetic")
+TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
 
 
 @pytest.mark.parametrize(

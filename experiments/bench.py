@@ -127,6 +127,8 @@ def _measure_step(size: str) -> dict[str, Any]:
         "update_tokens_per_s": tokens / warm["update_s"],
         "compile_s": first - warm["step_s"],
         "peak_rss_mb": peak,
+        "matmul_gflops": machine.rate / 1e9,
+        "memory_gb_per_s": machine.bandwidth / 1e9,
         "sample_floor_s": sampling,
         "update_floor_s": updating,
         "floor_s": sampling + updating,

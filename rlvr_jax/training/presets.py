@@ -67,6 +67,9 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "kl_cov"): dict(hyperparameters=("fraction=0.02",), epochs=2),
     ("arithmetic:hard", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("arithmetic:hard", "kl_cov"): dict(hyperparameters=("fraction=0.02",)),
+    # The first batches have no group of mixed rewards; the bonus is then all of the gradient, and
+    # Adam, which knows no larger one yet, would make full steps of it.
+    ("arithmetic:hard", "entropy_bonus"): dict(warmup_updates=20),
     ("brackets", "entropy_bonus"): dict(
         hyperparameters=("entropy_coefficient=0.05", "kl_coefficient=0")
     ),

@@ -45,7 +45,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Grade:
-    """What the verifier says about one response.
+    """What the verifier says about one response; numpy's numbers become Python's.
 
     Fields:
       outcome: correctness in [0, 1]; pass rates and filters read it.
@@ -60,8 +60,12 @@ class Grade:
     info: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
-        if self.reward is None:
-            object.__setattr__(self, "reward", self.outcome)
+        reward = self.outcome if self.reward is None else self.reward
+        # Grades go between processes as JSON, which knows no numbers of numpy.
+        object.__setattr__(self, "outcome", float(self.outcome))
+        object.__setattr__(self, "reward", float(reward))
+        object.__setattr__(self, "timed_out", bool(self.timed_out))
+        object.__setattr__(self, "info", {name: float(x) for name, x in self.info.items()})
 
 
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]

@@ -1,7 +1,8 @@
 """From a response to the few characters that are its answer, in one notation. Never raises on text.
 
 `final_answer` finds the answer, `normalise` writes it as plain TeX: no dollar signs, sizes, spacing
-commands, text macros or Unicode operators, one name per symbol. Both are linear in the text.
+commands, text macros or Unicode operators, one name per symbol. Patterns are linear in the text.
+Unicode's NFKC, a part of `normalise`, is not: `final_answer` gives it no more than MAX_CHARACTERS.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["boxes", "final_answer", "normalise"]
+__all__ = ["MAX_CHARACTERS", "boxes", "final_answer", "normalise"]
 
+MAX_CHARACTERS = 512  # of an answer; a longer one is compared as it stands, and is never right
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _PHRASE = re.compile(
-    r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)\s*:?\s*\**\s*(?:\(([A-Za-z])\)|([A-HJ-Z])(?![\w']))"
+    r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)\s*+:?\s*+\**+\s*+"
+    r"(?:\(([A-Za-z])\)|([A-HJ-Z])(?![\w']))"
 )
-_LINE = re.compile(r"^\W*(?:the\s+)?(?:final\s+)?answer\s*[:=](.*)$", re.IGNORECASE | re.MULTILINE)
+_LINE = re.compile(
+    r"^[^\w\n]*(?:the\s+)?(?:final\s+)?answer\s*[:=](.*)$", re.IGNORECASE | re.MULTILINE
+)
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:/\d+)?")
 
 
@@ -58,7 +63,8 @@ def final_answer(
     if found is None:
         return None
     if found:
-        return found[-1] if found[-1] and len(set(map(normalise, set(found)))) == 1 else None
+        written = {box if len(box) > MAX_CHARACTERS else normalise(box) for box in set(found)}
+        return found[-1] if found[-1] and len(written) == 1 else None
     if choice and (letters := _PHRASE.findall(answer)):
         return "".join(letters[-1]).upper()
     if answer_line and (lines := _LINE.findall(answer)):
@@ -77,7 +83,7 @@ def normalise(text: str) -> str:
         text = pattern.sub(replacement, text)
     text = _arguments(text)
     text = " ".join(text.split()).strip()
-    return re.sub(r"(?:\s|(?<!\\)[.,;:])+$", "", text)
+    return re.match(r"(?:.*(?:\\[.,;:]|[^\s.,;:]))?", text).group()
 
 
 def _closing(text: str, opening: int) -> int:
@@ -146,6 +152,7 @@ _REWRITES = [
          r" \1 "),
         (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
         (r"\\%", "%"),
+        (r"\s+", " "),  # below, a run of them would cost its square
         (r"\^\s*\{?\s*\\circ\s*\}?|\^?\s*\{?\\degrees?(?![A-Za-z])\}?", "°"),
         (r"\\l?brace(?![A-Za-z])", r"\\{"),
         (r"\\rbrace(?![A-Za-z])", r"\\}"),

@@ -1,7 +1,8 @@
 """From the text of an answer to its value: numbers exactly, brackets by kind, the rest as TeX.
 
-Takes what `extract.normalise` writes. Regular expressions that are linear in the text and one level
-of brackets at a time; what a computer algebra system would take long to read is refused.
+Takes what `extract.normalise` writes, up to MAX_CHARACTERS: regular expressions, one level of
+brackets at a time, each part read once; what a computer algebra system would take long to read is
+refused.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import functools
 import re
 from fractions import Fraction
 
-from rlvr_jax.verifiers.extract import normalise
+from rlvr_jax.verifiers.extract import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.values import Container, Expression, Number, Text, Value, right_side
 
 __all__ = ["parse_answer"]
 
-MAX_CHARACTERS = 512
 MAX_ARGUMENT = 10**4  # of an exponent or a factorial
+MAX_DIGITS = 1000  # of a power that is worked out here; Python prints no more than 4300
 
 
 @functools.lru_cache(maxsize=65536)
@@ -35,7 +36,7 @@ def parse_answer(text: str, choice: bool) -> Value | None:
 
 
 _DIGITS_IN_POWER = re.compile(r"\^\s*\{?\s*[-+(]*\s*(\d[\d,. ]*)")
-_DIGITS_BEFORE_FACTORIAL = re.compile(r"(\d[\d,. ]*)\)*\s*!")
+_DIGITS_BEFORE_FACTORIAL = re.compile(r"(?<![\d,. ])[,. ]*+(\d[\d,. ]*+)\)*+\s*+!")
 
 
 def _too_large(text: str) -> bool:
@@ -46,9 +47,12 @@ def _too_large(text: str) -> bool:
                 return True
     bare = _bare(text)
     tower = re.search(r"\^\{?\(?[-\d.]+\}?\)?\^|\^\{[^{}]*\d\^\{?[\d(]|\^\([^()]*\d\^", bare)
-    depth = max(_depths(text), default=0)
+    depth = max(_depths(text), default=0) + text.count("\\in ")  # which nests what follows it
     return (
-        bool(tower) or "!!" in bare or bool(re.search(r"\^\{?\(?\d+\)*\}?\)*!", bare)) or depth > 24
+        bool(tower)
+        or "!!" in bare
+        or bool(re.search(r"\^\{?\(?\d+\)*+(?:\}\)*+)?!", bare))
+        or depth > 24
     )
 
 
@@ -63,6 +67,9 @@ def _bare(text: str) -> str:
     return "".join(text.split())
 
 
+# A text is read in several ways with parts in common: without the memory, each level of brackets
+# would double the time.
+@functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> Value:
     text = text.strip()
     if (number := _number(text)) is not None:
@@ -147,6 +154,8 @@ def _unsigned(text: str) -> Number | None:
             return Number(Fraction(int(whole)) + Fraction(int(top), int(bottom)))
         if match := _POWER.match(text):
             exponent = next(group for group in match.groups()[1:] if group)
+            if len(match[1]) * abs(int(exponent)) > MAX_DIGITS:
+                return None
             return Number(Fraction(int(match[1])) ** int(exponent))
         if match := _SCIENCE.match(text):
             exponent = next(group for group in match.groups()[1:] if group)

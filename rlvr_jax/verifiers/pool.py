@@ -6,12 +6,14 @@ pickled or inherited. The supervisor imports the function once, forks *workers* 
 milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
 JSON with a length in front, over socket pairs. This file is the caller's side.
 
-A worker has no standard streams, no network and no sight of other processes where the system lets
-an ordinary user make namespaces (`WorkerPool.isolation` says what was granted), limits on CPU time,
-memory, file size and open files, and dies with its supervisor, which goes when the caller does.
+A worker has no standard streams and limits on CPU time, memory, file size and open files, and dies
+with its supervisor, which goes when the caller does. Where the system lets an ordinary user make
+namespaces (`WorkerPool.isolation` says what was granted), it has no network and can neither signal
+other processes nor read their memory or environment.
 
-Not protected: the file system (a job reads and deletes what the user may); other processes of the
-user, where `isolation` lacks "processes"; the result itself, when untrusted code runs *inside* the
+Not protected: the file system (a job reads and deletes what the user may); the names and command
+lines of other processes, which /proc lists; these processes themselves, where `isolation` lacks
+"processes" and they are the user's; the result itself, when untrusted code runs *inside* the
 worker's interpreter, as it can write its own reply and change what later jobs see. A verifier that
 runs programs must start them as children (`processes`) or use `jobs_per_worker=1` and check what
 comes back. RLIMIT_NPROC does not bind root: there a count every 20 ms stands in for it. `memory_mb`

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rlvr_jax.verifiers import maths
+from rlvr_jax.verifiers import maths, parsing
 from rlvr_jax.verifiers.extract import boxes, final_answer, normalise
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict, verify_math
 
@@ -147,6 +147,7 @@ BOMBS = [
     "°",
     "__import__('os').system('true')",
     r"\begin{pmatrix}\end{pmatrix}",
+    "999999^{999}",
 ]
 
 
@@ -200,7 +201,7 @@ def test_nothing_that_can_be_written_raises():
                 assert verifier._grade_one([gold], text, ask) in (True, False, None)
 
 
-@pytest.mark.parametrize("gold", ["", "foo(", r"\frac{", "9^{9^{9^9}}"])
+@pytest.mark.parametrize("gold", ["", "foo(", r"\frac{", "9^{9^{9^9}}", "x∈" * 200 + "1"])
 def test_a_gold_that_cannot_be_read_is_none_whatever_the_response(verifier, gold):
     for response in (r"\boxed{3}", rf"\boxed{{{gold}}}", ""):
         assert verifier.grade([gold], [response])[0].correct is None
@@ -274,6 +275,54 @@ def test_a_long_response_meets_no_timeout(verifier):
         assert not verifier.grade(["2"], [text])[0].timed_out
 
 
+@pytest.mark.parametrize(
+    ("nested", "innermost"),
+    [("({}) or 1", "1"), (r"({}) \cup 1, 2", "3"), (r"x<({}) \cup 1", "1")],
+)
+def test_each_part_of_a_nested_answer_is_read_once(monkeypatch, nested, innermost):
+    read = []
+
+    def counted(text, number=parsing._number):
+        read.append(text)
+        assert len(read) < 500
+        return number(text)
+
+    monkeypatch.setattr(parsing, "_number", counted)
+    parsing._parse.cache_clear()
+    for _ in range(24):
+        innermost = nested.format(innermost)
+    assert parsing.parse_answer.__wrapped__(innermost, False) is not None
+    assert read
+
+
+N = 10**6  # characters: work that grows with the square of them takes hours
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "answer"),
+    [
+        (rf"\boxed{{1{'.' * N}x}}", {}, f"1{'.' * N}x"),
+        (rf"\boxed{{{chr(0x301) * N}{chr(0x316) * N}}}", {}, chr(0x301) * N + chr(0x316) * N),
+        (r"\boxed{" + "1" * N + r"} \boxed{" + "1" * N + ".}", {}, None),
+        ("answer" + " " * N + "?", {"choice": True}, None),
+        ("answer is" + " :" + "*" * N + " (b)", {"choice": True}, "B"),
+        ("answer" + "\n" * N + "?", {"answer_line": True}, None),
+        ("\n" * N + "** The final answer: 5", {"answer_line": True}, "5"),
+        ("1," * N, {"last_number": True}, "1," * (N - 1) + "1"),
+    ],
+    ids=lambda value: ascii(value)[:12],
+)
+def test_an_answer_is_found_in_any_text(text, options, answer):
+    assert final_answer(text, **options) == answer
+
+
+def test_any_text_is_normalised_and_measured():
+    n = N // 10
+    text = "1" + r"\," * n + "^" + " " * n + "x" + "." * n + "y"
+    assert normalise(text) == "1^ x" + "." * n + "y"
+    assert not parsing._too_large("1" * n + "^1" + ")" * n)
+
+
 def test_without_a_box_the_options_decide():
     text = "First 3.\nFinal answer: 5 \nBecause 7"
     assert final_answer(text) is None
@@ -302,6 +351,8 @@ def test_boxes_are_balanced():
         ("2½", "2 1/2"),
         (r"90^{\circ}", "90°"),
         (r"5 \text{ cm}.", "5 cm"),
+        (r"5\,. ; ", "5"),
+        (r"5\;\.,", r"5 \."),
     ],
 )
 def test_normalising_gives_plain_tex(text, plain):

@@ -235,10 +235,13 @@ def test_the_network_is_off_where_namespaces_are_granted(pool):
     assert "Network is unreachable" in connection.error
 
 
-def test_other_processes_cannot_be_signalled_where_namespaces_are_granted(pool):
+def test_other_processes_cannot_be_signalled_or_read_where_namespaces_are_granted(pool):
     if "processes" not in pool.isolation:
         pytest.skip("this system grants no process namespace")
     assert "ProcessLookupError" in pool.map([f"__import__('os').kill({os.getpid()}, 0)"])[0].error
+    for secret in ("environ", "mem"):
+        job = f"open('/proc/{os.getpid()}/{secret}', 'rb').read(1)"
+        assert "PermissionError" in pool.map([job])[0].error
 
 
 def test_without_namespaces_the_tree_of_a_job_still_dies():

@@ -33,7 +33,7 @@ def write_run(
         metrics.append(_metrics(step, step / steps, keeps, rng, step % every == 0))
         timings.append(_timing(step, step % every == 0))
     _write_lines(path / "metrics.jsonl", metrics)
-    _write_lines(path / "timings.jsonl", timings[1:])
+    _write_lines(path / "timings.jsonl", timings)
     (path / "samples").mkdir()
     for step in (1, steps):
         rows = [_sample(step, i, keeps and step > 1, rng, extra) for i in range(responses)]
@@ -94,14 +94,17 @@ def _metrics(step, t, keeps, rng, evaluated):
 
 
 def _timing(step, evaluated):
+    evaluation = {"evaluate_s": 0.8} if evaluated else {}
+    if step == 0:
+        return {"step": 0} | evaluation
     return {
         "step": step,
         "sample_s": 0.064,
         "verify_s": 0.002,
         "update_s": 0.12,
-        "evaluate_s": 0.8 if evaluated else 0.0,
         "tokens_per_s": 48000.0,
-        "wall_s": 0.2 * step,
+        **evaluation,
+        "wall_s": 0.2 + sum(evaluation.values()),
     }
 
 

@@ -36,11 +36,11 @@ const tickText = (value, all) => {
   return (value / unit).toFixed(digits + (halves ? 1 : 0)).replace("-", "−") + (value ? suffix : "");
 };
 
-/** Centred moving mean over `width` points. */
+/** Moving mean over `width` points around each one, fewer at the ends. */
 function movingMean(points, width) {
-  const half = Math.floor(width / 2);
   return points.map((point, i) => {
-    const part = points.slice(Math.max(0, i - half), i + half + 1);
+    const start = i - Math.floor(width / 2);
+    const part = points.slice(Math.max(0, start), start + width);
     return [point[0], part.reduce((sum, p) => sum + p[1], 0) / part.length];
   });
 }

@@ -146,7 +146,8 @@ def compare_runs(
     equal_pass = None
     if level is not None:
         equal_pass = view(
-            f"at held-out pass@1 = {level:.2f}",
+            # two digits, or as many as a chosen level has
+            f"at held-out pass@1 = {max(f'{level:.2f}', f'{level:g}', key=len)}",
             lambda run: crossing(*series(run, "held_out/pass@1"), level),
         )
     comparison = Comparison(
@@ -239,6 +240,11 @@ def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
             pairs = len(gap.values)
             if pairs < 2:
                 reason = "one paired seed gives no interval" if pairs else "no seed is paired"
+            elif not gap.exists:
+                reason = (
+                    f"{gap.signed} in all {pairs} paired seeds, which do not differ, so there is no"
+                    " interval"
+                )
             else:
                 reason = f"{gap.signed} (paired, {pairs} seeds, 95 % interval)"
             if gap.excludes_zero:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 
 from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
-from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
+from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
 
 if TYPE_CHECKING:
     from rlvr_jax.analysis.comparison import Comparison, View
@@ -22,10 +23,11 @@ __all__ = ["write_comparison"]
 
 _COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#4d6a80", "#c2436b", "#3b9aa3")
 _MOST_POINTS = 150
-_BLOCK = 10  # training steps per point
+_BLOCK = 10  # training steps per point, at least
 _CAVEAT = (
-    "± is the half-width of a 95 % t-interval over seeds. It covers the seeds, not the choice of"
-    " held-out prompts, and is not corrected for the number of comparisons."
+    "± is the half-width of a 95 % t-interval over seeds; one seed, or seeds that do not differ,"
+    " have none. It covers the seeds, not the choice of held-out prompts, and is not corrected for"
+    " the number of comparisons."
 )
 
 
@@ -59,13 +61,16 @@ def _charts(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[str, Any]:
     held_out = metric.startswith("held_out/")
+    every = {run.path: run.series(metric) for s in comparison.runs.values() for run in s.values()}
+    block = 1 if held_out else _block(max(len(steps) for steps, _ in every.values()))
     series, counts = [], []
     for number, (method, seeds) in enumerate(comparison.runs.items()):
         curves = {}
         for seed, run in seeds.items():
-            steps, values = run.series(metric)
+            steps, values = every[run.path]
             points = np.stack([comparison.x[run.path][steps], values], axis=1)
-            curves[seed] = points if held_out else _blocks(points)
+            if len(points) >= block:
+                curves[seed] = _block_means(points, block)
         counts.append(len(curves))
         base = {"run": number, "window": 1}
         for seed, points in curves.items():
@@ -80,7 +85,8 @@ def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[s
         series.append(base | entry)
     number_of_seeds = " and ".join(map(str, sorted(set(counts))))
     note = f"n = {number_of_seeds} seeds"
-    note += f", {comparison.note}" if held_out else f", means of {_BLOCK} steps"
+    steps_note = f"means of {block} steps" if block > 1 else "every step"
+    note += f", {comparison.note if held_out else steps_note}"
     return {
         "file": re.sub(r"[^a-z0-9]+", "_", metric.replace("@", "_at_").lower()).strip("_"),
         "title": title,
@@ -99,21 +105,30 @@ def _rounded_points(points: np.ndarray) -> list:
     return [[round(float(row[0])), *rounded(row[1:])] for row in points]
 
 
-def _blocks(points: np.ndarray) -> np.ndarray:
-    """Means of consecutive training steps, as many as fit; short runs stay as they are."""
-    whole = len(points) // _BLOCK
-    if whole < 3:
-        return points
-    return points[: whole * _BLOCK].reshape(whole, _BLOCK, 2).mean(1)
+def _block(steps: int) -> int:
+    """Training steps per point: 1 if the longest run has fewer than 30, else 10 or more."""
+    return max(_BLOCK, math.ceil(steps / _MOST_POINTS)) if steps >= 3 * _BLOCK else 1
+
+
+def _block_means(points: np.ndarray, block: int) -> np.ndarray:
+    """Means of `block` consecutive rows, as many as fit."""
+    whole = len(points) // block
+    return points[: whole * block].reshape(whole, block, 2).mean(1)
 
 
 def _mean_curve(curves: Sequence[np.ndarray]) -> np.ndarray:
-    """[x, mean, low, high] at the x that all seeds have."""
-    tables = [{round(float(x), 6): y for x, y in curve} for curve in curves]
-    shared = sorted(set.intersection(*(set(t) for t in tables))) if tables else []
+    """[x, mean, low, high] at the x of every seed, within the range that all seeds cover.
+
+    A seed without a point at x is interpolated: where a method drops rollouts, the seeds have
+    sampled different numbers of them by the same step.
+    """
+    every_x = np.unique(np.concatenate([curve[:, 0] for curve in curves])) if curves else []
     rows = []
-    for x in shared:
-        found = mean_interval([t[x] for t in tables])
+    for x in every_x:
+        values = [value_at(*curve.T, x) for curve in curves]
+        if np.isnan(values).any():
+            continue
+        found = mean_interval(values)
         width = found.half_width if np.isfinite(found.half_width) else 0.0
         rows.append([x, found.mean, found.mean - width, found.mean + width])
     return np.array(rows).reshape(-1, 4)

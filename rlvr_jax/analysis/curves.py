@@ -15,6 +15,7 @@ from rlvr_jax.analysis.run_directory import Run
 __all__ = ["held_out_ks", "held_out_note", "sections", "thinned"]
 
 _MOST_POINTS = 400
+_SMOOTHED = 5 * LAW_STEPS  # from as many steps on a curve is drawn with its moving mean
 
 
 class _Curve(NamedTuple):
@@ -36,7 +37,7 @@ def _one(title: str, unit: str, note: str, metric: str, **options) -> _Curve:
 _QUANTILES = ("entropy/p10", "entropy/p90")
 _TRAINING = (
     _one("Reward", "mean per response", "what is trained on", "reward"),
-    _one("Outcome", "share right", "what the verifier said", "outcome"),
+    _one("Outcome", "mean, 0 to 1", "what the verifier said", "outcome"),
     _one(
         "Response length",
         "tokens",
@@ -51,7 +52,7 @@ _ENTROPY = (
     _Curve(
         "Entropy by outcome",
         "nats",
-        "mean over responses that are",
+        "mean over tokens of responses that are",
         {"entropy/right": "right", "entropy/wrong": "wrong"},
         zero=True,
     ),
@@ -63,7 +64,7 @@ _ENTROPY = (
 )
 _METHOD = (
     _one("Chosen by the method", "share of tokens", "global batch", "chosen_share", zero=True),
-    _one("Clipped", "share of tokens", "no gradient", "clipped_share", zero=True),
+    _one("Clipped", "share of tokens", "the ratio clip decides", "clipped_share", zero=True),
     _one(
         "Ratio",
         "new / old probability",
@@ -157,7 +158,7 @@ def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[st
             steps, values = run.series(metric)
             counts.append(len(steps))
             points = thinned(np.stack([steps, values], axis=1), _most_points(runs))
-            smooth = len(steps) >= 5 * LAW_STEPS and not metric.startswith("held_out/")
+            smooth = len(steps) >= _SMOOTHED and not metric.startswith("held_out/")
             entry = {
                 "run": number,
                 "label": label,
@@ -170,8 +171,9 @@ def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[st
                 entry["band"] = _band(run, curve.band, steps, _most_points(runs))
             series.append(entry)
     held_out = any(metric.startswith("held_out/") for metric in curve.metrics)
-    longest = max(counts)
-    size = f"{longest} evaluations, {held_out_note(runs)}" if held_out else f"n = {longest} steps"
+    fewest, most = min(filter(None, counts), default=0), max(counts)
+    size = str(most) if fewest == most else f"{fewest} to {most}"
+    size = f"{size} evaluations, {held_out_note(runs)}" if held_out else f"n = {size} steps"
     variants = list(curve.metrics.values())
     return {
         "title": curve.title,
@@ -198,7 +200,10 @@ def _window(runs: Sequence[Run]) -> int:
 def _reading(runs: Sequence[Run]) -> str:
     longest, most = max(len(run.metrics) for run in runs), _most_points(runs)
     thin = "every step" if longest <= most else f"the steps, averaged to {most} points"
-    return f"Thin: {thin}; thick: mean of {_window(runs)} steps."
+    if longest < _SMOOTHED:
+        return f"{thin.capitalize()}."
+    thick = f"mean of {_window(runs)} steps, where a curve has {_SMOOTHED} or more"
+    return f"Thin: {thin}; thick: {thick}."
 
 
 def _band(run: Run, names: tuple[str, str], steps: np.ndarray, most: int) -> list:
@@ -231,7 +236,7 @@ def _kind_charts(names: Iterable[str]) -> Iterable[_Curve]:
     for name in names:
         if name.startswith("outcome/"):
             kind = name.removeprefix("outcome/")
-            yield _one(f"Outcome, {kind} prompts", "share right", "", name)
+            yield _one(f"Outcome, {kind} prompts", "mean, 0 to 1", "", name)
 
 
 def _info_charts(names: Iterable[str]) -> Iterable[_Curve]:

@@ -73,8 +73,7 @@ def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
     x = np.exp(entropy)
     spread, rise = x - x.mean(), reward - reward.mean()
     variance = np.mean(spread**2)
-    # the mean of equal numbers is off by rounding: below it there is nothing to fit
-    if variance <= (len(x) * np.finfo(float).eps * np.abs(x).max()) ** 2:
+    if variance <= _rounding(x):
         raise ValueError(f"fit_entropy_law: entropy must vary, got {entropy[0]} at every point")
     a = -np.mean(spread * rise) / variance
     squared = np.mean((rise + a * spread) ** 2)
@@ -82,10 +81,15 @@ def fit_entropy_law(entropy: ArrayLike, reward: ArrayLike) -> EntropyLaw:
     return EntropyLaw(
         a=float(a),
         b=float(reward.mean() + a * x.mean()),
-        r_squared=float(1 - squared / total) if total > 0 else float("nan"),
+        r_squared=float(1 - squared / total) if total > _rounding(reward) else float("nan"),
         rmse=float(np.sqrt(squared)),
         num_points=len(x),
     )
+
+
+def _rounding(values: np.ndarray) -> float:
+    """The variance that equal values can seem to have, because their mean is rounded."""
+    return float((len(values) * np.finfo(float).eps * np.abs(values).max()) ** 2)
 
 
 def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> np.ndarray:

@@ -37,12 +37,13 @@ def law_section(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any] | 
         curve = np.stack([grid, law.predict(grid)], axis=1)
         series.append(base | {"kind": "curve", "points": rounded(curve)})
         numbers = [law.a, law.b, law.ceiling, law.r_squared]
-        rows.append([label, *(f"{v:.3f}" for v in numbers), law.num_points])
+        cells = ["–" if np.isnan(v) else f"{v:.3f}" for v in numbers]
+        rows.append([label, *cells, law.num_points])
     if not series:
         return None
     chart = {
         "title": "Reward against entropy",
-        "unit": "mean reward, nats",
+        "unit": "mean reward",
         "note": f"one point per {LAW_STEPS} steps; line: R = −a·eᴴ + b, least squares on eᴴ",
         "x": {"label": "token entropy H, nats"},
         "variants": [],

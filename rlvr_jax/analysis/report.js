@@ -19,7 +19,7 @@ const COLUMNS = [
   { name: "advantage", scale: "advantage", unit: "", diverging: true, value: (r, i) => at(r.advantage, i) },
   { name: "advantage × ratio", scale: "push", unit: "", diverging: true, value: (r, i) => push(r, i) },
   { name: "chosen", unit: "by the method", flag: true, value: (r, i) => at(r.chosen, i) },
-  { name: "clipped", unit: "no gradient", flag: true, value: (r, i) => at(r.clipped, i) },
+  { name: "clipped", unit: "by its ratio", flag: true, value: (r, i) => at(r.clipped, i) },
 ];
 
 /* A column is stored as one number where all its values are equal. */

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import html
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +167,12 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
     names = ("sample_s", "verify_s", "update_s", "evaluate_s", "tokens_per_s")
     rows = []
     for run, label in zip(runs, labels, strict=True):
-        medians = []
-        for name in names:
-            values = [number_or(row.get(name), 0.0) for row in run.timings]
-            values = [v for v in values if v > 0]
-            middle = np.median(values) if values else np.nan
-            medians.append(f"{middle:,.0f}" if middle >= 1000 else f"{middle:.3g}")
-        wall = [number_or(row.get("wall_s"), np.nan) for row in run.timings]
-        rows.append([label, *medians, f"{wall[-1]:.0f}" if wall else "–"])
+        medians = [np.median(_positive(run.timings, name) or np.nan) for name in names]
+        wall = _positive(run.timings, "wall_s")
+        # a step's wall_s has its evaluation in it; the one before the first step stands alone
+        before = _positive([row for row in run.timings if row["step"] == 0], "evaluate_s")
+        whole = sum(wall + before) if wall else np.nan
+        rows.append([label, *map(_figures, [*medians, whole])])
     head = [
         "run",
         "sample s",
@@ -182,9 +180,21 @@ def _timings(runs: Sequence[Run], labels: Sequence[str]) -> str:
         "update s",
         "evaluate s",
         "tokens / s",
-        "wall s, whole run",
+        "wall s, all steps",
     ]
     return table(head, rows)
+
+
+def _positive(timings: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    """The values of one column, without those that are missing or 0."""
+    return [v for row in timings if (v := number_or(row.get(name), 0.0)) > 0]
+
+
+def _figures(value: float) -> str:
+    """Three figures, a whole number from 100 on, or a dash for NaN."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def _groups(rows: Sequence[dict], budget: int) -> tuple[list[dict[str, Any]], in
             responses.append(response)
         if not responses:
             break
-        right = sum(number_or(row.get("outcome"), 0.0) >= 1 for row in members)
+        right = sum(number_or(row.get("outcome"), 0.0) >= 0.5 for row in members)
         parts = [str(members[0].get("kind") or ""), f"{right} of {len(members)} right"]
         if len(responses) < len(members):
             parts.append(f"{len(responses)} shown")

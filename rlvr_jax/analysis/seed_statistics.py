@@ -11,6 +11,8 @@ from scipy import special
 
 __all__ = ["Interval", "crossing", "mean_interval", "value_at"]
 
+_ROUNDING = 1e-12  # float64 differences of numbers of order 1, or of values that are larger
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -18,7 +20,8 @@ class Interval:
 
     Fields:
       mean: of the values; NaN if there are none.
-      half_width: of the interval of the mean; NaN with fewer than two values.
+      half_width: of the interval of the mean; NaN with fewer than two values, 0 up to rounding if
+        they are equal.
       values: one per seed, in the order given.
     """
 
@@ -27,9 +30,14 @@ class Interval:
     values: tuple[float, ...]
 
     @property
+    def exists(self) -> bool:
+        """Whether there is an interval: two values or more that differ by more than rounding."""
+        return self.half_width > _ROUNDING * max([1.0, *map(abs, self.values)])
+
+    @property
     def excludes_zero(self) -> bool:
         """Whether zero lies outside the interval; False where there is no interval."""
-        return abs(self.mean) > self.half_width
+        return self.exists and abs(self.mean) > self.half_width
 
     @property
     def signed(self) -> str:
@@ -39,7 +47,7 @@ class Interval:
     def __str__(self) -> str:
         if not self.values:
             return "–"
-        if np.isnan(self.half_width):
+        if not self.exists:
             return f"{self.mean:.3f}"
         return f"{self.mean:.3f} ± {self.half_width:.3f}"
 

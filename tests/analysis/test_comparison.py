@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from rlvr_jax.analysis.comparison import compare_runs, main
+from rlvr_jax.analysis.comparison_page import _block, _block_means
 from rlvr_jax.analysis.seed_statistics import crossing, mean_interval, value_at
 
 RTOL = 1e-12  # float64, sums of a few numbers
@@ -28,6 +29,13 @@ def write_curve(path, method, seed, pass_1, pass_8, group_size=8):
     ]
     (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def charts_of(folder):
+    """The charts of a written page, by title."""
+    page = (folder / "comparison.html").read_text("utf-8")
+    data = json.loads(re.search(r'<script type="application/json".*?>(.*?)</script>', page)[1])
+    return {chart["title"]: chart for chart in data["sections"][0]["charts"]}
 
 
 @pytest.fixture
@@ -54,6 +62,16 @@ def test_one_value_has_no_interval_and_shows_nothing():
     found = mean_interval([0.5, float("nan")])
     assert np.isnan(found.half_width) and found.values == (0.5,) and not found.excludes_zero
     assert str(found) == "0.500" and str(mean_interval([])) == "–"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.0625, 0.0625], [0.1 + 0.2 - 0.3] * 2, [0.3 - 0.2, 0.4 - 0.3], [5.6e-17] * 4 + [1.1e-16]],
+)
+def test_equal_values_have_no_interval_and_show_nothing(values):
+    found = mean_interval(values)
+    assert not found.exists and not found.excludes_zero
+    assert found.signed == f"+{np.mean(values):.3f}"
 
 
 def test_interpolation_finds_levels_and_values():
@@ -95,6 +113,32 @@ def test_rollouts_that_a_filter_dropped_count_as_sampled(tmp_path):
     assert found.x[runs[0]][-1] == 32 * rows[2]["step"]
 
 
+def test_the_mean_goes_as_far_as_all_seeds_whatever_they_sampled(tmp_path):
+    runs = [write_curve(tmp_path / str(s), "a", s, [0.2, 0.4, 0.6], [0.2] * 3) for s in range(2)]
+    for run, drawn in zip(runs, [(100, 200), (200, 400)], strict=True):
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for row, count in zip(rows[1:], drawn, strict=True):
+            row |= {"sampled_rollouts": count, "reward": 0.5}
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    compare_runs(tmp_path / "out", runs)
+    charts = charts_of(tmp_path / "out")
+    mean = charts["Held-out pass@1"]["series"][-1]
+    # seed 0 rises by .2 in 100 and 200 rollouts, seed 1 in 200 and 400
+    assert mean["points"] == [[0, 0.2], [100, 0.35], [200, 0.45], [300, 0.525]]
+    assert [x for x, _, _ in mean["band"]] == [0, 100, 200, 300]
+    assert charts["Reward"]["note"] == "n = 2 seeds, every step"
+    assert [x for x, _ in charts["Reward"]["series"][-1]["points"]] == [200, 300]
+
+
+@pytest.mark.parametrize("steps, block", [(29, 1), (30, 10), (1500, 10), (1501, 11)])
+def test_long_runs_are_shown_in_means_of_as_many_steps_as_are_said(steps, block):
+    assert _block(steps) == block
+    points = np.arange(2.0 * steps).reshape(steps, 2)
+    means = _block_means(points, block)
+    assert len(means) == steps // block <= 150
+    assert_allclose(means[-1], points[(steps // block - 1) * block :][:block].mean(0), rtol=RTOL)
+
+
 def test_values_at_equal_pass_are_interpolated_at_the_level_all_reach(four, tmp_path):
     found = compare_runs(tmp_path / "out", four, baseline="a")
     assert found.equal_pass.where == "at held-out pass@1 = 0.50"
@@ -131,6 +175,7 @@ def test_a_clear_difference_is_said_with_its_direction(tmp_path):
     ]
     found = compare_runs(tmp_path / "out", runs, baseline="grpo")
     assert any(s.startswith("clip_cov is above grpo on pass@32 after") for s in found.sentences)
+    assert charts_of(tmp_path / "out")["Reward"]["note"] == "n = 3 seeds, means of 10 steps"
     files = {path.name for path in (tmp_path / "out").iterdir()}
     pngs = ["reward", "held_out_pass_at_1", "held_out_pass_at_8", "held_out_pass_at_32", "entropy"]
     pngs += ["chosen_share", "held_out_hard_info_right_form"]
@@ -145,6 +190,20 @@ def test_one_shared_seed_gives_no_verdict(tmp_path):
     sentences = compare_runs(tmp_path / "out", runs).sentences
     assert all("one paired seed gives no interval" in s for s in sentences)
     assert all("cannot be told apart" in s for s in sentences)
+
+
+def test_seeds_that_do_not_differ_give_no_verdict(tmp_path):
+    runs = [
+        write_curve(tmp_path / f"{name}{seed}", name, seed, [0.2, 0.4, 0.5], [0.5, 0.5, end])
+        for name, end in (("a", 0.5), ("b", 0.5625))
+        for seed in range(2)
+    ]
+    sentences = compare_runs(tmp_path / "out", runs).sentences
+    assert sentences[1] == (
+        "b and a cannot be told apart on pass@8 after 640 sampled rollouts: +0.062 in all 2 paired"
+        " seeds, which do not differ, so there is no interval."
+    )
+    assert "±" not in (tmp_path / "out" / "comparison.md").read_text("utf-8").split("## After")[1]
 
 
 def test_the_pages_show_every_seed_n_and_load_nothing(four, tmp_path):
@@ -185,8 +244,8 @@ def test_what_cannot_be_compared_is_refused(four, tmp_path):
 
 
 def test_the_command_line_prints_what_may_be_said(four, tmp_path, capsys):
-    main([*map(str, four), "--out", str(tmp_path / "out"), "--baseline", "a", "--level", "0.4"])
-    assert "at held-out pass@1 = 0.40" in capsys.readouterr().out
+    main([*map(str, four), "--out", str(tmp_path / "out"), "--baseline", "a", "--level", "0.375"])
+    assert "at held-out pass@1 = 0.375:" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="baseline must be one of"):
         main([str(four[0]), "--baseline", "zzz", "--out", str(tmp_path / "out")])
 

@@ -5,17 +5,22 @@ import json
 import re
 import shutil
 import subprocess
+from importlib import resources
 
 import numpy as np
 import pytest
 from analysis_runs import HOSTILE, write_run
 from numpy.testing import assert_allclose
 
+from rlvr_jax import analysis
 from rlvr_jax.analysis import report
-from rlvr_jax.analysis.curves import thinned
+from rlvr_jax.analysis.curves import sections, thinned
+from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.report import LARGEST_PAGE, labels_of, main, write_report
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.analysis.samples import shown_samples
 
+NODE = shutil.which("node")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 LOADING = ("src", "href", "srcset", "action", "poster", "data")
 
@@ -122,14 +127,52 @@ def test_the_law_is_found_where_the_curve_obeys_it(page):
     assert_allclose(float(ceiling), float(b) - float(a), atol=1e-3)  # 3 digits are shown
 
 
-def test_an_entropy_that_stands_still_is_said_to_give_no_law(tmp_path):
+@pytest.mark.parametrize(
+    "name, column, cell",
+    [("entropy", 1, "no fit: the entropy does not vary"), ("reward", 4, "–")],
+)
+def test_a_number_that_stands_still_is_said_to_give_no_law(name, column, cell, tmp_path):
     run = write_run(tmp_path / "r", steps=50)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rows = [row | {"entropy": 0.25} for row in rows]
+    rows = [row | {name: 0.25} for row in rows]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    parsed = Page(write_report(tmp_path / "r.html", [run]).read_text("utf-8"))
-    (section,) = (s for s in data_of(parsed)["sections"] if s["title"] == "Entropy law")
-    assert "does not vary" in section["table"]["rows"][0][1]
+    section = law_section([load_run(run)], ["grpo"])
+    assert section["table"]["rows"][0][column] == cell
+
+
+@pytest.mark.parametrize(
+    "steps, intro, window",
+    [
+        (48, "Every step.", 1),
+        (60, "Thin: every step; thick: mean of 10 steps, where a curve has 50 or more.", 10),
+        (450, "Thin: the steps, averaged to 400 points; thick: mean of 11 steps,", 10),
+    ],
+)
+def test_the_intro_says_what_the_lines_are(steps, intro, window, tmp_path):
+    found = sections([load_run(write_run(tmp_path / "r", steps=steps))], ["grpo"])
+    (answers,) = (section for section in found if section["title"] == "Training answers")
+    assert answers["intro"].startswith(intro)
+    assert answers["charts"][0]["series"][0]["window"] == window  # in points of the curve
+
+
+def test_runs_of_different_lengths_have_both_in_the_note(tmp_path):
+    runs = [load_run(write_run(tmp_path / str(n), steps=n, every=5)) for n in (5, 15)]
+    charts = {c["title"]: c["note"] for s in sections(runs, ["a", "b"]) for c in s["charts"]}
+    assert charts["Reward"] == "what is trained on · n = 5 to 15 steps"
+    assert charts["Held-out pass@1"] == "2 to 4 evaluations, n = 64 samples per prompt"
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_a_moving_mean_of_n_steps_takes_n_points():
+    script = (resources.files(analysis) / "charts.js").read_text("utf-8")
+    script += "const points = [...Array(20).keys()].map((i) => [i, 2 ** i]);"
+    script += "console.log(JSON.stringify([5, 10].map((width) => movingMean(points, width))));"
+    shown = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True).stdout
+    for width, means in zip([5, 10], json.loads(shown), strict=True):
+        # a sum of different powers of two says which ones it has
+        members = [f"{round(width * y):b}".count("1") for _, y in means[width // 2 : -(width // 2)]]
+        assert members == [width] * len(members)
+        assert means[7][0] == 7 and int(width * means[7][1]) & 2**7
 
 
 def test_settings_that_differ_are_set_off(page):
@@ -152,10 +195,17 @@ def test_a_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
     assert data_of(parsed)["samples"] == []
 
 
+def test_the_time_of_a_run_is_the_sum_over_its_steps_and_the_first_evaluation(page):
+    numbers = ["0.064", "0.002", "0.12", "0.8", "48,000", "17.6"]  # 60 · 0.2 + 7 · 0.8
+    cells = "".join(f"<td>{number}</td>" for number in ["grpo", *numbers])
+    assert cells in page[0].read_text("utf-8")
+
+
 def test_a_run_of_nothing_but_a_config_gives_a_page(tmp_path):
     (tmp_path / "config.json").write_text('{"method": "grpo"}')
     parsed = Page(write_report(tmp_path / "r.html", [tmp_path]).read_text("utf-8"))
     assert data_of(parsed)["sections"] == []
+    assert "grpo" + 6 * "–" in parsed.text
 
 
 def test_a_run_before_its_first_step_shows_its_first_evaluation(tmp_path):
@@ -188,6 +238,12 @@ def test_numbers_that_are_not_finite_become_null(tmp_path):
     response = data_of(parsed)["samples"][1]["groups"][0]["responses"][0]
     assert response["entropy"][0] is None and response["ratio"][1] is None
     assert response["outcome"] is None
+
+
+def test_a_response_counts_as_right_from_one_half_on_as_in_the_curves():
+    rows = [{"prompt": "p", "outcome": outcome, "tokens": ["a"]} for outcome in (0.5, 0.4, 1.0)]
+    (sample,), *_ = shown_samples([(0, 1, rows)], 1000)
+    assert sample["groups"][0]["note"] == "2 of 3 right"
 
 
 def test_many_long_responses_and_runs_stay_below_the_limit(tmp_path):

@@ -2,14 +2,28 @@
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
-`compact`, `reset`, `widen`) is what branching methods are made of.
+`compact`, `reset`, `widen`) is what branching methods are made of; a row is `FREE`, `RUNNING`,
+paused by its `BUDGET`, `FINISHED` or `PRUNED`.
 `waves` are the equal parts in which a batch can be drawn.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
-from rlvr_jax.rollout.pool import Pool, compact, empty, fork, retire, truncate, widen
+from rlvr_jax.rollout.pool import (
+    BUDGET,
+    FINISHED,
+    FREE,
+    PRUNED,
+    RUNNING,
+    Pool,
+    compact,
+    empty,
+    fork,
+    retire,
+    truncate,
+    widen,
+)
 from rlvr_jax.rollout.processors import (
     Processor,
     Sampling,
@@ -24,6 +38,11 @@ from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
 from rlvr_jax.rollout.waves import waves
 
 __all__ = [
+    "BUDGET",
+    "FINISHED",
+    "FREE",
+    "PRUNED",
+    "RUNNING",
     "Pool",
     "Processor",
     "Sampling",

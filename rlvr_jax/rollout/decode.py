@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 
-__all__ = ["decode", "keep", "one_token", "stopped_at_limit", "uniforms"]
+__all__ = ["decode", "keep", "one_token", "uniforms"]
 
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
@@ -31,13 +31,17 @@ def decode(
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
+    A row that its limit had paused runs again if the limit was raised.
+
     Args:
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
     """
     processor = sampling.chain()
-    if processor is not None and pool.carry is None:
-        pool = replace(pool, carry=processor.init(pool.tokens.shape[0]))
+    if processor is not None:
+        begun = processor.init(pool.tokens.shape[0])
+        carry = begun if pool.carry is None else keep(pool.fresh, begun, pool.carry)
+        pool = replace(pool, carry=carry, fresh=jnp.zeros_like(pool.fresh))
     params = model.unstacked(params)
     numbers = uniforms(pool, steps)
     advance = partial(one_token, model, params, sampling, processor, stop_tokens, weight_version)
@@ -50,7 +54,7 @@ def decode(
         step, pool = carry
         return (step < steps) & jnp.any(pool.status == RUNNING)
 
-    start = jnp.zeros((), jnp.int32), stopped_at_limit(pool)
+    start = jnp.zeros((), jnp.int32), paused_at_limit(pool)
     return jax.lax.while_loop(some_row_runs, body, start)[1]
 
 
@@ -63,12 +67,6 @@ def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
         )(jnp.arange(steps, dtype=jnp.int32))
 
     return jax.vmap(of_row)(pool.key, pool.length)
-
-
-def stopped_at_limit(pool: Pool) -> Pool:
-    """The pool with rows paused that a prefill or a fork left at their limit."""
-    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
-    return replace(pool, status=jnp.where(paused, BUDGET, pool.status))
 
 
 def one_token(
@@ -92,7 +90,7 @@ def one_token(
     every = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
     slots = pool.tokens.shape[1]
     weight_version = jnp.asarray(weight_version, jnp.int32)
-    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
+    stops = jnp.asarray(stop_tokens, jnp.int32)
 
     def own(array):
         return array if rows is None else array[rows]

@@ -12,13 +12,13 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout.pool import (
-    BUDGET,
     FINISHED,
     FREE,
     RUNNING,
     Pool,
     check_unshared,
     cleared,
+    paused_at_limit,
     truncate,
 )
 from rlvr_jax.types import TokenStats
@@ -63,7 +63,8 @@ def verify(
     next `decode` goes on behind it. With a stop token at its end the row is finished.
 
     Args:
-      draft: right-padded; row r's has count[r] tokens, 0 leaves the row alone.
+      draft: right-padded; row r's has count[r] tokens, 0 leaves the row alone. What lies past the
+        row's limit is not kept.
       accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
         are keyed by the row's key and the position, apart from those that draw.
       temperature: of the recorded log-probs and entropies.
@@ -81,6 +82,7 @@ def verify(
 
     uniforms = jax.vmap(jax.vmap(uniform, (None, 0)))(pool.key, positions)
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
+    given &= positions < pool.limit[:, None]
     kept = jnp.cumprod((accept(stats.logp, uniforms) & given).astype(jnp.int32), axis=1)
     number = jnp.sum(kept, axis=1, dtype=jnp.int32)
     row, slots = jnp.arange(rows, dtype=jnp.int32)[:, None], pool.tokens.shape[1]
@@ -99,13 +101,11 @@ def verify(
         entropy=put(pool.entropy, stats.entropy),
         version=put(pool.version, version),
     )
-    pool = truncate(pool, start + number)
+    pool = paused_at_limit(truncate(pool, start + number))
     last = jnp.take_along_axis(draft, jnp.maximum(number - 1, 0)[:, None], axis=1)
-    stops = jnp.asarray(tuple(stop_tokens), jnp.int32)
+    stops = jnp.asarray(stop_tokens, jnp.int32)
     stopped = (number > 0) & jnp.any(last == stops[None], axis=1)
-    paused = (pool.status == RUNNING) & (pool.length >= pool.limit)
-    status = jnp.where(paused, BUDGET, pool.status)
-    return replace(pool, status=jnp.where(stopped, FINISHED, status))
+    return replace(pool, status=jnp.where(stopped, FINISHED, pool.status))
 
 
 def probe(
@@ -119,14 +119,18 @@ def probe(
     """What the policy would say to given tokens at the end of each row; the pool stays as it is.
 
     Args:
-      query: right-padded; row r's has count[r] tokens.
+      query: right-padded; row r's has count[r] tokens. They must fit into the row's slots.
     Returns:
       Log-probs of the tokens of the query, 0 behind them; and the hidden states of the row's last
-      token and of the query's, for a head.
+      token and of the query's, for a head. NaN for tokens that have no slot.
     """
     query, count = jnp.asarray(query, jnp.int32), jnp.asarray(count, jnp.int32)
     _, hidden = _fed(model, params, pool, query, count)
-    return _scores(model, params, hidden, query, count, temperature).logp, hidden
+    logp = _scores(model, params, hidden, query, count, temperature).logp
+    offsets = jnp.arange(query.shape[1], dtype=jnp.int32)[None]
+    lost = (offsets < count[:, None]) & (pool.length[:, None] + offsets >= pool.tokens.shape[1])
+    behind = jnp.pad(lost, ((0, 0), (1, 0)))[:, :, None]
+    return jnp.where(lost, jnp.nan, logp), jnp.where(behind, jnp.nan, hidden)
 
 
 def reset(

@@ -29,7 +29,7 @@ from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
-__all__ += ["compact", "empty", "fork", "retire", "truncate", "widen"]
+__all__ += ["compact", "empty", "fork", "paused_at_limit", "retire", "truncate", "widen"]
 
 FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
 
@@ -44,7 +44,8 @@ class Pool:
     Fields:
       tokens: int [R, S]; meaningless from `length` on.
       length, prompt_length: int [R].
-      limit: int [R], the row pauses when its length reaches it.
+      limit: int [R], at most S: the row pauses when its length reaches it; once it is raised, the
+        next `decode` goes on.
       status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
         PRUNED (given up: keeps its record and never runs again).
       key: [R], the row's random key.
@@ -54,8 +55,10 @@ class Pool:
       logp, behaviour_logp, entropy: [R, S], of sampled tokens when they were drawn: log-prob under
         the policy at the sampling temperature, under the distribution really sampled from, and
         entropy of the former over the whole vocabulary (nats; 0 elsewhere).
-      version: int [R, S], weight version that drew the token.
+      version: int [R, S], weight version that drew the token; 0 elsewhere.
       group, parent, branch_position, trace: int [R], bookkeeping of forks and restarts; -1 if none.
+        `parent` is a row of the pool that was forked, `branch_position` the row's length there.
+      fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
     """
 
@@ -75,6 +78,7 @@ class Pool:
     parent: Int[Array, "R"]
     branch_position: Int[Array, "R"]
     trace: Int[Array, "R"]
+    fresh: Bool[Array, "R"]
     carry: Any = None
 
 
@@ -100,6 +104,7 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
         parent=none,
         branch_position=none,
         trace=none,
+        fresh=jnp.zeros((rows,), bool),
     )
 
 
@@ -107,8 +112,9 @@ def widen(pool: Pool, slots: int) -> Pool:
     """The same rows with more slots; what limits a row stays.
 
     Raises:
-      ValueError: fewer slots than there are.
+      ValueError: fewer slots than there are, or rows share the caches of their prompts.
     """
+    check_unshared(pool, "widen")
     width = pool.tokens.shape[1]
     if slots < width:
         raise ValueError(f"widen: slots must be at least the {width} of the pool, got {slots}")
@@ -191,7 +197,7 @@ def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
 
 
 def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
-    """Empties rows; their key, limit, group, trace and carry stay."""
+    """Empties rows; their key, limit, group and trace stay."""
     records = {
         name: jnp.where(
             rows[:, None], jnp.zeros((), getattr(pool, name).dtype), getattr(pool, name)
@@ -205,12 +211,22 @@ def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
         status=jnp.where(rows, FREE, pool.status),
         parent=jnp.where(rows, -1, pool.parent),
         branch_position=jnp.where(rows, -1, pool.branch_position),
+        fresh=pool.fresh | rows,
         **records,
     )
 
 
+def paused_at_limit(pool: Pool) -> Pool:
+    """The pool with those rows paused that are at their limit, and no others."""
+    at_limit = pool.length >= pool.limit
+    in_game = (pool.status == RUNNING) | (pool.status == BUDGET)
+    return replace(
+        pool, status=jnp.where(in_game, jnp.where(at_limit, BUDGET, RUNNING), pool.status)
+    )
+
+
 def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size"]]:
-    """Brings the running rows to the front, otherwise in their order.
+    """Brings the rows that the next `decode` runs to the front, otherwise in their order.
 
     Args:
       size: rows of the new pool, at most R; rows behind them are dropped, so at most `size` should
@@ -221,7 +237,7 @@ def compact(pool: Pool, size: int | None = None) -> tuple[Pool, Int[Array, "size
       ValueError: size outside 1 … R, or rows share the caches of their prompts.
     """
     check_unshared(pool, "compact")
-    rows = pool.status.shape[0]
+    pool, rows = paused_at_limit(pool), pool.status.shape[0]
     size = rows if size is None else size
     if not 1 <= size <= rows:
         raise ValueError(f"compact: size must be in 1 … {rows}, got {size}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import jax
@@ -71,7 +72,10 @@ class Sampling:
     def __post_init__(self):
         checks = {
             "temperature": (self.temperature > 0, "positive"),
-            "top_k": (self.top_k >= 0, "0 (off) or positive"),
+            "top_k": (
+                isinstance(self.top_k, Integral) and self.top_k >= 0,
+                "0 (off) or a positive integer",
+            ),
             "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
             "min_p": (0 <= self.min_p < 1, "in [0, 1)"),
         }

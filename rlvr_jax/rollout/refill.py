@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.decode import keep, one_token, stopped_at_limit, uniforms
-from rlvr_jax.rollout.pool import RUNNING, Pool
+from rlvr_jax.rollout.decode import keep, one_token, uniforms
+from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling
 
 __all__ = ["decode_in_turn"]
@@ -89,7 +89,7 @@ def decode_in_turn(
     turn = jnp.arange(at_once, dtype=jnp.int32)
     held = jax.tree.map(lambda leaf: leaf[turn // each], prompts)
     caches = model.shared_caches(held, prompt_length[turn], steps, jnp.zeros_like(turn))
-    pool = replace(stopped_at_limit(pool), caches=caches, carry=fresh)
+    pool = replace(paused_at_limit(pool), caches=caches, carry=fresh)
     start = jnp.zeros((), jnp.int32), pool, turn, jnp.asarray(at_once, jnp.int32)
     pool = jax.lax.while_loop(some_row_runs, body, start)[1]
     return replace(pool, caches=(), carry=None)

@@ -16,7 +16,7 @@ from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.pool import BUDGET, Pool, empty, widen
+from rlvr_jax.rollout.pool import FINISHED, Pool, empty, widen
 from rlvr_jax.rollout.processors import Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
@@ -49,7 +49,6 @@ def row_keys(
         "samples",
         "response_tokens",
         "sampling",
-        "stop_tokens",
         "opening",
         "at_once",
     ),
@@ -86,7 +85,7 @@ def sample(
       prompt_length: at least 1 each.
       prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
-      stop_tokens: a tuple of ids that end a response.
+      stop_tokens: ids that end a response.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
       at_once: rows that are drawn at the same time, over all devices; when one ends, the next one
@@ -121,15 +120,13 @@ def sample(
         samples=samples,
         response_tokens=response_tokens,
         sampling=sampling,
-        stop_tokens=stop_tokens,
         opening=opening,
         at_once=at_once and at_once // devices,
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
-        specs = (whole, row, row, row, row, whole, whole)
+        specs = (whole, row, row, row, row, whole, whole, whole)
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
-    weight_version = jnp.asarray(weight_version, jnp.int32)
     rollouts = draw(
         params,
         jnp.asarray(prompt_tokens),
@@ -137,7 +134,8 @@ def sample(
         prompt_id,
         first_sample,
         key,
-        weight_version,
+        jnp.asarray(stop_tokens, jnp.int32),
+        jnp.asarray(weight_version, jnp.int32),
     )
     rollouts = replace(
         rollouts,
@@ -155,12 +153,12 @@ def _draw_groups(
     prompt_id,
     first_sample,
     key,
+    stop_tokens,
     weight_version,
     *,
     samples,
     response_tokens,
     sampling,
-    stop_tokens,
     opening,
     at_once,
 ) -> Rollouts:
@@ -195,7 +193,7 @@ def _draw_groups(
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
         pool = decode(model, params, replace(pool, caches=shared), *how)
-    return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling, weight_version)
+    return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
 
 
 def _opening(model, params, tokens, width) -> Pool:
@@ -227,9 +225,12 @@ def to_rollouts(
     prompt_tokens: Int[Array, "R L"],
     response_tokens: int,
     sampling: Sampling,
-    weight_version: Int[Array, ""] | int = 0,
 ) -> Rollouts:
-    """Cuts the responses out of a pool: everything after each row's prompt."""
+    """Cuts the responses out of a pool: everything after each row's prompt.
+
+    Rollouts are numbered by their rows in this pool; `parent` still counts the rows of the pool
+    that was forked. A row that no stop token has finished is truncated, whatever ended it.
+    """
     rows = pool.tokens.shape[0]
     offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]
     index = jnp.minimum(pool.prompt_length[:, None] + offset, pool.tokens.shape[1] - 1)
@@ -250,12 +251,15 @@ def to_rollouts(
         group=pool.group,
         rollout_id=jnp.arange(rows, dtype=jnp.int32),
         parent=pool.parent,
-        branch_position=pool.branch_position,
-        truncated=pool.status == BUDGET,
+        branch_position=jnp.where(
+            pool.branch_position < 0, -1, pool.branch_position - pool.prompt_length
+        ),
+        truncated=pool.status != FINISHED,
         behaviour_logp=cut(pool.behaviour_logp),
         entropy=cut(pool.entropy),
         temperature=jnp.full(index.shape, sampling.temperature, pool.logp.dtype),
         outcome=zeros,
         reward=zeros,
-        weight_version=jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), (rows,)),
+        # Versions only rise: that of the last token that was sampled.
+        weight_version=jnp.max(pool.version, axis=1),
     )

@@ -26,8 +26,19 @@ from pool_rows import (
     started,
 )
 
-from rlvr_jax.rollout import compact, probe, reset, retire, truncate, verify
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, PRUNED, RUNNING
+from rlvr_jax.rollout import (
+    BUDGET,
+    FINISHED,
+    FREE,
+    PRUNED,
+    RUNNING,
+    compact,
+    probe,
+    reset,
+    retire,
+    truncate,
+    verify,
+)
 
 DRAFT = 5
 
@@ -117,11 +128,12 @@ def test_acceptance_does_not_depend_on_the_other_rows_and_keeps_what_was_recorde
         assert_array_equal(whole.version[row, part], np.full(number, 3))
 
 
-def test_a_draft_that_ends_with_a_stop_token_finishes_its_row():
-    draft = np.array([[3, 0], [0, 3], [3, 4], [4, 0]], np.int32)
-    limit = jnp.asarray(PROMPT_LENGTH + np.array([9, 9, 2, 9], np.int32))
+def test_a_draft_ends_with_a_stop_token_or_at_the_limit():
+    draft = np.array([[3, 0, 3], [0, 3, 4], [3, 4, 4], [4, 0, 0]], np.int32)
+    limit = jnp.asarray(PROMPT_LENGTH + np.array([2, 9, 2, 9], np.int32))
     pool = replace(started(), limit=limit)
-    pool = check(PARAMS, pool, draft, np.array([2, 2, 2, 1]), accept=always, stop_tokens=(0,))
+    pool = check(PARAMS, pool, draft, np.array([3, 3, 3, 1]), accept=always, stop_tokens=(0,))
+    assert_array_equal(pool.length, PROMPT_LENGTH + np.array([2, 3, 2, 1]))
     assert_array_equal(pool.status, [FINISHED, RUNNING, BUDGET, RUNNING])
 
 
@@ -146,6 +158,15 @@ def test_a_probe_says_what_a_full_pass_says():
             wanted = logits[query[row, position]] - jax.nn.logsumexp(logits)
             wanted = wanted if position < count[row] else 0
             assert_allclose(logp[row, position], wanted, **EXACT)
+
+
+def test_what_a_probe_says_past_the_slots_is_nan():
+    query, count = np.ones((ROWS, 3), np.int32), np.array([3, 1, 2, 3])
+    length = np.array([SLOTS - 1, SLOTS - 1, SLOTS, SLOTS - 3], np.int32)
+    logp, hidden = ask(PARAMS, replace(started(), length=jnp.asarray(length)), query, count)
+    lost = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 0], [0, 0, 0]], bool)
+    assert_array_equal(np.isnan(logp), lost)
+    assert_array_equal(np.isnan(hidden).all(axis=2), np.pad(lost, ((0, 0), (1, 0))))
 
 
 def test_retired_rows_are_free_for_another_prompt():
@@ -178,6 +199,7 @@ def test_pruned_rows_keep_their_record_and_never_run():
 def test_running_rows_come_to_the_front_and_go_on_unchanged():
     status = jnp.array([FINISHED, RUNNING, BUDGET, RUNNING])
     pool = replace(draw(started(), 2), status=status)
+    pool = replace(pool, limit=pool.limit.at[2].set(pool.length[2]))
     small, order = compact(pool, 2)
     assert_array_equal(order, [1, 3])
     assert small.tokens.shape == (2, SLOTS)
@@ -185,6 +207,8 @@ def test_running_rows_come_to_the_front_and_go_on_unchanged():
     for name in ("tokens", "length", "mask"):
         assert_array_equal(getattr(small, name), np.asarray(getattr(whole, name))[[1, 3]])
     assert_array_equal(compact(pool)[1], [1, 3, 0, 2])
+    raised = replace(pool, limit=pool.limit + 1)
+    assert_array_equal(compact(raised)[1], [1, 2, 3, 0])
     with pytest.raises(ValueError, match=r"size must be in 1 … 4, got 5"):
         compact(pool, 5)
 

@@ -12,6 +12,7 @@ from pool_rows import (
     GREEDY,
     MODEL,
     PARAMS,
+    PLAIN,
     PROMPT_LENGTH,
     PROMPTS,
     RECORD,
@@ -31,9 +32,21 @@ from pool_rows import (
     to_logits,
 )
 
-from rlvr_jax.rollout import Processor, Sampling, compact, empty, widen
+from rlvr_jax.rollout import (
+    BUDGET,
+    FINISHED,
+    FREE,
+    PRUNED,
+    RUNNING,
+    Processor,
+    Sampling,
+    compact,
+    empty,
+    retire,
+    to_rollouts,
+    widen,
+)
 from rlvr_jax.rollout.decode import _draw, _invert
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, FREE, RUNNING
 
 
 def test_an_empty_pool_is_free_and_stays_so():
@@ -119,6 +132,8 @@ def test_rows_that_share_the_caches_of_prompts_are_not_moved():
         copy(pool, np.arange(ROWS), PROMPT_LENGTH, keys())
     with pytest.raises(ValueError, match=refused.format("compact")):
         compact(pool)
+    with pytest.raises(ValueError, match=refused.format("widen")):
+        widen(pool, SLOTS)
     with pytest.raises(ValueError, match=refused.format("prefill")):
         give(PARAMS, pool, PROMPTS, PROMPT_LENGTH)
     assert_same_rows(draw(pool), draw(started()))
@@ -233,12 +248,10 @@ def test_a_limit_pauses_a_row_and_more_of_it_lets_it_go_on():
     paused = draw(replace(started(), limit=jnp.asarray(limit)))
     assert_array_equal(paused.length, limit)
     assert_array_equal(paused.status, np.full(ROWS, BUDGET))
-    resumed = replace(
-        paused, limit=jnp.full(ROWS, SLOTS, jnp.int32), status=jnp.full(ROWS, RUNNING, jnp.int32)
-    )
-    further = draw(resumed)
-    for row, length in enumerate(PROMPT_LENGTH + 6):
-        assert_array_equal(further.tokens[row, :length], draw(started()).tokens[row, :length])
+    further, whole = draw(replace(paused, limit=jnp.full(ROWS, SLOTS, jnp.int32))), draw(started())
+    assert_array_equal(further.length, limit + STEPS)
+    for row, length in enumerate(PROMPT_LENGTH + STEPS):
+        assert_array_equal(further.tokens[row, :length], whole.tokens[row, :length])
 
 
 def test_a_row_that_is_at_its_limit_draws_nothing():
@@ -272,12 +285,38 @@ def test_a_carry_moves_with_its_row_and_rests_when_the_row_does():
     assert_array_equal(forked.carry[0], [2, 6, 6, 1])
 
 
+def test_the_carry_of_an_emptied_row_begins_anew():
+    pool, rows = draw(started(), sampling=COUNTING), np.array([True, False, False, True])
+    pool = give(PARAMS, retire(pool, rows), PROMPTS, np.where(rows, PROMPT_LENGTH, 0))
+    pool = draw(pool, sampling=COUNTING)
+    assert_array_equal(pool.carry[0], [6, 12, 12, 6])
+    # once: what is left of the slots is drawn behind it
+    assert_array_equal(draw(pool, sampling=COUNTING).carry[0], [12, 14, 13, 12])
+
+
 def test_the_version_of_the_weights_is_recorded_with_each_token():
     pool = draw(draw(started(), 2, weight_version=3), 4, weight_version=7)
     version = np.asarray(pool.version)
     for row, begin in enumerate(PROMPT_LENGTH):
         assert_array_equal(version[row, begin : begin + 6], [3, 3, 7, 7, 7, 7])
     assert not np.any(version[~np.asarray(pool.mask)])
+
+
+def test_the_rollouts_of_a_pool_say_where_they_branched_and_what_ended_them():
+    pool = draw(started(), 2, weight_version=3)
+    rollouts = to_rollouts(pool, PROMPTS, STEPS, PLAIN)
+    assert_array_equal(rollouts.branch_position, np.full(ROWS, -1))
+    assert_array_equal(rollouts.weight_version, np.full(ROWS, 3))
+    source, branch = np.array([0, 1, 1, 3]), np.array([2, 0, 1, 1], np.int32)
+    pool = copy(pool, source, PROMPT_LENGTH[source] + branch, keys())
+    # the first row has no room for more
+    pool = draw(replace(pool, limit=pool.limit.at[0].set(pool.length[0])), 2, weight_version=7)
+    pool = replace(pool, status=jnp.array([FINISHED, BUDGET, RUNNING, PRUNED], jnp.int32))
+    rollouts = to_rollouts(pool, PROMPTS[source], STEPS, PLAIN)
+    assert_array_equal(rollouts.parent, source)
+    assert_array_equal(rollouts.branch_position, branch)
+    assert_array_equal(rollouts.weight_version, [3, 7, 7, 7])
+    assert_array_equal(rollouts.truncated, [False, True, True, True])
 
 
 # The draw itself.

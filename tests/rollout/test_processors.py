@@ -131,7 +131,8 @@ def test_a_cut_keeps_the_dtype(cut, dtype):
     [
         ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
         ({"temperature": -1.0}, "temperature must be positive, got -1.0"),
-        ({"top_k": -1}, r"top_k must be 0 \(off\) or positive, got -1"),
+        ({"top_k": -1}, r"top_k must be 0 \(off\) or a positive integer, got -1"),
+        ({"top_k": 2.5}, r"top_k must be 0 \(off\) or a positive integer, got 2.5"),
         ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"top_p": 1.1}, r"top_p must be in \(0, 1\], got 1.1"),
         ({"min_p": -0.1}, r"min_p must be in \[0, 1\), got -0.1"),

@@ -265,7 +265,7 @@ def test_a_response_ends_with_its_stop_token_or_with_the_budget():
 
 
 def test_any_of_several_stop_tokens_ends_a_response():
-    one, two = rows_of(draw(), SOME), rows_of(draw(stop_tokens=(STOP, 5)), SOME)
+    one, two = rows_of(draw(), SOME), rows_of(draw(stop_tokens=[STOP, 5]), SOME)
     stops = np.isin(np.asarray(one.tokens), (STOP, 5)) & np.asarray(one.mask)
     length = np.where(stops.any(axis=1), stops.argmax(axis=1) + 1, BUDGET)
     assert np.any(length < np.asarray(one.length))

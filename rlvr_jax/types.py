@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "replace"]
@@ -54,20 +53,24 @@ class Rollouts:
       group: int [B], which rollouts answer the same prompt.
       rollout_id: int [B], identity of the rollout in its batch: random choices are keyed by it, so
         they do not depend on the order of the rows.
-      parent: int [B], `rollout_id` of the row this one was forked from, -1 if none.
+      parent: int [B], the row this one was forked from, -1 if none: a row of the pool that was
+        forked, or a `rollout_id` once the caller has renumbered it.
       branch_position: int [B], response position of that fork, -1 if none.
-      truncated: bool [B], stopped by the budget and not by the stop token.
+      truncated: bool [B], ended by the budget or the sampler's driver and not by the stop token.
       behaviour_logp: [B, T], under the distribution really sampled from (temperature, top-k, …).
       entropy: [B, T], of the policy over the whole vocabulary at the sampling temperature, when
         the token was drawn.
       temperature: [B, T], of the sampler, token by token.
       outcome: [B], what the verifier said, in [0, 1]; pass rates and filters read it.
       reward: [B], what the objective trains on (outcome plus shaping).
-      weight_version: int [B], number of updates the sampling weights had seen.
+      weight_version: int [B], number of updates the sampling weights had seen, at the last sampled
+        token.
       old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: [B, T], of the frozen policy of a KL term.
-      advantage: [B, T], taken over the whole batch before it was split into several updates; an
-        objective that finds it does not estimate its own.
+      advantage: [B, T]; an objective that finds it does not estimate its own.
+      weight, kept: [B, T] and bool [B, T], beside `advantage` what an objective decided about the
+        whole batch before it was split into several updates: factors on the losses of tokens, and
+        which tokens are left (`Objective.decide_once` writes all three).
       teacher_logp: [B, T], of a stronger or an earlier policy that a method distils from.
       values: [B, T], the critic's estimates when the batch was drawn.
       process_reward: [B, T], reward of the token (a process reward model, a turn's outcome).
@@ -119,6 +122,8 @@ class Rollouts:
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
     advantage: Float[Array, "B T"] | None = None
+    weight: Float[Array, "B T"] | None = None
+    kept: Bool[Array, "B T"] | None = None
     teacher_logp: Float[Array, "B T"] | None = None
     values: Float[Array, "B T"] | None = None
     process_reward: Float[Array, "B T"] | None = None
@@ -166,22 +171,35 @@ class Rollouts:
           group: which rows answer the same prompt.
           records: any other fields. Those that are not given say that nothing is known: no prompt,
             log-probs 0, temperature 1, rows numbered in order, cut off by nobody.
+            Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
           ValueError: shapes that do not fit.
           TypeError: a record that is no field.
         """
-        mask, reward = jnp.asarray(mask, bool), jnp.asarray(reward)
-        rows, width = mask.shape
-        for name, array, shape in (
-            ("tokens", tokens, (rows, width)),
-            ("reward", reward, (rows,)),
-            ("group", group, (rows,)),
-        ):
-            if np.shape(array) != shape:
+        mask = jnp.asarray(mask, bool)
+        if mask.ndim != 2:
+            raise ValueError(
+                f"Rollouts.of_responses: mask must have the shape [B, T], got {mask.shape}"
+            )
+        given = {"tokens": tokens, "mask": mask, "reward": reward, "group": group, **records}
+        given = {name: jnp.asarray(value) for name, value in given.items()}
+        sizes = dict(zip("BT", mask.shape, strict=True))
+        for name, (kind, axes) in axes_of(cls).items():
+            if name not in given:
+                continue
+            array, wanted = given[name], tuple(sizes.get(axis, axis) for axis in axes)
+            # Any size fits an axis that the mask does not have.
+            if array.ndim != len(axes) or any(
+                sizes.get(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)
+            ):
                 raise ValueError(
-                    f"Rollouts.of_responses: {name} must have the shape {shape} as mask"
-                    f" {mask.shape}, got {np.shape(array)}"
+                    f"Rollouts.of_responses: {name} must have the shape {wanted} as mask"
+                    f" {mask.shape}, got {array.shape}"
                 )
+            if kind == "Float" and not jnp.issubdtype(array.dtype, jnp.floating):
+                given[name] = array.astype(jnp.float32)
+        rows, width = mask.shape
+        reward = given["reward"]
         none = jnp.full((rows,), -1, jnp.int32)
         zero = jnp.zeros((rows, width), reward.dtype)
         position = jnp.arange(1, width + 1, dtype=jnp.int32)
@@ -199,14 +217,8 @@ class Rollouts:
             "outcome": reward,
             "weight_version": jnp.zeros((rows,), jnp.int32),
         }
-        given = {name: jnp.asarray(value) for name, value in records.items()}
-        return cls(
-            tokens=jnp.asarray(tokens, jnp.int32),
-            mask=mask,
-            reward=reward,
-            group=jnp.asarray(group, jnp.int32),
-            **known | given,
-        )
+        ids = {name: given[name].astype(jnp.int32) for name in ("tokens", "group")}
+        return cls(**known | given | ids)
 
 
 @_pytree

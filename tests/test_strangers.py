@@ -12,7 +12,7 @@ import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.objectives import Spec
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import Rollouts, TokenStats, axes_of
 
 VOCABULARY, ROWS, WIDTH = 7, 16, 3
 
@@ -86,10 +86,42 @@ def test_a_record_of_responses_is_checked_and_may_be_completed():
     )
     assert made.length.tolist() == [2, 3] and made.truncated.tolist() == [True, False]
     assert made.outcome.tolist() == [0.0, 1.0] and made.old_logp[0, 0] == -1
-    with pytest.raises(ValueError, match=r"reward must have the shape \(2,\) .* got \(3,\)"):
-        Rollouts.of_responses(**arguments | {"reward": np.zeros(3)})
+    made = Rollouts.of_responses(**arguments, component_rewards=np.zeros((2, 5)))
+    assert made.component_rewards.shape == (2, 5)
     with pytest.raises(TypeError, match="oldlogp"):
         Rollouts.of_responses(**arguments, oldlogp=mask)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"reward": np.zeros(3)}, r"reward must have the shape \(2,\) .* \(2, 3\), got \(3,\)"),
+        ({"tokens": np.zeros((2, 4), int)}, r"tokens must have the shape \(2, 3\) .* got \(2, 4\)"),
+        ({"old_logp": np.zeros((3, 3))}, r"old_logp must have the shape \(2, 3\) .* got \(3, 3\)"),
+        ({"outcome": np.zeros((2, 1))}, r"outcome must have the shape \(2,\) .* got \(2, 1\)"),
+        ({"component_rewards": np.zeros(2)}, r"component_rewards must have the shape \(2, 'K'\)"),
+        ({"mask": np.ones(3, bool)}, r"mask must have the shape \[B, T\], got \(3,\)"),
+    ],
+)
+def test_records_of_responses_that_do_not_fit_are_refused(change, message):
+    arguments = dict(tokens=np.zeros((2, 3), int), mask=np.ones((2, 3), bool), group=[0, 0])
+    with pytest.raises(ValueError, match=f"Rollouts.of_responses: {message}"):
+        Rollouts.of_responses(**{**arguments, "reward": [0.0, 1.0], **change})
+
+
+@pytest.mark.parametrize("kind", [bool, int])
+def test_rewards_that_are_no_floats_become_floats(kind):
+    made = Rollouts.of_responses(
+        np.zeros((3, 2), int),
+        np.ones((3, 2), bool),
+        np.array([0, 1, 1], kind),
+        np.zeros(3, int),
+        process_reward=np.ones((3, 2), kind),
+    )
+    assert made.outcome.tolist() == made.reward.tolist() == [0.0, 1.0, 1.0]
+    for name, (wanted, _) in axes_of(Rollouts).items():
+        if wanted == "Float" and getattr(made, name) is not None:
+            assert getattr(made, name).dtype == jnp.float32, name
 
 
 def tunix_loss(objective):

@@ -22,6 +22,7 @@ from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face
+from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.training.command import parse_config
 from rlvr_jax.training.compiled import compile_run
@@ -43,7 +44,7 @@ def _shape_of(model: str) -> ModelConfig:
             f"model must be one of {', '.join(PUBLISHED)}, or a config.json or a folder with one,"
             f" got {model!r}"
         )
-    return from_hugging_face(json.loads(path.read_text()))
+    return from_hugging_face(json_object(path.read_bytes(), path))
 
 
 def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str, int]:

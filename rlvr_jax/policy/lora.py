@@ -26,6 +26,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from rlvr_jax.policy.config import ADAPTABLE, LoraConfig, ModelConfig
+from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import (
     ParameterEntry,
@@ -105,9 +106,9 @@ def merge(model: Model, params: Params) -> Params:
     base, adapter = detach(params)
     if not adapter["layers"]:
         return params
-    layers = dict(base["layers"])
+    layers, targets = dict(base["layers"]), _targets(model.config)
     factor = model.config.lora.alpha / model.config.lora.rank
-    for entry in _targets(model.config):
+    for entry in targets:
         name = entry.path[1]
         down, up = (adapter["layers"][f"{name}_lora_{side}"] for side in "ab")
         product = jnp.einsum("lir,lro->lio", down, up, precision=jax.lax.Precision.HIGHEST)
@@ -156,21 +157,26 @@ def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, 
     Returns:
       The model with the adapter's config, and the adapter in float32.
     Raises:
-      ValueError: no such files, a value that would change the result and is not built, or tensors
-        that do not fit the model.
+      ValueError: no such files, or not what their names say; a value that is missing, or would
+        change the result and is not built; or tensors that do not fit the model.
     """
     folder = Path(path)
     for name in (_CONFIG, _WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(f"lora.load: {folder} must hold {name}, found no such file")
-    written = json.loads((folder / _CONFIG).read_text())
+    written = json_object((folder / _CONFIG).read_bytes(), folder / _CONFIG)
+    missing = [key for key in ("r", "lora_alpha", "target_modules") if written.get(key) is None]
+    if missing:
+        raise ValueError(
+            f"lora.load: {folder / _CONFIG} must hold {', '.join(missing)}, found none"
+        )
     for key, wanted in _ONLY.items():
         seen = written.get(key) or wanted
         if seen != wanted:
             raise ValueError(f"lora.load: {key} must be {wanted!r}, got {seen!r}")
     names = {_module(entry): entry.path[1] for entry in _adaptable(model.config)}
     modules = written["target_modules"]
-    if not isinstance(modules, list) or not set(modules) <= set(names):
+    if not isinstance(modules, list) or any(module not in [*names] for module in modules):
         raise ValueError(
             f"lora.load: target_modules must be a list of {', '.join(names)}, got {modules!r}"
         )
@@ -192,6 +198,8 @@ def _adaptable(config: ModelConfig) -> list[ParameterEntry]:
 
 
 def _targets(config: ModelConfig) -> list[ParameterEntry]:
+    if config.lora is None:
+        raise ValueError("lora: config.lora must be the adapter's LoraConfig, got None")
     return [entry for entry in _adaptable(config) if entry.path[-1] in config.lora.targets]
 
 

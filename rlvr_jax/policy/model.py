@@ -15,6 +15,7 @@ from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
+from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
 __all__ = ["Model", "Params", "check_opening"]
@@ -26,8 +27,13 @@ def check_opening(opening: int, width: int) -> None:
     """Refuses an opening that prompts of that width cannot have.
 
     Raises:
-      ValueError: it is not in 0 … width - 1.
+      ValueError: it is not in 0 … width - 1, or the width is 0.
     """
+    if not width:
+        raise ValueError(
+            "prompt_tokens must hold the prompts, [B, P]: the last token of each predicts the first"
+            " of its responses; got P = 0"
+        )
     if not 0 <= opening < width:
         raise ValueError(
             f"opening must be in 0 … {width - 1} for prompts of {width}, got {opening}"
@@ -39,8 +45,8 @@ class Model:
     """Pure functions of (params, …) for a `ModelConfig`; hashable: it can be a static argument.
 
     Fields:
-      generation_config: text of the `generation_config.json` that was loaded with the weights; read
-        by nothing here, kept for who serves what `save` writes.
+      generation_config: text of the `generation_config.json` that was loaded with the weights, kept
+        for who serves what `save` writes; only `stop_tokens` reads it.
       mesh: what parameters and rows lie on, with the axes data, fsdp and tensor
         (`rlvr_jax.parallel`); None for one device.
     """
@@ -48,6 +54,24 @@ class Model:
     config: ModelConfig
     generation_config: str | None = None
     mesh: Mesh | None = None
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """The ids of `eos_token_id` in `generation_config`, which end a response as the tokenizer's
+        own end of sequence does; none if there is none.
+
+        Raises:
+          ValueError: it is no id and no list of ids, or the text is no JSON object.
+        """
+        if self.generation_config is None:
+            return ()
+        ids = json_object(self.generation_config, "generation_config.json").get("eos_token_id")
+        listed = [] if ids is None else ids if isinstance(ids, list) else [ids]
+        if any(type(index) is not int for index in listed):
+            raise ValueError(
+                f"generation_config.json: eos_token_id must be an id or a list of ids, got {ids!r}"
+            )
+        return tuple(listed)
 
     def init(self, key: jax.Array) -> Params:
         """Random parameters: normal(0, 0.02) matrices, zero biases, unit norms.

@@ -36,7 +36,8 @@ def score(
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
     Raises:
-      ValueError: `shared` does not divide the rows, or `opening` is not below the prompts' width.
+      ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is
+        not below the prompts' width.
     """
     rows, budget = rollouts.tokens.shape
     if rows % shared:

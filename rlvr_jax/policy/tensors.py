@@ -14,6 +14,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from rlvr_jax.policy.json_object import json_object
+
 __all__ = ["StoredTensor", "stored_tensors", "tensors_of", "write_tensors"]
 
 INDEX = "model.safetensors.index.json"
@@ -36,11 +38,18 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
     """The tensors of `model.safetensors`, or of the shards that the index beside it names.
 
     Raises:
-      ValueError: a file that is not there or is no safetensors file, a tensor that its shard does
-        not hold, or a dtype that is no float of 16 to 64 bits.
+      ValueError: a file that is not there or is no safetensors file, an index that names no files,
+        a tensor that its shard does not hold, or a dtype that is no float of 16 to 64 bits.
     """
-    if (folder / INDEX).is_file():
-        files = sorted(set(json.loads((folder / INDEX).read_text())["weight_map"].values()))
+    index = folder / INDEX
+    if index.is_file():
+        places = json_object(index.read_bytes(), index).get("weight_map")
+        if not isinstance(places, dict) or not all(isinstance(x, str) for x in places.values()):
+            raise ValueError(
+                f"load: {index} must hold weight_map, an object from names of tensors to names of"
+                f" files, got {places!r:.80}"
+            )
+        files = sorted(set(places.values()))
     else:
         files = ["model.safetensors"]
     for name in files:

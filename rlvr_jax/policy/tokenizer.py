@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax.policy.gguf_tokenizer import gguf_tokenizer
+from rlvr_jax.policy.json_object import json_object
 
 __all__ = ["tokenizer"]
 
@@ -18,13 +18,16 @@ os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 def tokenizer(path: str | Path) -> Any:
     """Loads the tokenizer of a folder in Hugging Face's layout or of a GGUF file, offline.
 
-    A tokenizer may have fewer ids than the model has embeddings: many models pad those.
+    A tokenizer may have fewer ids than the model has embeddings: many models pad those. It may also
+    have special tokens that the model does not embed, as Gemma's for images; no prompt may contain
+    one.
 
     Returns:
       A transformers tokenizer (`encode`, `batch_decode`, `eos_token_id`, `chat_template`, …).
     Raises:
       ValueError: no such folder, no tokenizer in it, one with an id that the model beside it does
-        not embed, or one without an end-of-sequence token.
+        not embed (but that of a special token other than the end of sequence), one without an
+        end-of-sequence token, or a config.json that is no JSON object.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -41,9 +44,11 @@ def tokenizer(path: str | Path) -> Any:
     if loaded.eos_token_id is None:
         raise ValueError(f"tokenizer: {folder} must name an eos_token, found none")
     config = folder / "config.json"
-    rows = json.loads(config.read_text()).get("vocab_size") if config.is_file() else None
-    largest = max(loaded.get_vocab().values())
-    if rows is not None and largest >= rows:
+    rows = json_object(config.read_bytes(), config).get("vocab_size") if config.is_file() else None
+    special = {index for index, token in loaded.added_tokens_decoder.items() if token.special}
+    largest = max(set(loaded.get_vocab().values()) - special | {loaded.eos_token_id})
+    # A size that is no integer is refused with the model.
+    if isinstance(rows, int) and largest >= rows:
         raise ValueError(
             f"tokenizer: ids of {folder} must be below vocab_size = {rows} of its config.json,"
             f" got {largest}"

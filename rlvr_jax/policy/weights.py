@@ -13,6 +13,7 @@ import numpy as np
 from rlvr_jax.policy import gguf, lora
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face, to_hugging_face
+from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter_table
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
@@ -39,17 +40,18 @@ def load(
     Returns:
       (model, params); params are float32.
     Raises:
-      ValueError: no such folder, no config or weights in it, another architecture, a missing or
-        unexpected tensor, or one of the wrong shape or dtype.
+      ValueError: no such folder, no config or weights in it, a file that is not what its name says,
+        another architecture, a missing or unexpected tensor, or one of the wrong shape or dtype.
     """
     generation_config = None
     if Path(path).suffix == ".gguf":
         config, tensors = gguf.read(path)
     else:
         folder = Path(path)
-        if not (folder / "config.json").is_file():
+        file = folder / "config.json"
+        if not file.is_file():
             raise ValueError(f"load: path must be a folder with a config.json, got {str(path)!r}")
-        config = from_hugging_face(json.loads((folder / "config.json").read_text()))
+        config = from_hugging_face(json_object(file.read_bytes(), file))
         tensors = stored_tensors(folder)
         if (folder / _GENERATION).is_file():
             generation_config = (folder / _GENERATION).read_text()

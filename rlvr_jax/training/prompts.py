@@ -11,7 +11,8 @@ import numpy as np
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
-__all__ = ["PromptTable", "encode_prompts", "responses", "shared_opening", "token_texts"]
+__all__ = ["PromptTable", "check_embedded", "encode_prompts", "responses", "shared_opening"]
+__all__ += ["token_texts"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
@@ -62,6 +63,23 @@ def encode_prompts(
     for row, ids in enumerate(rows):
         tokens[row, : len(ids)] = ids
     return PromptTable(prompts, tokens, length)
+
+
+def check_embedded(table: PromptTable, rows: int) -> None:
+    """Refuses prompts with a token that the model does not embed, as some special tokens are.
+
+    Args:
+      rows: of the model's embedding.
+    Raises:
+      ValueError: a prompt has an id that is not below `rows`.
+    """
+    largest = table.tokens.max(axis=1)
+    worst = int(largest.argmax())
+    if largest[worst] >= rows:
+        raise ValueError(
+            f"prompts must have ids below {rows}, the rows of the model's embedding, got"
+            f" {largest[worst]} in {table.prompts[worst].text[:80]!r}"
+        )
 
 
 def shared_opening(tables: Sequence[PromptTable]) -> int:

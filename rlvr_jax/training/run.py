@@ -25,7 +25,12 @@ from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
 from rlvr_jax.training.memory_check import check_memory, least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.programs import Programs, make_programs
-from rlvr_jax.training.prompts import PromptTable, encode_prompts, shared_opening
+from rlvr_jax.training.prompts import (
+    PromptTable,
+    check_embedded,
+    encode_prompts,
+    shared_opening,
+)
 from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
@@ -59,13 +64,16 @@ def load_policy(
 ) -> LoadedPolicy:
     """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
 
+    A response ends with the tokenizer's end of sequence or one of the model's `stop_tokens`.
+
     Args:
       path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
       optimizer, frozen: what memory is wanted for besides the weights; see `least_bytes`.
     Raises:
       ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
-        budget, or sequences longer than the model was made for.
+        budget or with a token that the model does not embed, or sequences longer than the model
+        was made for.
     """
     mesh, sample_mesh = make_meshes(config)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
@@ -76,6 +84,8 @@ def load_policy(
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
+        for table in (train_table, test_table):
+            check_embedded(table, shape.vocab_size)
         least = least_bytes(Model(replace(shape, **options), mesh=mesh), optimizer, frozen)
         check_memory(path, least, mesh.local_devices)
         return parameter_shardings(shape, mesh)
@@ -98,7 +108,7 @@ def load_policy(
         config.wave(),
         budget,
         sampling or config.sampling(),
-        stop_tokens=(tokenizer.eos_token_id,),
+        stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
         opening=shared_opening([train_table, test_table]),
     )
     return LoadedPolicy(

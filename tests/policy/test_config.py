@@ -108,6 +108,16 @@ def test_the_rotary_base_of_older_configs_is_read():
         ({"mlp_bias": True}, "mlp_bias must be False, got True"),
         ({"attention_bias": True}, "attention_bias must be False, got True"),
         ({"num_key_value_heads": 3}, "num_kv_heads must divide num_heads = 4, got 3"),
+        ({"vocab_size": "64"}, "vocab_size must be a positive integer, got '64'"),
+        ({"hidden_size": 32.0}, "hidden_size must be a positive integer, got 32.0"),
+        ({"num_attention_heads": 0}, "num_attention_heads must be a positive integer, got 0"),
+        ({"head_dim": "8"}, "head_size must be an integer, got '8'"),
+        ({"max_position_embeddings": None}, "max_positions must be an integer, got None"),
+        ({"rms_norm_eps": "small"}, "rms_norm_eps must be a number, got 'small'"),
+        ({"rope_theta": None}, "rope_theta must be a number, got None"),
+        ({"rope_scaling": "linear"}, "rope_scaling must be an object, got 'linear'"),
+        ({"rope_scaling": {"type": "linear", "factor": "8"}}, "factor must be a number, got '8'"),
+        ({"layer_types": 2}, "layer_types must be 2 of full_attention, got 2"),
     ],
 )
 def test_a_config_that_is_not_built_is_refused(change, message):
@@ -126,6 +136,8 @@ def test_a_config_that_is_not_built_is_refused(change, message):
             {"rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}}},
             "rope type of sliding_attention must be 'default', got 'linear'",
         ),
+        ({"rope_parameters": {"full_attention": 1}}, "full_attention must be an object, got 1"),
+        ({"sliding_window_pattern": 0}, "sliding_window_pattern must be a positive integer, got 0"),
         ({"model_type": "gemma3"}, "model_type must be one of .* got 'gemma3'"),
     ],
 )
@@ -193,6 +205,9 @@ def test_a_mixture_of_families_is_not_written(change, message):
     "change, message",
     [
         ({"width": 0}, "width must be positive, got 0"),
+        ({"width": 24.0}, "width must be an integer, got 24.0"),
+        ({"vocab_size": "64"}, "vocab_size must be an integer, got '64'"),
+        ({"norm_epsilon": None}, "norm_epsilon must be a number, got None"),
         ({"norm_epsilon": 0.0}, "norm_epsilon must be positive, got 0.0"),
         ({"rope_theta": -1.0}, "rope_theta must be positive, got -1.0"),
         ({"num_kv_heads": 3}, "num_kv_heads must divide num_heads = 4, got 3"),
@@ -249,6 +264,7 @@ def test_a_rope_scaling_that_cannot_be_is_refused():
     "rank, targets, message",
     [
         (0, ("query",), "rank must be positive, got 0"),
+        ("8", ("query",), "rank must be an integer, got '8'"),
         (2, ("query", "router"), "targets must be some of query, key, .* got .*'router'"),
         (2, (), r"targets must be some of query, key, .* got \(\)"),
     ],

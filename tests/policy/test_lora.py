@@ -199,6 +199,8 @@ def edit(folder, **changes):
         ({"modules_to_save": ["lm_head"]}, "modules_to_save must be None, got"),
         ({"target_modules": "all-linear"}, "target_modules must be a list of q_proj, k_proj"),
         ({"target_modules": ["q_proj", "c_attn"]}, "target_modules must be a list of q_proj"),
+        ({"target_modules": [["q_proj"]]}, "target_modules must be a list of q_proj"),
+        (dict(r=None, lora_alpha=None), ".*config.json must hold r, lora_alpha, found none"),
     ],
 )
 def test_an_adapter_that_is_not_built_is_refused(change, message, tmp_path):
@@ -207,6 +209,31 @@ def test_an_adapter_that_is_not_built_is_refused(change, message, tmp_path):
     edit(tmp_path, **change)
     with pytest.raises(ValueError, match=f"lora.load: {message}"):
         lora.load(tmp_path, BASE)
+
+
+def test_an_adapter_s_config_that_holds_nothing_is_refused(tmp_path):
+    _, adapter = parameters()
+    lora.save(tmp_path, MODEL, adapter, base_model="some/base")
+    file = tmp_path / "adapter_config.json"
+    file.write_text("{}")
+    with pytest.raises(ValueError, match=f"{file} must hold r, lora_alpha, target_modules, found"):
+        lora.load(tmp_path, BASE)
+    file.write_text("")
+    with pytest.raises(ValueError, match=f"{file} must hold a JSON object, got text with"):
+        lora.load(tmp_path, BASE)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda params: jax.eval_shape(BASE.hidden, params, tokens()),
+        lambda params: lora.merge(BASE, params),
+        lambda params: lora.init(BASE, jax.random.key(0)),
+    ],
+)
+def test_an_adapter_of_a_model_that_names_none_is_refused(use):
+    with pytest.raises(ValueError, match=r"config\.lora must be the .*, got None"):
+        use(lora.attach(*parameters()))
 
 
 def test_an_adapter_that_does_not_fit_is_refused(tmp_path):

@@ -222,6 +222,13 @@ def test_an_opening_is_narrower_than_the_prompts():
         score(model, params, rollouts(), opening=5)
 
 
+def test_a_batch_without_prompts_is_refused():
+    model, params = policy()
+    given = replace(rollouts(), prompt_tokens=jnp.zeros((ROWS, 0), jnp.int32))
+    with pytest.raises(ValueError, match=r"prompt_tokens must hold the prompts, .* got P = 0"):
+        score(model, params, given)
+
+
 def test_rows_that_share_a_prompt_divide_the_rows():
     model, params = policy()
     with pytest.raises(ValueError, match="shared must divide the 4 rows, got 3"):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax.policy import tokenizer
@@ -51,4 +51,28 @@ def test_a_tokenizer_without_an_end_is_refused(folder):
     del settings["eos_token"]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     with pytest.raises(ValueError, match="must name an eos_token, found none"):
+        tokenizer(folder)
+
+
+def test_special_tokens_may_lie_above_what_the_model_embeds(folder):
+    (folder / "config.json").write_text(json.dumps({"vocab_size": 5}))
+    larger = tokenizer(folder)
+    larger.add_tokens([AddedToken("<image>", special=True)])
+    larger.save_pretrained(folder)
+    assert tokenizer(folder).encode("a<image>") == [1, 5]
+    larger.eos_token = "<image>"
+    larger.save_pretrained(folder)
+    with pytest.raises(ValueError, match=r"must be below vocab_size = 5 of its .*, got 5"):
+        tokenizer(folder)
+
+
+def test_an_ordinary_token_above_what_the_model_embeds_is_refused(folder):
+    (folder / "config.json").write_text(json.dumps({"vocab_size": 4}))
+    with pytest.raises(ValueError, match=r"must be below vocab_size = 4 of its .*, got 4"):
+        tokenizer(folder)
+
+
+def test_a_config_that_is_no_json_is_refused_by_name(folder):
+    (folder / "config.json").write_text('{"vocab_size": 5,')
+    with pytest.raises(ValueError, match=r"config\.json must hold a JSON object, got text with"):
         tokenizer(folder)

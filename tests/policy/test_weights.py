@@ -232,10 +232,32 @@ def test_the_generation_config_and_the_chat_template_travel_along(tmp_path):
     text = '{"eos_token_id": [0, 1], "temperature": 0.6}'
     (tmp_path / "first" / "generation_config.json").write_text(text)
     model, params = load(tmp_path / "first")
+    assert model.stop_tokens == (0, 1)
     save(tmp_path / "second", model, params, tokenizer(tmp_path / "first"))
     assert (tmp_path / "second" / "generation_config.json").read_text() == text
     assert tokenizer(tmp_path / "second").chat_template == words.chat_template
     assert load(tmp_path / "second")[0] == model
+
+
+@pytest.mark.parametrize(
+    "text, stops",
+    [(None, ()), ("{}", ()), ('{"eos_token_id": null}', ()), ('{"eos_token_id": 3}', (3,))],
+)
+def test_stop_tokens_are_those_of_the_generation_config(text, stops):
+    assert Model(CONFIGS["llama"], text).stop_tokens == stops
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[1]", "must hold a JSON object, got a list"),
+        ('{"eos_token_id": "<eos>"}', ": eos_token_id must be an id or a list of ids, got '<eos>'"),
+        ('{"eos_token_id": [1, 2.0]}', r": eos_token_id must be an id .* got \[1, 2.0\]"),
+    ],
+)
+def test_stop_tokens_that_are_no_ids_are_refused(text, message):
+    with pytest.raises(ValueError, match=rf"generation_config\.json ?{message}"):
+        _ = Model(CONFIGS["llama"], text).stop_tokens
 
 
 def test_names_and_layouts_are_hugging_face_s(tmp_path):
@@ -388,4 +410,22 @@ def test_a_shard_that_is_missing_is_refused_by_name(tmp_path):
     missing = shard(tmp_path)[1]
     (tmp_path / missing).unlink()
     with pytest.raises(ValueError, match=f"must hold {missing}, found no such file"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "file, text, message",
+    [
+        ("config.json", b'{"model_type": ', "must hold a JSON object, got text with Expecting"),
+        ("config.json", b"\xff\x00\xd8", "must hold a JSON object, got text with .* decode"),
+        ("config.json", b"[]", "must hold a JSON object, got a list"),
+        ("model.safetensors.index.json", b"{", "must hold a JSON object"),
+        ("model.safetensors.index.json", b"{}", "must hold weight_map, .* got None"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": 1}}', "must hold weight_map, .*}"),
+    ],
+)
+def test_a_file_that_is_not_what_it_is_named_for_is_refused(file, text, message, tmp_path):
+    save(tmp_path, *policy("llama"))
+    (tmp_path / file).write_bytes(text)
+    with pytest.raises(ValueError, match=f"{tmp_path / file} {message}"):
         load(tmp_path)

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+import training_runs
+from tokenizers import AddedToken
 from training_runs import WORDS, sums
 
 from rlvr_jax import policy
@@ -16,7 +18,8 @@ from rlvr_jax.training.prompts import (
     shared_opening,
     token_texts,
 )
-from rlvr_jax.types import Rollouts
+from rlvr_jax.training.run import load_policy
+from rlvr_jax.types import Rollouts, replace
 
 EOS = WORDS.index("<eos>")
 
@@ -73,6 +76,26 @@ def test_a_chat_template_makes_the_prompt_a_message(model, tmp_path):
     assert [WORDS[index] for index in table.tokens[0]] == ["+", "1", "2", "="]
 
 
+def test_a_prompt_with_a_token_that_the_model_does_not_embed_is_named(model, tmp_path):
+    policy.save(tmp_path, *policy.load(model), policy.tokenizer(model))
+    larger = policy.tokenizer(model)
+    larger.add_tokens([AddedToken("<image>", special=True)])
+    larger.save_pretrained(tmp_path)
+    task = sums()
+    task = replace(task, test=[*task.test, Prompt("1 + <image>")])
+    config = training_runs.settings(tmp_path, "unused")
+    assert load_policy(config, sums(), str(tmp_path)).tokenizer.vocab_size == len(WORDS)
+    with pytest.raises(ValueError, match=f"below {len(WORDS)}, .* {len(WORDS)} in '1 . <image>"):
+        load_policy(config, task, str(tmp_path))
+
+
+def test_a_response_ends_with_any_end_of_the_tokenizer_or_the_generation_config(model, tmp_path):
+    policy.save(tmp_path, *policy.load(model), policy.tokenizer(model))
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [5, EOS, 6]}))
+    config = training_runs.settings(tmp_path, "unused")
+    assert load_policy(config, sums(), str(tmp_path)).sampler.stop_tokens == (EOS, 5, 6)
+
+
 def table_of(*rows):
     tokens = np.zeros((len(rows), max(map(len, rows))), np.int32)
     for row, ids in zip(tokens, rows, strict=True):
@@ -92,10 +115,11 @@ def test_an_opening_is_what_all_prompts_begin_with():
 
 def test_responses_are_texts_without_their_stop_token(tokenizer):
     three, plus = WORDS.index("3"), WORDS.index("+")
-    rows = [[three, EOS], [three, plus, three, three], [EOS]]
-    found = responses(tokenizer, rollouts_of(rows, np.array([False, True, False])))
-    assert [r.text for r in found] == ["3", "3 + 3 3", ""]
-    assert [r.truncated for r in found] == [False, True, False]
+    # Any token may have been the one that stopped the last row.
+    rows = [[three, EOS], [three, plus, three, three], [EOS], [three, plus]]
+    found = responses(tokenizer, rollouts_of(rows, np.array([False, True, False, False])))
+    assert [r.text for r in found] == ["3", "3 + 3 3", "", "3"]
+    assert [r.truncated for r in found] == [False, True, False, False]
 
 
 def test_texts_of_tokens_add_up_to_the_response(tokenizer):

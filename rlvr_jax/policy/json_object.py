@@ -1,0 +1,26 @@
+"""JSON files of a folder that somebody else wrote."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+__all__ = ["json_object"]
+
+
+def json_object(text: str | bytes, source: Any) -> dict[str, Any]:
+    """Reads one JSON object.
+
+    Args:
+      text: what the file holds.
+      source: the file's path or name, for errors.
+    Raises:
+      ValueError: it is no JSON, or JSON that is no object.
+    """
+    try:
+        read = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{source} must hold a JSON object, got text with {error}") from None
+    if not isinstance(read, dict):
+        raise ValueError(f"{source} must hold a JSON object, got a {type(read).__name__}")
+    return read

@@ -24,7 +24,7 @@ from rlvr_jax.types import Method, Recipe
 
 
 def d3s(
-    total_updates: int = 1000,
+    total_steps: int = 1000,
     group_share_start: float = 0.5,
     group_share_end: float = 1.0,
     token_share_start: float = 0.1,
@@ -37,7 +37,7 @@ def d3s(
     """GRPO on the mean over chosen tokens of chosen rollouts.
 
     Args:
-      total_updates: over which the shares move from start to end; ours.
+      total_steps: over which the shares move from start to end; ours.
       group_share_start, group_share_end: rollouts kept of a group (N_s).
       token_share_start, token_share_end: tokens kept of the kept rollouts (K).
       batch_share: rollouts kept of those that their groups keep (N).
@@ -45,7 +45,7 @@ def d3s(
       epsilon: added to the standard deviation of a group's rewards.
     """
     sampled = down_sample(
-        total_updates,
+        total_steps,
         group_share=(group_share_start, group_share_end),
         token_share=(token_share_start, token_share_end),
         batch_share=batch_share,

@@ -7,8 +7,10 @@ Example", https://arxiv.org/abs/2504.20571
     loss = Σ [c_pg max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) - c_H H + c_KL k3(π ‖ π_ref)] / Σ n_i
 
 H is the entropy over the whole vocabulary, with its gradient; estimates by -logp of the samples
-have gradient 0 in expectation. Coefficients are the defaults of the authors' code, which also
-samples at temperature 0.6. A coefficient that follows the entropy is `adaptive_entropy_bonus`.
+have gradient 0 in expectation. Coefficients are the defaults of the authors' code. With a target
+the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/2505.22312) and TRL:
+it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
+Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2.
 """
 
 from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
@@ -23,22 +25,35 @@ def entropy_bonus(
     policy_coefficient: float = 1.0,
     clip_low: float = 0.2,
     clip_high: float = 0.2,
+    target: float | None = None,
+    coefficient_step: float = 0.005,
+    coefficient_min: float = 0.0,
+    coefficient_max: float = 1.0,
 ) -> Recipe:
     """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
 
     Args:
-      entropy_coefficient: weight of the mean entropy (c_H).
+      entropy_coefficient: weight of the mean entropy (c_H); with a target where it starts (c_0).
       kl_coefficient: weight of the KL (c_KL); with 0 no reference is needed.
       policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone.
       clip_low, clip_high: half-widths of the trust region (ε).
+      target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
+      coefficient_step: its change per update (Δ).
+      coefficient_min, coefficient_max: its bounds (c_min, c_max).
     """
+    if target is None:
+        bonus = terms.entropy_bonus(entropy_coefficient)
+    else:
+        bonus = terms.adaptive_entropy_bonus(
+            target, coefficient_step, coefficient_min, coefficient_max, entropy_coefficient
+        )
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
             transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[terms.entropy_bonus(entropy_coefficient), *kl],
+            regularizers=[bonus, *kl],
             aggregation=token_mean(),
         )
     )
@@ -49,5 +64,6 @@ METHOD = Method(
     "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
     "https://arxiv.org/abs/2504.20571",
     changes="regularizer",
-    left_out="training on one prompt that is repeated 128 times per batch",
+    left_out="training on one prompt that is repeated 128 times per batch, sampled at temperature"
+    " 0.6",
 )

@@ -16,6 +16,7 @@ their example configurations, except ε, which is 0.2 here as in their framework
 
 from rlvr_jax.objectives.advantages import group_normalized
 from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.core import objective
 from rlvr_jax.objectives.entropy_change import drop_entropy_lowering, drop_entropy_lowering_steps
 from rlvr_jax.objectives.surrogates import ppo_clip
@@ -37,6 +38,7 @@ def entropy_dynamics(
       max_fraction: largest share of the tokens that Clip_V drops among those with A < 0 (f).
       clip_low, clip_high: half-widths of the trust region (ε).
     """
+    check_within(0, 1, "entropy_dynamics", max_fraction=max_fraction)
     drops = []
     if batch_deviations is not None:
         drops.append(drop_entropy_lowering(batch_deviations))

@@ -8,10 +8,11 @@ https://github.com/WujiangXu/EPO
 
 H̄_s is the mean over past updates of the mean entropy at step s of an episode; a row is one step.
 P is a comparison and has no gradient: as coded, EPO trains like an entropy bonus of λ, and this
-recipe follows the code. `per_rollout=True` compares the mean entropy of the row (their code
-averages it over pads, we over tokens). The penalty waits for rows in the second half of an
-episode. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the README; a is 0.05
-for ScienceWorld. Their weight w stands behind a switch, here it always acts.
+recipe follows the code. `hinge=True` is ours: P is a times the distance to the band and acts on the
+policy, against the bonus too where β w a is above 1. `per_rollout=True` compares the mean entropy
+of the row (their code averages it over pads, we over tokens). The penalty waits for rows in the
+second half of an episode. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
+README; a is 0.05 for ScienceWorld. Their weight w stands behind a switch, here it always acts.
 """
 
 from rlvr_jax.objectives.advantages import group_normalized
@@ -29,6 +30,7 @@ def epo(
     band_high: float = 1.2,
     penalty: float = 0.1,
     per_rollout: bool = False,
+    hinge: bool = False,
     max_steps: int = 50,
     max_epochs: int = 150,
     clip_low: float = 0.2,
@@ -42,8 +44,9 @@ def epo(
       entropy_coefficient: weight of the bracket (λ).
       smooth_coefficient: weight of the penalty within it (β).
       band_low, band_high: edges of the band, relative to the past mean (κ_l, κ_r).
-      penalty: outside the band (a).
+      penalty: outside the band (a); with a hinge per nat of the distance to it.
       per_rollout: compare the mean entropy of a row instead of each token's.
+      hinge: whether the penalty grows with the distance and has a gradient (ours).
       max_steps: longest episode; ours.
       max_epochs: updates over which w falls.
       clip_low, clip_high, dual_clip: trust region.
@@ -58,6 +61,7 @@ def epo(
         steps=max_steps,
         max_epochs=max_epochs,
         per_rollout=per_rollout,
+        hinge=hinge,
     )
     return Recipe(
         objective=objective(

@@ -1,14 +1,15 @@
-"""ETR: a trust region that grows with the advantage and with the spread of the group's rewards.
+"""ETR: a trust region that grows with the advantage and with the spread of the group's outcomes.
 
 2026, "ETR: Outcome-Guided Elastic Trust Regions for Policy Optimization",
 https://arxiv.org/abs/2601.03723
 
-    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  p_i = mean reward of the group
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1;  p_i = mean outcome of the group
     ε_i  = ε (1 + λ_micro tanh|A_i|) (1 + λ_macro 4 p_i (1 - p_i))
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_i, 1 + ε_i)) / Σ n_i
 
 A reconstruction: the abstract names the two influences; tanh, 4 p (1 - p), their product and both
-λ = 0.5 (ε_i then stays within [0.2, 0.45]) are ours. A summary suggests a term linear in |A|.
+λ = 0.5 (ε_i then stays within [0.2, 0.45]) are ours, and so is the lower half-width's limit of
+0.99. A summary suggests a term linear in |A|.
 """
 
 from rlvr_jax.objectives.advantages import group_normalized
@@ -25,7 +26,7 @@ def etr(clip: float = 0.2, micro: float = 0.5, macro: float = 0.5, epsilon: floa
     Args:
       clip: half-width of the trust region where nothing widens it (ε).
       micro: how much a large advantage widens it (λ_micro).
-      macro: how much mixed rewards of the group widen it (λ_macro).
+      macro: how much mixed outcomes of the group widen it (λ_macro).
       epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(

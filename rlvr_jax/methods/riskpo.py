@@ -10,9 +10,10 @@ https://github.com/RTkenny/RiskPO
 
 The constants are those of the authors' MATH script; with its "natural baseline" q_d - q_u every
 advantage is ≤ 0. Their DAPO-math script has α_u = 0.8, `relative_credit` and no natural baseline,
-the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update. Where
-the scores of a bundle are equal the authors divide by 1e-6; we clip the value at 1000. The clip is
-that of DAPO.
+the risk-seeking one α_u = 0.8 and `upper_tail`. Quantiles are tracked from update to update; with
+`own_share` 1 they are the bundle's own (their mode "batch"), with ½ the mean of both ("mix"). Where
+the scores of a bundle are equal, as of prompts that are all too hard, the authors divide by 1e-6;
+we take a std below 1e-3 as 1. The clip is that of DAPO.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,8 @@ def riskpo(
     clip_high: float = 0.28,
     epsilon: float = 1e-6,
     max_value: float = 1e3,
+    min_spread: float = 1e-3,
+    own_share: float = 0.0,
 ) -> Recipe:
     """Advantages by the quantiles of bundled scores, with a clipped ratio on the token mean.
 
@@ -52,6 +55,8 @@ def riskpo(
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       epsilon: added to every divisor.
       max_value: bound of a value before it is shared out (ours).
+      min_spread: std of a bundle's scores below which it counts as 1 (ours).
+      own_share: weight of the bundle's own quantiles against the tracked ones.
     """
     return Recipe(
         objective=objective(
@@ -66,6 +71,8 @@ def riskpo(
                 track_rate,
                 epsilon,
                 max_value,
+                min_spread,
+                own_share,
             ),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),

@@ -4,7 +4,7 @@
 
     Ĥ_t  = entropy of the policy's nucleus, renormalized
     H̄    = mean over rows of the mean of Ĥ over the tokens above the β quantile of their row
-    R    = (H̄ - H*)², H* the H̄ of the first batch
+    R    = (H̄ - H*)², H* the H̄ of the first batch, or the mean of those of its updates
     loss = Σ PPO clip with dual clip / (B L) + κ R,    A_i = R_i - mean
 
 The gradient of R goes through the probabilities in the nucleus; which entries and which tokens are
@@ -32,6 +32,7 @@ def siren(
     clip_high: float = 0.2,
     dual_clip: float = 3.0,
     max_length: int = 3072,
+    anchor_updates: int = 1,
 ) -> Recipe:
     """Dr. GRPO with a dual clip and an anchor for the entropy of uncertain tokens.
 
@@ -42,12 +43,15 @@ def siren(
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       clip_low, clip_high, dual_clip: trust region.
       max_length: budget of response tokens (L).
+      anchor_updates: updates that the first batch is split into (minibatches).
     """
     return Recipe(
         objective=objective(
             advantage=group_centered(),
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
-            regularizers=[anchored_entropy(coefficient, quantile, top_p, include_crossing)],
+            regularizers=[
+                anchored_entropy(coefficient, quantile, top_p, include_crossing, anchor_updates)
+            ],
             aggregation=fixed_length_mean(max_length),
         )
     )

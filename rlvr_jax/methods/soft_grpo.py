@@ -8,9 +8,9 @@ Zheng and Lee 2025, "SofT-GRPO", https://arxiv.org/abs/2511.06411
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)] / Σ n_i
 
 Defaults are the authors': noise in [-1.5, 3], candidates above log-prob -3, β = 0.001 on the
-recorded tokens. The old log-probs must be those of soft tokens too, from the same function. When
-mixtures are drawn, the candidates are the 5 most probable tokens, cut to mass 0.95 and mixed at
-temperature 0.1.
+recorded tokens. The old log-probs, if given, must be those of soft tokens too, from the same
+function. When mixtures are drawn, the candidates are the 5 most probable tokens, cut to mass 0.95
+and mixed at temperature 0.1.
 """
 
 from rlvr_jax.objectives.advantages import group_normalized

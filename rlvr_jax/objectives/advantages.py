@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.core import Transform, UpdatePlan, describe, stateless
 from rlvr_jax.objectives.groups import (
     group_deviation,
@@ -102,13 +103,18 @@ def relative_to(
     Args:
       baseline, scale: functions (reward [B], group [B]) -> [B], such as `group_mean`, `batch_mean`
         or `batch_std`; the scale may be a number.
-      epsilon: ε, added to the scale; positive where the scale can be 0.
+      epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
     Reads: reward, group. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: a scale that is a number and not positive.
+      ValueError: a scale that is a number and not positive, a negative epsilon, or 0 with a
+        statistic.
     """
     if not callable(scale) and not scale > 0:
         raise ValueError(f"relative_to: scale must be positive or a statistic, got {scale}")
+    if callable(scale):
+        check_positive("relative_to", epsilon=epsilon)
+    else:
+        check_at_least(0, "relative_to", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.scopes import above_quantile, within_response
@@ -15,10 +16,10 @@ __all__ = ["AnchorState", "anchored_entropy", "peak_entropy"]
 
 
 class AnchorState(NamedTuple):
-    """The entropy that is held (nats), and whether it has been measured."""
+    """The mean entropy of the updates that were measured (nats), and how many they are."""
 
     anchor: Float[Array, ""]
-    is_set: Bool[Array, ""]
+    measured: Int[Array, ""]
 
 
 def peak_entropy(
@@ -46,17 +47,20 @@ def anchored_entropy(
     quantile: float = 0.8,
     top_p: float = 0.8,
     include_crossing: bool = False,
+    anchor_updates: int = 1,
 ) -> Transform:
     """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to where it was.
 
-    H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is that of the first
-    batch with tokens, and stays. So the first update is not changed.
+    H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
+    updates with tokens, which are not changed themselves, and stays.
 
     Args:
       coefficient: κ, at least 0.
       quantile: β, in [0, 1), of the entropies within a response.
       top_p: probability mass of the nucleus whose renormalized entropy is taken, in (0, 1].
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
+      anchor_updates: how many of the first updates make H*: as many as the first batch is split
+        into (all but the first of them see a policy that has been updated already).
     Reads: nucleus_entropy. Writes: term. Metrics: anchored_entropy, entropy_anchor (nats),
       peak_share (of the tokens).
     Raises:
@@ -70,22 +74,28 @@ def anchored_entropy(
     if not 0 < top_p <= 1:
         raise ValueError(f"anchored_entropy: top_p must be in (0, 1], got {top_p}")
 
+    check_at_least(1, "anchored_entropy", anchor_updates=anchor_updates)
+
     without_crossing = () if include_crossing else (("include_crossing", False),)
 
     def init(spec):
         del spec
-        return AnchorState(jnp.zeros((), float), jnp.zeros((), bool))
+        return AnchorState(jnp.zeros((), float), jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
         rollouts = replace(context.rollouts, mask=signals.mask)
         mean, peaks = peak_entropy(context.stats.nucleus_entropy, rollouts, quantile)
         now = jax.lax.stop_gradient(mean).astype(state.anchor.dtype)
         any_token = jnp.any(signals.mask)
-        anchor = jnp.where(state.is_set, state.anchor, now)
-        held = any_token & state.is_set  # the first batch is its own anchor, to the last bit
-        distance = jnp.where(held, mean - anchor.astype(mean.dtype), 0)
+        is_set = state.measured >= anchor_updates
+        number = (state.measured + 1).astype(now.dtype)
+        anchor = jnp.where(is_set, state.anchor, state.anchor + (now - state.anchor) / number)
+        distance = jnp.where(any_token & is_set, mean - anchor.astype(mean.dtype), 0)
         signals = replace(signals, term=signals.term + coefficient * distance**2)
-        moved = AnchorState(jnp.where(any_token, anchor, state.anchor), state.is_set | any_token)
+        moved = AnchorState(
+            jnp.where(any_token, anchor, state.anchor),
+            state.measured + (any_token & ~is_set).astype(jnp.int32),
+        )
         metrics = {
             "anchored_entropy": mean,
             "entropy_anchor": anchor,
@@ -93,11 +103,20 @@ def anchored_entropy(
         }
         return signals, moved, metrics
 
+    def remark(plan):
+        if plan.updates_per_batch > anchor_updates == 1:
+            return (
+                "anchored_entropy holds the entropy of the first update, one of"
+                f" {plan.updates_per_batch} of a batch: anchor_updates says how many make a batch"
+            )
+        return None
+
     label = describe("anchored_entropy", coefficient=float(coefficient), quantile=float(quantile))
     return Transform(
         init,
         apply,
         frozenset({"nucleus_entropy", "batch_statistics"}),
         label,
+        remark,
         options=(("top_p", top_p), *without_crossing),
     )

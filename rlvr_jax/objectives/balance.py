@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_sum
 from rlvr_jax.types import replace
@@ -113,9 +114,10 @@ def balance_signs(low: Search, high: Search, target: float, epsilon: float = 1e-
       bound_high, balance_first, balance_last, search_steps.
     Raises:
       ValueError: a search that does not go up, or in more than 1000 steps; a low bound outside
-        [0, 1], or a high one below 1.
+        [0, 1], or a high one below 1; a negative target or epsilon.
     Source: Xi et al. 2025, https://arxiv.org/abs/2510.18927.
     """
+    check_at_least(0, "balance_signs", target=target, epsilon=epsilon)
     for name, search in (("low", low), ("high", high)):
         if not (search.first <= search.last and search.last - search.first <= 1000 * search.step):
             raise ValueError(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import batch_mean, group_count, group_mean
@@ -129,7 +130,8 @@ def conditional_advantage(
       divisor: constant of the run by which advantages are divided.
     Reads: reward, group, and what `condition` reads. Writes: advantage. Metrics: inter_share.
     Raises:
-      ValueError: a constant inter_share outside [0, 1], or divisor not positive.
+      ValueError: a constant inter_share outside [0, 1], a divisor that is not positive, or a tilt
+        or bonus that is not finite.
     Source: CANON, https://github.com/biuboomc/CANON.
     """
     scheduled = callable(inter_share)
@@ -137,6 +139,7 @@ def conditional_advantage(
         raise ValueError(f"conditional_advantage: inter_share must be in [0, 1], got {inter_share}")
     if not divisor > 0:
         raise ValueError(f"conditional_advantage: divisor must be positive, got {divisor}")
+    check_finite("conditional_advantage", tilt=tilt, bonus=bonus)
 
     def init(spec):
         del spec

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_max
@@ -90,11 +91,12 @@ def credit_unlikely(
     Reads: advantage, reward, group, old_logp, prompt_logp, mask. Writes: advantage.
     Metrics: confidence, its mean over the rollouts.
     Raises:
-      ValueError: share outside (0, 1].
+      ValueError: share outside (0, 1], or coefficient not finite.
     Source: ProGRPO, https://arxiv.org/abs/2602.05281.
     """
     if not 0 < share <= 1:
         raise ValueError(f"credit_unlikely: share must be in (0, 1], got {share}")
+    check_finite("credit_unlikely", coefficient=coefficient)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts
@@ -136,8 +138,11 @@ def scale_by_perplexity(
       scope: which rollouts are compared: `within_batch` or `within_group`.
       epsilon: added to the standard deviation.
     Reads: advantage, old_logp, group, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: coefficient not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
+    check_finite("scale_by_perplexity", coefficient=coefficient)
 
     def apply(signals, context, state):
         score = standardized_perplexity(
@@ -149,7 +154,7 @@ def scale_by_perplexity(
     label = describe(
         "scale_by_perplexity", coefficient=float(coefficient), scope=scope, epsilon=float(epsilon)
     )
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, once=True)
 
 
 def relative_position(mask: Mask, dtype) -> Tokens:
@@ -171,8 +176,11 @@ def emphasize_late_tokens(size: float, steepness: float) -> Transform:
     Args:
       size, steepness: γ and d of `position_bonus`; with d = 1 the bonus is nearly constant.
     Reads: advantage, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a number that is not finite.
     Source: "Decomposing the Entropy-Performance Exchange".
     """
+    check_finite("emphasize_late_tokens", size=size, steepness=steepness)
 
     def apply(signals, context, state):
         del context

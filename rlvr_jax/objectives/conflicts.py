@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_rank, masked_sum
@@ -74,10 +75,13 @@ def weigh_conflicts(positive: float, negative: float) -> Transform:
     once for the stretch from the start and once for that up to the end.
 
     Args:
-      positive, negative: the factors.
+      positive, negative: the factors, at least 0.
     Reads: advantage, tokens, group, mask. Writes: weight. Metrics: conflict_share.
+    Raises:
+      ValueError: a negative factor.
     Source: GTPO, https://github.com/winstonsmith1897/GTPO.
     """
+    check_at_least(0, "weigh_conflicts", positive=positive, negative=negative)
 
     def apply(signals, context, state):
         found = find_conflicts(signals.advantage, context.rollouts)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_mean, group_sum
@@ -143,15 +144,16 @@ def feasible_preference(
 
     Args:
       scale: β, positive.
-      likelihood_coefficient: λ.
+      likelihood_coefficient: λ, at least 0.
       judges: columns of `component_rewards`.
     Reads: logp, reference_logp, reward, group, off_policy, component_rewards. Writes: term.
     Metrics: none.
     Raises:
-      ValueError: scale not positive.
+      ValueError: scale not positive, or a negative likelihood_coefficient.
     """
     if not scale > 0:
         raise ValueError(f"feasible_preference: scale must be positive, got {scale}")
+    check_at_least(0, "feasible_preference", likelihood_coefficient=likelihood_coefficient)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group

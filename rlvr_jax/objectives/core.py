@@ -20,7 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.inputs import check_inputs, check_needs, on_mask
+from rlvr_jax.objectives.inputs import (
+    MEASURED,
+    check_inputs,
+    check_needs,
+    check_recorded,
+    on_mask,
+)
 from rlvr_jax.objectives.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
@@ -95,6 +101,10 @@ class Transform:
       remark: (plan) -> one sentence if the part cannot act under this plan, else None.
       options: arguments of `token_stats` with which its needs are to be measured, name and value,
         e.g. (("top_k", 8),).
+      once: it decides about the whole batch before that is split into updates, for it compares
+        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
+        and write advantage, weight and mask. An advantage that needs no statistics is decided once
+        in any case; behind a part that is not, all are asked at every update.
     """
 
     init: Callable[[Spec], Any]
@@ -103,6 +113,7 @@ class Transform:
     label: str
     remark: Callable[[UpdatePlan], str | None] = _silent
     options: Options = ()
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,13 +162,16 @@ class Objective:
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
         0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite.
-      advantages: (rollouts, state, key) -> (advantage [B, T], state): the first part alone, for a
-        batch that is split into several updates; None if that part needs anything to be measured.
+      decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
+        into several updates, what its first parts decide about the batch as a whole. The rollouts
+        that come back say it (`advantage`, `weight`, `kept`), and the losses of the updates go on
+        from there. None if already the first part has to be asked at every update.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
         regularizers (which act on every token): what was decided about each token.
       token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
         mask.
       needs: what must be measured, see `Transform`; always contains "logp".
+      once_needs: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
       options: with which arguments of `token_stats`, of all parts together.
       labels: one per part, in order of action.
       remarks: (plan) -> sentences about parts that cannot act under this plan.
@@ -165,10 +179,11 @@ class Objective:
 
     init: Callable[[Spec], dict[str, Any]]
     loss: Callable[..., tuple[Float[Array, ""], tuple[dict, dict]]]
-    advantages: Callable[..., tuple[Float[Array, "B T"], dict]] | None
+    decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     signals: Callable[..., Signals]
     token_loss: Callable[..., Float[Array, "B T"]]
     needs: frozenset[str]
+    once_needs: frozenset[str]
     options: Options
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
@@ -180,10 +195,11 @@ def stateless(
     label: str = "",
     remark: Callable[[UpdatePlan], str | None] = _silent,
     options: Options = (),
+    once: bool = False,
 ) -> Transform:
     """Makes a transform without state; `label` is the function that made `apply` if not given."""
     label = label or apply.__qualname__.split(".")[0]
-    return Transform(lambda spec: (), apply, frozenset(needs), label, remark, options)
+    return Transform(lambda spec: (), apply, frozenset(needs), label, remark, options, once)
 
 
 def describe(name: str, **arguments) -> str:
@@ -226,6 +242,14 @@ def objective(
     for part in readers:
         check_needs(part)
     needs = frozenset({"logp"}).union(*(part.needs for part in readers))
+    whole = _decided_once(decisions, advantage)
+    once_needs = frozenset().union(*(part.needs for part in whole.values()))
+    reads = False
+    for part in decisions.values():
+        reads |= bool(part.needs & MEASURED)
+        # Of a batch that is one update, its own pass measures what is compared over it.
+        if part.once and part is not advantage and reads:
+            needs |= {"batch_statistics"}
 
     def init(spec: Spec) -> dict[str, Any]:
         states = {name: part.init(spec) for name, part in parts.items()}
@@ -253,10 +277,14 @@ def objective(
         context = Context(stats, rollouts, old_logp, key)
         signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
         signals = surrogate.prepare(signals, context)
-        chain = decisions
+        done = ()
         if rollouts.advantage is not None:
             signals = replace(signals, advantage=rollouts.advantage)
-            chain = {name: part for name, part in decisions.items() if part is not advantage}
+            done = [name for name, part in decisions.items() if part is advantage]
+        if rollouts.kept is not None:
+            weight, mask = signals.weight * rollouts.weight, signals.mask & rollouts.kept
+            signals, done = replace(signals, weight=weight, mask=mask), whole
+        chain = {name: part for name, part in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})
         return signals, context, state, metrics
 
@@ -279,14 +307,18 @@ def objective(
         values, signals, _, _ = losses(stats, rollouts, state, key)
         return jnp.where(signals.mask, values, 0)
 
-    def advantages(rollouts: Rollouts, state: dict, key):
+    def decide_once(rollouts: Rollouts, state: dict, key):
+        check_recorded(rollouts, whole.values())
         nothing = jnp.zeros_like(rollouts.behaviour_logp)
-        stats, rollouts = on_mask(TokenStats(logp=nothing), rollouts)
-        context = Context(stats, rollouts, nothing, key)
-        signals = Signals.neutral(rollouts.mask, nothing.dtype)
-        (name,) = (name for name, part in decisions.items() if part is advantage)
-        signals, state, _ = run({name: advantage}, signals, context, state, key, {})
-        return signals.advantage, state
+        _, clean = on_mask(TokenStats(logp=nothing), rollouts)
+        old_logp = nothing if clean.old_logp is None else clean.old_logp
+        # There is no policy yet and no trust region: who reads them fails.
+        context = Context(TokenStats(), clean, old_logp, key)
+        signals = Signals.neutral(clean.mask, nothing.dtype)
+        signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
+        signals, state, metrics = run(whole, signals, context, state, key, {})
+        decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
+        return replace(rollouts, **decided), state, metrics
 
     def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
         return decide(stats, rollouts, state, key)[0]
@@ -299,15 +331,25 @@ def objective(
     return Objective(
         init=init,
         loss=loss,
-        # What an estimator asks for is measured at the updates only.
-        advantages=None if advantage.needs else advantages,
+        decide_once=decide_once if whole else None,
         signals=signals,
         token_loss=token_loss,
         needs=needs,
+        once_needs=once_needs,
         options=_merged_options(readers),
         labels=tuple(labels),
         remarks=remarks,
     )
+
+
+def _decided_once(decisions, advantage):
+    """The parts that come before any that has to be asked at every update."""
+    chosen = {}
+    for name, part in decisions.items():
+        if not (part.once or (part is advantage and not part.needs & MEASURED)):
+            break
+        chosen[name] = part
+    return chosen
 
 
 def _named(parts, taken=()):

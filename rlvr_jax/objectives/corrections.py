@@ -87,7 +87,8 @@ def truncate_importance(
         return replace(signals, weight=signals.weight * weight), state, metrics
 
     label = describe("truncate_importance", cap=float(cap), ratio=ratio, normalizer=normalizer)
-    return stateless(apply, needs=OVER_BATCH if normalizer else (), label=label)
+    pooled = normalizer is not None
+    return stateless(apply, needs=OVER_BATCH if pooled else (), label=label, once=pooled)
 
 
 def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:

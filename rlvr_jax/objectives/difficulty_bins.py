@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_mean
 from rlvr_jax.types import Rollouts, replace
@@ -125,18 +126,21 @@ def hard_bins_first(
 
     Args:
       edges: of the bins, in accuracy.
-      rate: β, of the moving average of losses.
-      temperature, mixing, max_weight: η, γ and the cap.
+      rate: β, of the moving average of losses, in [0, 1].
+      temperature, mixing, max_weight: η, at least 0, γ, in [0, 1], and the cap, positive.
       by_share: divide a bin's loss by its share of the batch.
       bins: rollouts -> int [B] in 0 … len(edges), for accuracies of a longer history; None: by the
         mean outcome of the group in this batch.
     Reads: advantage, outcome, group. Writes: advantage. Metrics: largest_bin_weight.
     Raises:
-      ValueError: edges not ascending.
+      ValueError: edges not ascending, or a number outside its range.
     Source: GDRO, https://github.com/kishanpb/verl-gdro.
     """
     if list(edges) != sorted(set(edges)):
         raise ValueError(f"hard_bins_first: edges must be ascending, got {edges}")
+    check_within(0, 1, "hard_bins_first", rate=rate, mixing=mixing)
+    check_at_least(0, "hard_bins_first", temperature=temperature)
+    check_positive("hard_bins_first", max_weight=max_weight)
     num_bins = len(edges) + 1
 
     def init(spec):

@@ -24,9 +24,9 @@ LEAST_ROWS = 2  # fewer have no variance
 
 
 class DownSamplingState(NamedTuple):
-    """Number of updates so far."""
+    """Number of rollout batches so far."""
 
-    update: Int[Array, ""]
+    step: Int[Array, ""]
 
 
 def most_varied(
@@ -126,7 +126,7 @@ def keep_top_scores(
 
 
 def down_sample(
-    total_updates: int,
+    total_steps: int,
     group_share: tuple[float, float] = (0.5, 1.0),
     token_share: tuple[float, float] = (0.1, 0.5),
     batch_share: float = 0.75,
@@ -134,19 +134,20 @@ def down_sample(
     """Keeps rollouts of varied advantages, and of these the tokens of large |A| · H.
 
     Everything else leaves the mask: kept tokens are the denominator. Shares move linearly from
-    their first to their second value over training: a hard choice at first, a soft one later.
+    their first to their second value over training: a hard choice at first, a soft one later. A
+    batch is sampled as a whole before it is split into updates.
 
     Args:
-      total_updates: after which the second values are reached and stay.
+      total_steps: after which the second values are reached and stay.
       group_share, batch_share: of `down_sampling_rows`.
       token_share: of the tokens of the kept rollouts.
     Reads: advantage, entropy of the rollouts. Writes: mask.
     Metrics: kept_rollouts_share (of the rows), kept_fraction (of the tokens), token_share.
     Raises:
-      ValueError: total_updates not positive, or a share outside (0, 1].
+      ValueError: total_steps not positive, or a share outside (0, 1].
     """
-    if not total_updates > 0:
-        raise ValueError(f"down_sample: total_updates must be positive, got {total_updates}")
+    if not total_steps > 0:
+        raise ValueError(f"down_sample: total_steps must be positive, got {total_steps}")
     for share in (*group_share, *token_share, batch_share):
         if not 0 < share <= 1:
             raise ValueError(f"down_sample: shares must be in (0, 1], got {share}")
@@ -156,7 +157,7 @@ def down_sample(
 
     def apply(signals, context, state):
         rollouts, mask, dtype = context.rollouts, signals.mask, signals.advantage.dtype
-        progress = jnp.minimum(state.update.astype(dtype) / total_updates, 1)
+        progress = jnp.minimum(state.step.astype(dtype) / total_steps, 1)
         largest = jax.vmap(masked_max)(signals.advantage, mask)
         _, across, _ = down_sampling_rows(
             largest,
@@ -169,7 +170,7 @@ def down_sample(
         score = jnp.abs(signals.advantage) * rollouts.entropy
         share = at(progress, token_share)
         kept = keep_top_scores(score, left, share, rollouts.rollout_id)
-        state = DownSamplingState(state.update + jnp.any(mask).astype(jnp.int32))
+        state = DownSamplingState(state.step + jnp.any(mask).astype(jnp.int32))
         metrics = {
             "kept_rollouts_share": jnp.mean(across.astype(dtype)),
             "kept_fraction": masked_mean(kept, mask).astype(dtype),
@@ -179,7 +180,7 @@ def down_sample(
 
     label = describe(
         "down_sample",
-        total_updates=total_updates,
+        total_steps=total_steps,
         group_share=group_share,
         token_share=token_share,
         batch_share=float(batch_share),
@@ -189,4 +190,4 @@ def down_sample(
         del spec
         return DownSamplingState(jnp.zeros((), jnp.int32))
 
-    return Transform(init, apply, frozenset(), label)
+    return Transform(init, apply, frozenset(), label, once=True)

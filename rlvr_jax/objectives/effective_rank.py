@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.types import replace
@@ -170,13 +171,13 @@ def credit_rank_growth(
     Args:
       stride, window: of `rank_trend`, in tokens.
       smoothing: a, in (0, 1].
-      gain: of `exploration`.
-      divisor: κ of `exploration_bonus`.
+      gain: of `exploration`, at least 0.
+      divisor: κ of `exploration_bonus`, positive.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     Reads: advantage, hidden, mask. Writes: advantage. Metrics: effective_rank, rank_velocity,
       rank_acceleration, means over the rollouts.
     Raises:
-      ValueError: stride or window below 1, or smoothing outside (0, 1].
+      ValueError: stride or window below 1, or a number outside its range.
     Source: VERL, https://github.com/hf618/VERL.
     """
     for name, value in (("stride", stride), ("window", window)):
@@ -184,6 +185,8 @@ def credit_rank_growth(
             raise ValueError(f"credit_rank_growth: {name} must be at least 1, got {value}")
     if not 0 < smoothing <= 1:
         raise ValueError(f"credit_rank_growth: smoothing must be in (0, 1], got {smoothing}")
+    check_at_least(0, "credit_rank_growth", gain=gain)
+    check_positive("credit_rank_growth", divisor=divisor)
 
     def init(spec):
         del spec

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.types import replace
@@ -70,11 +71,13 @@ def band_penalty(
     high: float,
     size: float,
     per_rollout: bool = False,
+    hinge: bool = False,
 ) -> Float[Array, "B T"]:
     """P: 0 where κ_l H̄_s < H < κ_r H̄_s, else a, with H̄_s the past mean at the row's step s.
 
     0 everywhere as long as no row has s ≥ S / 2; 1 everywhere before anything was seen; 0 at steps
-    that were never seen. It compares and so has no gradient.
+    that were never seen. It compares and so has no gradient. A hinge has one: outside the band it
+    is a times the distance to it.
 
     Args:
       entropy: H, nats.
@@ -83,6 +86,7 @@ def band_penalty(
       low, high: κ_l, κ_r.
       size: a.
       per_rollout: H is the mean over the tokens of the row instead of the token's own.
+      hinge: ours; a is then per nat.
     """
     steps = state.count.shape[0]
     past = state.total.astype(entropy.dtype) / jnp.maximum(state.count, 1).astype(entropy.dtype)
@@ -92,7 +96,10 @@ def band_penalty(
     else:
         own = entropy
     inside = (low * wanted < own) & (own < high * wanted)
-    penalty = jnp.where(seen & ~inside, jnp.asarray(size, entropy.dtype), 0)
+    outside = jnp.asarray(size, entropy.dtype)
+    if hinge:
+        outside = size * jnp.where(own < high * wanted, low * wanted - own, own - high * wanted)
+    penalty = jnp.where(seen & ~inside, outside, 0)
     late = jnp.any(jnp.any(mask, axis=1) & (2 * env_step >= steps))
     penalty = jnp.where(late, penalty, 0)
     return jnp.where(jnp.any(state.count > 0), penalty, 1)
@@ -107,27 +114,32 @@ def banded_entropy_bonus(
     steps: int = 50,
     max_epochs: int = 150,
     per_rollout: bool = False,
+    hinge: bool = False,
 ) -> Transform:
     """An entropy bonus less a penalty outside the band: penalty' = penalty - λ (H - β w P).
 
-    P is `band_penalty`, w the `phase_weight` with an epoch per update. P is a comparison: it
-    changes the loss that is reported and no gradient, so that the update is that of
-    `entropy_bonus(λ)`. The entropies of the sampler are remembered after they were compared with.
+    P is `band_penalty`, w the `phase_weight` with an epoch per update. Without a hinge P is a
+    comparison: it changes the loss that is reported and no gradient, so that the update is that of
+    `entropy_bonus(λ)`. With one it pulls entropies back to the band. The entropies of the sampler
+    are remembered after they were compared with.
 
     Args:
       coefficient: λ.
       smooth: β.
-      low, high, size, per_rollout: of `band_penalty`.
+      low, high, size, per_rollout, hinge: of `band_penalty`; the size at least 0.
       steps: S, longest episode.
       max_epochs: of `phase_weight`; later updates keep the last weight.
     Reads: entropy, entropy of the rollouts, env_step. Writes: penalty.
     Metrics: band_penalty, the mean of P; band_weight, w.
     Raises:
-      ValueError: low not below high, steps not positive, or max_epochs below 2.
+      ValueError: low not below high, steps not positive, max_epochs below 2, coefficient or smooth
+        not finite, or a negative size.
     Source: https://github.com/WujiangXu/EPO.
     """
     if not low < high:
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
+    check_finite("banded_entropy_bonus", coefficient=coefficient, smooth=smooth)
+    check_at_least(0, "banded_entropy_bonus", size=size)
     for name, value, least in (("steps", steps, 1), ("max_epochs", max_epochs, 2)):
         if not value >= least:
             raise ValueError(f"banded_entropy_bonus: {name} must be at least {least}, got {value}")
@@ -141,7 +153,7 @@ def banded_entropy_bonus(
         entropy, mask = context.stats.entropy, signals.mask
         env_step = context.rollouts.env_step
         outside = band_penalty(
-            jax.lax.stop_gradient(entropy),
+            entropy,
             mask,
             env_step,
             state,
@@ -149,6 +161,7 @@ def banded_entropy_bonus(
             high=high,
             size=size,
             per_rollout=per_rollout,
+            hinge=hinge,
         )
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
@@ -168,5 +181,6 @@ def banded_entropy_bonus(
         low=float(low),
         high=float(high),
         size=float(size),
+        hinge=hinge,
     )
     return Transform(init, apply, frozenset({"entropy", "env_step"}), label)

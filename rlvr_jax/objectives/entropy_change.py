@@ -75,7 +75,7 @@ def drop_entropy_lowering(deviations: float) -> Transform:
         return replace(signals, mask=mask & ~dropped), state, metrics
 
     label = describe("drop_entropy_lowering", deviations=float(deviations))
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, once=True)
 
 
 def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Transform:
@@ -124,7 +124,7 @@ def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Trans
         max_fraction=float(max_fraction),
     )
     needs = {"logp", "old_p_squared", "old_p_squared_logp", "batch_statistics"}
-    return stateless(apply, needs=needs, label=label)
+    return stateless(apply, needs=needs, label=label, once=True)
 
 
 def estimated_entropy_change(

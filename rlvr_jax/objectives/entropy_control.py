@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_deviation, group_std
@@ -127,9 +128,10 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
     Reads: advantage, logp, off_policy (the redrawn rows). Writes: advantage, mask.
     Metrics: controllers (their number), entropy_estimate (nats, of this update).
     Raises:
-      ValueError: max_samples not positive.
+      ValueError: max_samples not positive, or target or threshold not finite.
     Source: https://github.com/597358816/DCPO.
     """
+    check_finite("imitate_controllers", target=target, threshold=threshold)
     if not max_samples > 0:
         raise ValueError(f"imitate_controllers: max_samples must be positive, got {max_samples}")
 

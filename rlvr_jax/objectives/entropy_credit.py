@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_all_equal
 from rlvr_jax.objectives.masked import masked_mean
@@ -19,11 +20,15 @@ def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
     A' = 0 if H̄ > threshold. Rollouts of advantage 0 are charged as well.
 
     Args:
-      threshold: nats.
+      threshold: nats, at least 0; inf drops none.
       coefficient: c.
     Reads: advantage, entropy, mask. Writes: advantage. Metrics: dropped_rollouts_share.
+    Raises:
+      ValueError: a negative threshold, or coefficient not finite.
     Source: GTPO, https://github.com/winstonsmith1897/GTPO.
     """
+    check_at_least(0, "charge_mean_entropy", threshold=threshold)
+    check_finite("charge_mean_entropy", coefficient=coefficient)
 
     def apply(signals, context, state):
         mask, entropy = signals.mask, jax.lax.stop_gradient(context.stats.entropy)
@@ -51,11 +56,14 @@ def credit_unanimous_groups(scale: float) -> Transform:
     ones. Other groups keep their advantage. A group of one counts as one of equal rewards.
 
     Args:
-      scale: α.
+      scale: α, at least 0.
     Reads: advantage, reward, group, rollouts.entropy, mask. Writes: advantage.
     Metrics: unanimous_groups_share (of the rollouts).
+    Raises:
+      ValueError: a negative scale.
     Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
     """
+    check_at_least(0, "credit_unanimous_groups", scale=scale)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_min
 from rlvr_jax.objectives.scopes import scoped_mean, scoped_std, within_batch
@@ -30,8 +31,11 @@ def scale_by_entropy(coefficient: float) -> Transform:
     Args:
       coefficient: c.
     Reads: advantage, entropy, mask. Writes: advantage. Metrics: entropy_scale_min.
+    Raises:
+      ValueError: coefficient not finite.
     Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545.
     """
+    check_finite("scale_by_entropy", coefficient=coefficient)
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)

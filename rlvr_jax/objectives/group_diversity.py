@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count, group_max, group_sum
 from rlvr_jax.objectives.masked import masked_mean
@@ -127,8 +128,9 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
       temperature: τ of the weights, positive.
     Reads: entropy, outcome, group, embedding, formulas. Writes: term. Metrics: local_entropy (J).
     Raises:
-      ValueError: temperature not positive.
+      ValueError: temperature not positive, or coefficient not finite.
     """
+    check_finite("diversity_weighted_entropy", coefficient=coefficient)
     if not temperature > 0:
         raise ValueError(
             f"diversity_weighted_entropy: temperature must be positive, got {temperature}"

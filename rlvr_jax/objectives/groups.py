@@ -23,6 +23,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
+
 __all__ = [
     "batch_mean",
     "batch_std",
@@ -111,7 +113,16 @@ def group_std(
 
 
 def with_virtual(value: float, number: int) -> tuple[Callable, Callable]:
-    """`group_mean` and `group_std` with virtual entries, as functions (values, group) -> [B]."""
+    """`group_mean` and `group_std` with virtual entries, as functions (values, group) -> [B].
+
+    Args:
+      value: of the entries.
+      number: of the entries, at least 0.
+    Raises:
+      ValueError: a negative number, or a value that is not finite.
+    """
+    check_finite("with_virtual", value=value)
+    check_at_least(0, "with_virtual", number=number)
 
     def mean(values, group):
         return group_mean(values, group, virtual=(value, number))

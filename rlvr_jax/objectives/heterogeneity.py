@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
@@ -133,11 +134,10 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
       limit, epsilon, padding: as there.
     Reads: reward, group, mask. Writes: advantage. Metrics: fell_back_share (of the rollouts).
     Raises:
-      ValueError: epsilon not positive.
+      ValueError: limit or epsilon not positive.
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    if not epsilon > 0:
-        raise ValueError(f"token_normalized: epsilon must be positive, got {epsilon}")
+    check_positive("token_normalized", limit=limit, epsilon=epsilon)
 
     def apply(signals, context, state):
         parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)
@@ -158,11 +158,14 @@ def adapt_clip(strength: float, quantile: float, signed: bool = True) -> Transfo
     probability of certain tokens may fall further, that of uncertain ones rise further.
 
     Args:
-      strength: α.
+      strength: α, at least 0.
       quantile, signed: as in `entropy_score`.
     Reads: entropy, clip bounds, mask. Writes: clip_low, clip_high. Metrics: none.
+    Raises:
+      ValueError: a negative strength, or quantile outside [0, 1].
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
+    _check_score("adapt_clip", strength, quantile)
 
     def apply(signals, context, state):
         score = _score(signals, context, quantile, signed)
@@ -183,11 +186,14 @@ def redistribute_credit(strength: float, quantile: float, signed: bool = True) -
     clip_high/2: above the pivot A inside and A^e outside, below it A^e inside and A outside.
 
     Args:
-      strength: β.
+      strength: β, at least 0.
       quantile, signed: as in `entropy_score`.
     Reads: advantage, entropy, ratio, clip bounds, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative strength, or quantile outside [0, 1].
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
+    _check_score("redistribute_credit", strength, quantile)
 
     def apply(signals, context, state):
         score = _score(signals, context, quantile, signed)
@@ -201,6 +207,11 @@ def redistribute_credit(strength: float, quantile: float, signed: bool = True) -
         "redistribute_credit", strength=float(strength), quantile=float(quantile), signed=signed
     )
     return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+
+
+def _check_score(function, strength, quantile):
+    check_at_least(0, function, strength=strength)
+    check_within(0, 1, function, quantile=quantile)
 
 
 def _score(signals, context, quantile, signed):

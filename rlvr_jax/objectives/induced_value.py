@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.preferences import log_ratio_sum, outcome_is_right, right_wrong_pairs
@@ -50,11 +51,15 @@ def value_incentive(
     Args:
       coefficient: α; positive is optimistic, pushes probability away from the calibration rows and
         has no lower bound; negative is pessimistic and imitates them.
-      scale: β of the implicit reward.
+      scale: β of the implicit reward, positive.
       rows: (rollouts) -> bool [B], those that calibrate: `off_policy_rows` or `chosen_rows`.
     Reads: logp, reference_logp, the mask, what `rows` reads. Writes: term.
     Metrics: induced_value.
+    Raises:
+      ValueError: coefficient not finite, or scale not positive.
     """
+    check_finite("value_incentive", coefficient=coefficient)
+    check_positive("value_incentive", scale=scale)
 
     def apply(signals, context, state):
         rollouts = context.rollouts

@@ -60,7 +60,7 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
         signals = replace(signals, advantage=signals.advantage / (share + epsilon))
         return signals, state, {"informative_share": share}
 
-    return stateless(apply, label=describe("amplify_informative", epsilon=epsilon))
+    return stateless(apply, label=describe("amplify_informative", epsilon=epsilon), once=True)
 
 
 def drop_neutral_rollouts() -> Transform:

@@ -8,15 +8,26 @@ import jax.numpy as jnp
 
 from rlvr_jax.types import Rollouts, TokenStats, axes_of, replace
 
-__all__ = ["NEEDS", "RECORDS", "STATISTICS", "check_inputs", "check_needs", "on_mask"]
+__all__ = [
+    "MEASURED",
+    "NEEDS",
+    "RECORDS",
+    "STATISTICS",
+    "check_inputs",
+    "check_needs",
+    "check_recorded",
+    "on_mask",
+]
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
 # What the sampler does not record, and a part therefore has to ask for.
 RECORDS = tuple(
     entry.name
     for entry in dataclasses.fields(Rollouts)
-    if entry.default is None and entry.name not in ("old_logp", "advantage")
+    if entry.default is None and entry.name not in ("old_logp", "advantage", "weight", "kept")
 )
+# Of the current policy, which at the first update of a batch is the old one.
+MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
 NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
 # Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
 PER_TOKEN = {
@@ -45,14 +56,30 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable) -> None
     for need, reader in sorted(wanted.items()):
         source = "rollouts" if need in RECORDS else "stats"
         value = getattr(rollouts if source == "rollouts" else stats, need)
-        if value is None:
-            raise ValueError(f"loss: {source}.{need} must be given ({reader} reads it), got None")
-        shape = rollouts.mask.shape[: 2 if need in PER_TOKEN else 1]
-        if value.shape[: len(shape)] != shape:
-            raise ValueError(
-                f"loss: {source}.{need} must begin with the shape {shape} as rollouts.mask does,"
-                f" got {value.shape}"
-            )
+        _check_given("loss", f"{source}.{need}", value, rollouts.mask.shape, reader)
+
+
+def check_recorded(rollouts: Rollouts, parts: Iterable) -> None:
+    """Refuses rollouts that lack what parts read of the policy that sampled, or of other records.
+
+    What they need of the log-probs is then `old_logp`.
+    """
+    for part in parts:
+        for need in sorted(part.needs - {"batch_statistics"}):
+            name = "old_logp" if need == "logp" else need
+            value = getattr(rollouts, name, None)
+            _check_given("decide_once", f"rollouts.{name}", value, rollouts.mask.shape, part.label)
+
+
+def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], reader: str) -> None:
+    if value is None:
+        raise ValueError(f"{function}: {name} must be given ({reader} reads it), got None")
+    shape = mask_shape[: 2 if name.partition(".")[2] in PER_TOKEN else 1]
+    if value.shape[: len(shape)] != shape:
+        raise ValueError(
+            f"{function}: {name} must begin with the shape {shape} as rollouts.mask does, got"
+            f" {value.shape}"
+        )
 
 
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:

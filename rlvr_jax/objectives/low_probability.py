@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import k3_clamped
@@ -63,14 +64,15 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
     Args:
       fraction: ρ, share of the tokens of negative advantage, in (0, 1].
       min_p: κ, in (0, 1].
-      coefficient: c.
+      coefficient: c, at least 0.
     Reads: advantage, mask, logp, old_logp, old_max_logp, old_min_p_mass.
     Writes: clip_low, clip_high, penalty. Metrics: chosen_share (the protected tokens),
       eligible_share (the candidates).
     Raises:
-      ValueError: fraction or min_p outside (0, 1].
+      ValueError: fraction or min_p outside (0, 1], or a negative coefficient.
     Source: https://github.com/CarlanLark/Lp-Reg-dev.
     """
+    check_at_least(0, "protect_low_probability", coefficient=coefficient)
     for name, value in (("fraction", fraction), ("min_p", min_p)):
         if not 0 < value <= 1:
             raise ValueError(f"protect_low_probability: {name} must be in (0, 1], got {value}")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_count, masked_rank
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
@@ -114,17 +115,20 @@ def macro_advantage(
 
     Args:
       length: n, tokens of a macro; with 1 these are the generalized advantages of tokens.
-      discount, trace_decay: γ and λ, per macro.
-      kl_coefficient: price of old_logp - reference_logp, per token.
-      reward_clip: the outcome is clipped to plus and minus this.
+      discount, trace_decay: γ and λ, per macro, in [0, 1].
+      kl_coefficient: price of old_logp - reference_logp, per token, at least 0.
+      reward_clip: the outcome is clipped to plus and minus this; positive.
       weights: of the tokens in a macro.
     Reads: reward, values, old_logp, reference_logp, mask. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: length below 1.
+      ValueError: length below 1, or a number outside its range.
     Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
     if not length >= 1:
         raise ValueError(f"macro_advantage: length must be at least 1, got {length}")
+    check_within(0, 1, "macro_advantage", discount=discount, trace_decay=trace_decay)
+    check_at_least(0, "macro_advantage", kl_coefficient=kl_coefficient)
+    check_positive("macro_advantage", reward_clip=reward_clip)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -147,7 +151,8 @@ def macro_advantage(
         reward_clip=float(reward_clip),
         weights=weights,
     )
-    return stateless(apply, needs={"logp", "reference_logp", "values"}, label=label)
+    needs = {"logp", "reference_logp", "values"}
+    return stateless(apply, needs=needs, label=label, once=True)
 
 
 def _table(macro, most=None):

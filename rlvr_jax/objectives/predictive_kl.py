@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.types import replace
@@ -176,8 +177,13 @@ def predictive_kl_penalty(
       trained: whether the penalty acts on the policy.
     Reads: logp, reference_logp, entropy of the rollouts, reward. Writes: term.
     Metrics: kl_short, kl_threshold (nats), kl_phase.
+    Raises:
+      ValueError: a negative coefficient, base or strength.
     Source: https://github.com/ryyzn9/SAFE.
     """
+    check_at_least(
+        0, "predictive_kl_penalty", coefficient=coefficient, base=base, strength=strength
+    )
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask

@@ -1,7 +1,8 @@
 """Importance ratios, and the trust region around 1.
 
 A ratio is a function (logp, old_logp, mask) -> [B, T] with gradient in `logp`; 1 off the mask.
-Nothing is clamped unless the name says so.
+Nothing is clamped unless the name says so. Where a loss does not depend on a ratio, the gradient is
+0 also if that ratio overflows.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def token_ratio(
     logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
     """ρ_it = exp(logp_it - old_logp_it)."""
-    return jnp.exp(jnp.where(mask, logp - old_logp, 0))
+    return _exp(jnp.where(mask, logp - old_logp, 0))
 
 
 def clamped_token_ratio(
@@ -72,7 +73,7 @@ def product_ratio(
 
     ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
     """
-    product = jnp.exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
+    product = _exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
     return jnp.where(mask, product, 1)
 
 
@@ -91,3 +92,21 @@ def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
     """Where the clip decides the loss, -A clip(ρ) > -A ρ, so that no gradient passes."""
     clipped = -signals.advantage * clip_to_trusted(signals)
     return signals.mask & (clipped > -signals.advantage * signals.ratio)
+
+
+@jax.custom_vjp
+def _exp(x):
+    """exp(x), whose gradient is 0 where nothing is asked for: 0 times an overflow would be NaN."""
+    return jnp.exp(x)
+
+
+def _exp_forward(x):
+    value = jnp.exp(x)
+    return value, value
+
+
+def _exp_backward(value, slope):
+    return (jnp.where(slope == 0, 0, slope * value),)
+
+
+_exp.defvjp(_exp_forward, _exp_backward)

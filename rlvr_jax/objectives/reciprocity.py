@@ -8,6 +8,7 @@ odd group is alone. Where an advantage does not exist it counts as 0.
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_count
@@ -70,11 +71,17 @@ def aligned_with_partner(
     Args:
       estimator: of the own advantage A.
       weight: w.
-      discount: γ of `discounted_past`, the written form; None: `past_mean`, the released one.
+      discount: γ of `discounted_past`, in [0, 1], the written form; None: `past_mean`, the
+        released one.
     Reads: what the estimator reads, group, rollout_id, mask. Writes: advantage. Metrics: the
       estimator's.
+    Raises:
+      ValueError: weight not finite, or discount outside [0, 1].
     Source: https://github.com/jduquevan/advantage-alignment.
     """
+    check_finite("aligned_with_partner", weight=weight)
+    if discount is not None:
+        check_within(0, 1, "aligned_with_partner", discount=discount)
 
     def apply(signals, context, state):
         signals, state, metrics = estimator.apply(signals, context, state)

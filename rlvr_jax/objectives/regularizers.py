@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3
 from rlvr_jax.objectives.masked import masked_mean
@@ -36,7 +37,10 @@ def statistic_penalty(coefficient: float, statistic: str) -> Transform:
       coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Reads: the statistic. Writes: penalty. Metrics: statistic_penalty/<statistic>, its mean.
+    Raises:
+      ValueError: coefficient not finite.
     """
+    check_finite("statistic_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         values = getattr(context.stats, statistic)
@@ -55,7 +59,10 @@ def statistic_term(coefficient: float, statistic: str) -> Transform:
       coefficient: c.
       statistic: field of `TokenStats` of shape [B, T].
     Reads: the statistic, mask. Writes: term. Metrics: statistic_term/<statistic>, the mean.
+    Raises:
+      ValueError: coefficient not finite.
     """
+    check_finite("statistic_term", coefficient=coefficient)
 
     def apply(signals, context, state):
         mean = masked_mean(getattr(context.stats, statistic), signals.mask)
@@ -72,8 +79,11 @@ def entropy_bonus(coefficient: float) -> Transform:
     Args:
       coefficient: c; negative values sharpen the policy.
     Reads: entropy. Writes: penalty. Metrics: none.
+    Raises:
+      ValueError: coefficient not finite.
     Source: Williams and Peng 1991, https://doi.org/10.1080/09540099108946587.
     """
+    check_finite("entropy_bonus", coefficient=coefficient)
 
     def apply(signals, context, state):
         penalty = signals.penalty - coefficient * context.stats.entropy
@@ -106,9 +116,10 @@ def adaptive_entropy_bonus(
       initial: coefficient at the start, within the bounds.
     Reads: entropy, mask. Writes: penalty. Metrics: entropy_coefficient (the applied one).
     Raises:
-      ValueError: step not positive, or initial outside [low, high].
+      ValueError: target not finite, step not positive, or initial outside [low, high].
     Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
     """
+    check_finite("adaptive_entropy_bonus", target=target)
     if not step > 0:
         raise ValueError(f"adaptive_entropy_bonus: step must be positive, got {step}")
     if not low <= initial <= high:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages import Statistic
+from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.types import replace
 
@@ -96,13 +97,18 @@ def reward_to_go(
     """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
 
     Args:
-      discount: γ.
-      kl_coefficient: β of the divergence from the reference that is charged token by token.
+      discount: γ, in [0, 1].
+      kl_coefficient: β of the divergence from the reference that is charged token by token, at
+        least 0.
       center: a statistic (reward [B], group [B]) -> [B] that is taken from the reward before the
         return is formed.
       baseline: b, a statistic that is taken from the return.
     Reads: reward, group, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount outside [0, 1], or a negative kl_coefficient.
     """
+    check_within(0, 1, "reward_to_go", discount=discount)
+    check_at_least(0, "reward_to_go", kl_coefficient=kl_coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -121,7 +127,7 @@ def reward_to_go(
         center=center,
         baseline=baseline,
     )
-    return stateless(apply, needs=_price_needs(kl_coefficient), label=label)
+    return stateless(apply, needs=_price_needs(kl_coefficient), label=label, once=True)
 
 
 def generalized_advantage(
@@ -130,11 +136,16 @@ def generalized_advantage(
     """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
 
     Args:
-      discount, trace_decay: γ and λ.
-      kl_coefficient: β of the divergence from the reference that is charged token by token.
+      discount, trace_decay: γ and λ, in [0, 1].
+      kl_coefficient: β of the divergence from the reference that is charged token by token, at
+        least 0.
     Reads: reward, values, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount or trace_decay outside [0, 1], or a negative kl_coefficient.
     Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
     """
+    check_within(0, 1, "generalized_advantage", discount=discount, trace_decay=trace_decay)
+    check_at_least(0, "generalized_advantage", kl_coefficient=kl_coefficient)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -148,7 +159,8 @@ def generalized_advantage(
         trace_decay=float(trace_decay),
         kl_coefficient=float(kl_coefficient),
     )
-    return stateless(apply, needs={"values", *_price_needs(kl_coefficient)}, label=label)
+    needs = {"values", *_price_needs(kl_coefficient)}
+    return stateless(apply, needs=needs, label=label, once=True)
 
 
 def _price(context, kl_coefficient):

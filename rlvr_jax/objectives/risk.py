@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.groups import group_std, group_sum
@@ -90,15 +91,18 @@ def risk_sensitive(
     track_rate: float = 0.1,
     epsilon: float = 1e-6,
     max_value: float = 1e3,
+    min_spread: float = 1e-3,
+    own_share: float = 0.0,
 ) -> Transform:
     """The mixed value at risk of the scores of bundles, shared out to their rollouts.
 
     With x a score and q the quantiles at α_low and α_high:
         range = [(x - q_low)⁺ - (x - q_high)⁺ + q_low - q_high] / (α_high - α_low + ε)
         A     = (w tail + range) / (w + 1) / (std of the bundle's scores + ε)
-    In the first update q are the bundle's own; then the tracked ones nearest to the two levels.
-    Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of the first batch. With tracked
-    quantiles a bundle of equal scores is divided by ε: values are clipped.
+    In the first update q are the bundle's own; then s times those plus 1 - s times the tracked ones
+    nearest to the two levels.
+    Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of the first batch. Against tracked
+    quantiles a bundle of equal scores has a value too: a deviation below `min_spread` counts as 1.
 
     Args:
       num_prompts: K, prompts per bundle.
@@ -107,12 +111,15 @@ def risk_sensitive(
       tail: `lower_tail` (averse to risk) or `upper_tail` (seeking it).
       natural_baseline: whether q_low - q_high is in the range term, which is then ≤ 0.
       credit: how a value is shared out, of `rlvr_jax.objectives.risk_credit`.
-      track_rate: η.
-      epsilon: ε.
-      max_value: bound of |A| before it is shared out.
+      track_rate: η, at least 0.
+      epsilon: ε, positive.
+      max_value: bound of |A| before it is shared out, positive; inf for none.
+      min_spread: at least 0; with 0 equal scores are divided by ε.
+      own_share: s, in [0, 1].
     Reads: reward, group, rollout_id. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: levels not ascending in (0, 1), or num_prompts below 1.
+      ValueError: levels not ascending in (0, 1), num_prompts below 1, or another number outside its
+        range.
     Source: RiskPO, https://github.com/RTkenny/RiskPO.
     """
     if not 0 < low < high < 1:
@@ -121,6 +128,11 @@ def risk_sensitive(
         )
     if not num_prompts >= 1:
         raise ValueError(f"risk_sensitive: num_prompts must be at least 1, got {num_prompts}")
+    check_at_least(
+        0, "risk_sensitive", tail_weight=tail_weight, track_rate=track_rate, min_spread=min_spread
+    )
+    check_positive("risk_sensitive", epsilon=epsilon, max_value=max_value)
+    check_within(0, 1, "risk_sensitive", own_share=own_share)
     nearest = [
         min(range(len(TRACKED_LEVELS)), key=lambda i: abs(TRACKED_LEVELS[i] - level))
         for level in (low, high)
@@ -135,7 +147,8 @@ def risk_sensitive(
         bundles = bundled(rollouts, num_prompts)
         score, tracked = bundles.score, state.quantiles.astype(bundles.score.dtype)
         own = (group_quantile(score, bundles.bundle, a, bundles.counted) for a in (low, high))
-        pair = [jnp.where(state.seen, tracked[i], q) for i, q in zip(nearest, own, strict=True)]
+        share = jnp.where(state.seen, own_share, 1).astype(score.dtype)
+        pair = [(1 - share) * tracked[i] + share * q for i, q in zip(nearest, own, strict=True)]
         middle = jnp.maximum(score - pair[0], 0) - jnp.maximum(score - pair[1], 0)
         if natural_baseline:
             middle = middle + pair[0] - pair[1]
@@ -143,6 +156,7 @@ def risk_sensitive(
         outer = tail(score, *pair, low, high, epsilon)
         value = (tail_weight * outer + middle) / (tail_weight + 1)
         spread = group_std(score, bundles.bundle, where=bundles.counted)
+        spread = jnp.where(spread < min_spread, 1, spread)
         value = jnp.clip(value / (spread + epsilon), -max_value, max_value)
         shared = credit(value, rollouts.reward, rollouts.group, bundles.unit, epsilon)
         signals = replace(signals, advantage=jnp.where(signals.mask, shared[:, None], 0))
@@ -158,6 +172,7 @@ def risk_sensitive(
         natural_baseline=natural_baseline,
         credit=credit,
         track_rate=track_rate,
+        own_share=float(own_share),
     )
     return Transform(init, apply, frozenset(), label)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_sum
@@ -99,11 +100,14 @@ def score_weighted(
 
     Args:
       norm: context -> [B], squared norms of the scores.
-      epsilon: ε.
+      epsilon: ε, at least 0.
       needs: what `norm` reads, as in `Transform`.
     Reads: reward, group, and what `norm` reads. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative epsilon.
     Source: OBLR-PO (reconstruction).
     """
+    check_at_least(0, "score_weighted", epsilon=epsilon)
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group

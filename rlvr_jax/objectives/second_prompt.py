@@ -7,6 +7,7 @@ evidence.
 
 import jax
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.masked import masked_mean
@@ -29,8 +30,11 @@ def second_prompt_divergence(
       trained: the gradient also goes through the log-probs under the second prompt.
     Reads: logp, old_logp, second_prompt_logp. Writes: penalty.
     Metrics: second_prompt_divergence, its mean over the tokens.
+    Raises:
+      ValueError: coefficient not finite.
     Source: https://github.com/MikeWangWZHL/PAPO.
     """
+    check_finite("second_prompt_divergence", coefficient=coefficient)
 
     def apply(signals, context, state):
         other = _second_logp(context, trained)
@@ -57,7 +61,10 @@ def second_prompt_logp_penalty(coefficient: float, trained: bool = False) -> Tra
       coefficient: c.
       trained: the gradient goes through the log-probs under the second prompt.
     Reads: second_prompt_logp. Writes: penalty. Metrics: none.
+    Raises:
+      ValueError: coefficient not finite.
     """
+    check_finite("second_prompt_logp_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         penalty = signals.penalty + coefficient * _second_logp(context, trained)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.scopes import min_max, within_batch, within_group, z_score
@@ -69,8 +70,11 @@ def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) 
       epsilon: added to the standard deviation.
     Reads: advantage, old_logsumexp, old_mean_logit, group, mask. Writes: advantage. Metrics:
       certainty_weight, its mean over the tokens.
+    Raises:
+      ValueError: a number that is not finite.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
+    check_finite("scale_by_certainty", positive=positive, negative=negative)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
@@ -87,7 +91,8 @@ def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) 
         negative=float(negative),
         epsilon=float(epsilon),
     )
-    return stateless(apply, needs={"old_logsumexp", "old_mean_logit"}, label=label)
+    needs = {"old_logsumexp", "old_mean_logit", "batch_statistics"}
+    return stateless(apply, needs=needs, label=label, once=True)
 
 
 def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform:
@@ -99,8 +104,11 @@ def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform
       coefficient: c.
       epsilon: added to the denominator of the min-max.
     Reads: advantage, old_logp, old_logsumexp, temperature, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: coefficient not finite.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
+    check_finite("charge_sampled_logit", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts, mask, advantage = context.rollouts, signals.mask, signals.advantage
@@ -110,4 +118,5 @@ def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform
         return replace(signals, advantage=jnp.where(mask, floored, 0)), state, {}
 
     label = describe("charge_sampled_logit", coefficient=float(coefficient), epsilon=float(epsilon))
-    return stateless(apply, needs={"logp", "old_logsumexp", "batch_statistics"}, label=label)
+    needs = {"logp", "old_logsumexp", "batch_statistics"}
+    return stateless(apply, needs=needs, label=label, once=True)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.group_order import group_index, group_rank
 from rlvr_jax.objectives.groups import (
@@ -81,9 +82,10 @@ def self_reward_loss(
     Reads: verdict_logp, outcome, truncated. Writes: term.
     Metrics: self_reward/right and self_reward/wrong, means over the finished rows of a kind.
     Raises:
-      ValueError: a negative coefficient.
+      ValueError: a negative coefficient, or scale or reference not finite.
     Source: https://github.com/RUCBM/LaSeR.
     """
+    check_finite("self_reward_loss", scale=scale, reference=reference)
     if not coefficient >= 0:
         raise ValueError(f"self_reward_loss: coefficient must be at least 0, got {coefficient}")
 
@@ -132,13 +134,14 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
 
     Args:
       mix: γ, in [0, 1].
-      min_std: of the scores of a group, up to which they are not used.
+      min_std: of the scores of a group, up to which they are not used; at least 0.
       epsilon: ε, added to the standard deviation of the rewards.
     Reads: reward, group, self_reward, truncated. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: mix outside [0, 1] or epsilon not positive.
+      ValueError: mix outside [0, 1], a negative min_std, or epsilon not positive.
     Source: https://github.com/RUCBM/LaSeR.
     """
+    check_at_least(0, "self_rewarded", min_std=min_std)
     if not 0 <= mix <= 1:
         raise ValueError(f"self_rewarded: mix must be in [0, 1], got {mix}")
     if not epsilon > 0:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count, group_sum
 from rlvr_jax.objectives.masked import masked_mean
@@ -84,8 +85,11 @@ def scale_by_semantic_entropy(rate: float, decay: Decay = hyperbolic_decay) -> T
       decay: f, one of the functions of this module.
     Reads: advantage, answer, group, old_logp, mask. Writes: advantage. Metrics:
       semantic_entropy_scale, its mean over the rollouts.
+    Raises:
+      ValueError: rate not finite.
     Source: SEED-GRPO, https://github.com/Dreamer312/SEED-GRPO.
     """
+    check_finite("scale_by_semantic_entropy", rate=rate)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -96,4 +100,4 @@ def scale_by_semantic_entropy(rate: float, decay: Decay = hyperbolic_decay) -> T
         return signals, state, {"semantic_entropy_scale": jnp.mean(scale)}
 
     label = describe("scale_by_semantic_entropy", rate=float(rate), decay=decay)
-    return stateless(apply, needs={"logp", "answer"}, label=label)
+    return stateless(apply, needs={"logp", "answer", "batch_statistics"}, label=label, once=True)

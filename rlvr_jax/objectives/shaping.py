@@ -9,6 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Rollouts
 
 __all__ = ["Reward", "overlong_penalty", "overlong_shaping", "plain_outcome", "signed_outcome"]
@@ -37,12 +38,12 @@ def overlong_penalty(
       length: n, response tokens with the stop token.
       max_length: L_max, the budget of response tokens.
       cache_length: L_cache, in which the penalty grows; in (0, max_length].
-      factor: f, the full penalty.
+      factor: f, the full penalty, at least 0.
     Raises:
-      ValueError: cache_length outside (0, max_length].
+      ValueError: cache_length outside (0, max_length], or a negative factor.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476.
     """
-    _check_cache("overlong_penalty", max_length, cache_length)
+    _check_overlong("overlong_penalty", max_length, cache_length, factor)
     excess = (length - (max_length - cache_length)).astype(float) / cache_length
     return -factor * jnp.clip(excess, 0, 1)
 
@@ -56,9 +57,9 @@ def overlong_shaping(
       max_length, cache_length, factor: as in `overlong_penalty`.
       base: the reward before the penalty.
     Raises:
-      ValueError: cache_length outside (0, max_length].
+      ValueError: cache_length outside (0, max_length], or a negative factor.
     """
-    _check_cache("overlong_shaping", max_length, cache_length)
+    _check_overlong("overlong_shaping", max_length, cache_length, factor)
 
     def reward(rollouts):
         value = base(rollouts)
@@ -68,7 +69,8 @@ def overlong_shaping(
     return reward
 
 
-def _check_cache(function, max_length, cache_length):
+def _check_overlong(function, max_length, cache_length, factor):
+    check_at_least(0, function, factor=factor)
     if not 0 < cache_length <= max_length:
         raise ValueError(
             f"{function}: cache_length must be in (0, max_length {max_length}], got {cache_length}"

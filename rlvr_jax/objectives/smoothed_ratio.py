@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.scopes import above_quantile, within_response
@@ -71,11 +72,15 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
     negative sum.
 
     Args:
-      factor: f.
+      factor: f, at least 0.
       quantile: of the entropies of a response, in [0, 1].
     Reads: advantage, entropy, max_id, tokens, mask. Writes: advantage. Metrics: boosted_share.
+    Raises:
+      ValueError: a negative factor, or quantile outside [0, 1].
     Source: SimKO, https://github.com/CLR-Lab/SimKO.
     """
+    check_at_least(0, "boost_favourites", factor=factor)
+    check_within(0, 1, "boost_favourites", quantile=quantile)
 
     def apply(signals, context, state):
         mask = signals.mask

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.core import Surrogate, describe
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.types import replace
@@ -104,18 +105,30 @@ def soft_token_logp(
 def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
 
-    `rollouts.old_logp` must hold the same quantity under the old policy there.
+    `rollouts.old_logp` must hold the same quantity under the old policy there; where it is None,
+    that of the current one takes its place and every ratio is 1.
 
     Args:
       surrogate: any; its ratio and its log-probs become those of soft tokens.
       bounds: of the noise.
+    Raises:
+      ValueError: bounds whose low is not below their high, whose floor is not negative, or whose
+        epsilon is not positive.
     """
+    if not bounds.low < bounds.high:
+        raise ValueError(
+            f"with_soft_tokens: low must be below high {bounds.high}, got {bounds.low}"
+        )
+    if not bounds.floor < 0:
+        raise ValueError(f"with_soft_tokens: floor must be negative, got {bounds.floor}")
+    check_positive("with_soft_tokens", epsilon=bounds.epsilon)
 
     def soft(context):
         stats, rollouts = context.stats, context.rollouts
         own = soft_token_logp(stats.candidate_logp, rollouts.candidate_noisy_logp, bounds)
         logp = jnp.where(rollouts.soft, own, stats.logp)
-        return replace(context, stats=replace(stats, logp=logp))
+        old_logp = jax.lax.stop_gradient(logp) if rollouts.old_logp is None else context.old_logp
+        return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
 
     return Surrogate(
         lambda signals, context: surrogate.prepare(signals, soft(context)),

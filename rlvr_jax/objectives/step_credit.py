@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean, masked_rank
 from rlvr_jax.objectives.scopes import Scope, min_max, within_batch, z_score
@@ -78,8 +79,11 @@ def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str)
       bonus: ζ.
       ids: field of `Rollouts` that numbers the steps, "step" or "turn".
     Reads: advantage, rollouts.entropy, mask, the ids. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a number that is not finite.
     Source: EMPG, "Harnessing Uncertainty".
     """
+    check_finite("credit_step_entropy", rate=rate, future_rate=future_rate, bonus=bonus)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -95,7 +99,7 @@ def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str)
         bonus=float(bonus),
         ids=ids,
     )
-    return stateless(apply, needs={ids}, label=label)
+    return stateless(apply, needs={ids}, label=label, once=True)
 
 
 def center_over_steps(ids: str) -> Transform:
@@ -112,7 +116,7 @@ def center_over_steps(ids: str) -> Transform:
         centered = jnp.where(steps.member, signals.advantage - mean, 0)
         return replace(signals, advantage=centered), state, {}
 
-    return stateless(apply, needs={ids}, label=describe("center_over_steps", ids=ids))
+    return stateless(apply, needs={ids}, label=describe("center_over_steps", ids=ids), once=True)
 
 
 def step_confidence(entropy: Float[Array, "B T"], steps: Steps) -> Table:
@@ -181,8 +185,12 @@ def credit_potential(
       epsilon: ε, as in `step_potential`.
     Reads: advantage, probe_confidence, probe_accuracy, step, mask. Writes: advantage. Metrics:
       none.
+    Raises:
+      ValueError: a number that is not finite, or epsilon not positive.
     Source: SPAE, "Step Potential Advantage Estimation".
     """
+    check_finite("credit_potential", bonus=bonus, fade=fade, saturation=saturation)
+    check_positive("credit_potential", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -201,7 +209,8 @@ def credit_potential(
         saturation=float(saturation),
         epsilon=float(epsilon),
     )
-    return stateless(apply, needs={"step", "probe_confidence", "probe_accuracy"}, label=label)
+    needs = {"step", "probe_confidence", "probe_accuracy"}
+    return stateless(apply, needs=needs, label=label, once=True)
 
 
 def standardize_advantage(epsilon: float, scope: Scope = within_batch) -> Transform:
@@ -214,8 +223,7 @@ def standardize_advantage(epsilon: float, scope: Scope = within_batch) -> Transf
     Raises:
       ValueError: epsilon not positive.
     """
-    if not epsilon > 0:
-        raise ValueError(f"standardize_advantage: epsilon must be positive, got {epsilon}")
+    check_positive("standardize_advantage", epsilon=epsilon)
 
     def apply(signals, context, state):
         sets = scope(context.rollouts)
@@ -223,4 +231,4 @@ def standardize_advantage(epsilon: float, scope: Scope = within_batch) -> Transf
         return replace(signals, advantage=scaled), state, {}
 
     label = describe("standardize_advantage", epsilon=float(epsilon), scope=scope)
-    return stateless(apply, label=label)
+    return stateless(apply, label=label, once=True)

@@ -48,7 +48,10 @@ def ppo_clip(
 
     def loss(signals, context):
         del context
-        unclipped = -signals.advantage * signals.ratio
+        # Where the bound decides, an infinite ratio has no part in the loss, nor in 0 · ρ.
+        bound = 1 + signals.clip_high
+        above = (signals.advantage >= 0) & (signals.ratio > bound)
+        unclipped = -signals.advantage * jnp.where(above, bound, signals.ratio)
         values = jnp.maximum(unclipped, -signals.advantage * clip_to_trusted(signals))
         if dual is None:
             return values

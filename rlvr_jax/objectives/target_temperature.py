@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.types import replace
@@ -65,13 +66,16 @@ def mix_in_tempered_policy(
       target: wanted entropy H₀, nats.
       hot, cold: temperatures for an entropy that is too low, and too high.
       threshold: outcome above which a rollout is good.
-      cap: largest |H₀ - H| that counts, nats.
+      cap: largest |H₀ - H| that counts, nats; inf for none.
     Reads: advantage, outcome, old_logp, old_tempered_logp (at hot and cold), mask. Writes:
       advantage. Metrics: entropy_estimate, mixture_weight.
     Raises:
-      ValueError: a temperature that is not positive.
+      ValueError: a temperature that is not positive, a target or threshold that is not finite, or
+        a negative cap.
     Source: DCPO, https://github.com/597358816/DCPO.
     """
+    check_finite("mix_in_tempered_policy", target=target, threshold=threshold)
+    check_at_least(0, "mix_in_tempered_policy", cap=cap)
     for name, value in (("hot", hot), ("cold", cold)):
         if not value > 0:
             raise ValueError(f"mix_in_tempered_policy: {name} must be positive, got {value}")

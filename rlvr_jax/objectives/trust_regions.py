@@ -10,6 +10,8 @@ from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
 
+WIDEST_LOW = 0.99  # a half-width of 1 or more would clip nothing from below
+
 __all__ = [
     "advantage_widening",
     "clip_by_entropy",
@@ -24,29 +26,28 @@ def advantage_widening(advantage: Float[Array, "..."], coefficient: float) -> Fl
 
 
 def pass_rate_widening(
-    reward: Float[Array, "B"], group: Int[Array, "B"], coefficient: float
+    outcome: Float[Array, "B"], group: Int[Array, "B"], coefficient: float
 ) -> Float[Array, "B"]:
-    """1 + λ 4 p (1 - p), p the mean reward of the group: most where half of the answers are right.
+    """1 + λ 4 p (1 - p), p the mean outcome of the group: most where half the answers are right.
 
     Args:
-      reward: in [0, 1].
+      outcome: in [0, 1].
       group: id of the group of each rollout.
       coefficient: λ.
     """
-    pass_rate = group_mean(reward, group)
+    pass_rate = group_mean(outcome, group)
     return 1 + coefficient * 4 * pass_rate * (1 - pass_rate)
 
 
 def elastic_clip(micro: float, macro: float) -> Transform:
-    """Widens both bounds with the size of the advantage and the spread of the group's rewards.
+    """Widens both bounds with the size of the advantage and the spread of the group's outcomes.
 
-    clip' = clip · `advantage_widening` · `pass_rate_widening`. A half-width that reaches 1 no
-    longer clips from below.
+    clip' = clip · `advantage_widening` · `pass_rate_widening`, clip_low' at most 0.99.
 
     Args:
       micro: λ of the advantage, at least 0.
       macro: λ of the pass rate, at least 0.
-    Reads: advantage, reward, group. Writes: clip_low, clip_high. Metrics: trust_region_scale, the
+    Reads: advantage, outcome, group. Writes: clip_low, clip_high. Metrics: trust_region_scale, the
       mean factor.
     Raises:
       ValueError: a negative coefficient.
@@ -58,11 +59,10 @@ def elastic_clip(micro: float, macro: float) -> Transform:
 
     def apply(signals, context, state):
         rollouts = context.rollouts
-        wide = pass_rate_widening(rollouts.reward, rollouts.group, macro)[:, None]
+        wide = pass_rate_widening(rollouts.outcome, rollouts.group, macro)[:, None]
         scale = advantage_widening(signals.advantage, micro) * wide
-        signals = replace(
-            signals, clip_low=signals.clip_low * scale, clip_high=signals.clip_high * scale
-        )
+        low = jnp.minimum(signals.clip_low * scale, WIDEST_LOW)
+        signals = replace(signals, clip_low=low, clip_high=signals.clip_high * scale)
         return signals, state, {"trust_region_scale": masked_mean(scale, signals.mask)}
 
     label = describe("elastic_clip", micro=float(micro), macro=float(macro))

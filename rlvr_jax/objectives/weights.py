@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.choices import masked_top_k, random_choice
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.covariance import token_covariance
@@ -117,13 +118,14 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
 
     Args:
       fraction: share of all response tokens, in (0, 1].
-      coefficient: weight of the penalty.
+      coefficient: weight of the penalty, at least 0.
     Reads: advantage, mask, logp, old_logp. Writes: penalty. Metrics: chosen_share.
     Raises:
-      ValueError: fraction outside (0, 1].
+      ValueError: fraction outside (0, 1], or a negative coefficient.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
     """
     _check_fraction("penalize_high_covariance", fraction)
+    check_at_least(0, "penalize_high_covariance", coefficient=coefficient)
     label = describe(
         "penalize_high_covariance", fraction=float(fraction), coefficient=float(coefficient)
     )
@@ -150,7 +152,10 @@ def scale_weight(factor: float) -> Transform:
     """Multiplies the policy loss of every token by a constant; penalties stay as they are.
 
     Reads: nothing. Writes: weight. Metrics: none.
+    Raises:
+      ValueError: factor not finite.
     """
+    check_finite("scale_weight", factor=factor)
 
     def apply(signals, context, state):
         del context

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.core import Transform, describe
+from rlvr_jax.objectives.inputs import MEASURED
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min, masked_std
 from rlvr_jax.types import replace
 
@@ -14,10 +15,10 @@ def whitened(
 ) -> Transform:
     """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)), mean and variance over the tokens.
 
-    Every token counts once, so long rollouts weigh more in both. It is part of the estimator, so
-    that a batch is whitened as a whole before it is split into updates; an estimator that reads
-    log-probs (a KL in the reward) is whitened update by update. Equal advantages become exactly 0.
-    OpenRLHF has the defaults; verl has ddof 1, ε = 1e-8 and no floor.
+    Every token counts once, so long rollouts weigh more in both. A batch is whitened as a whole
+    before it is split into updates, unless the estimator reads the current policy (a KL in the
+    reward is one of the policy that sampled). Equal advantages become exactly 0. OpenRLHF has the
+    defaults; verl has ddof 1, ε = 1e-8 and no floor.
 
     Args:
       estimator: the advantage that is whitened.
@@ -45,4 +46,12 @@ def whitened(
     label = describe("whitened", estimator=estimator.label, ddof=ddof, epsilon=epsilon, floor=floor)
     # The first update's old log-probs are those of the current pass.
     needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
-    return Transform(estimator.init, apply, needs, label, estimator.remark, estimator.options)
+    return Transform(
+        estimator.init,
+        apply,
+        needs,
+        label,
+        estimator.remark,
+        estimator.options,
+        estimator.once or not estimator.needs & MEASURED,
+    )

@@ -7,6 +7,7 @@ last token sees no surprise, and what was cut is neither rewarded nor blamed for
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.returns import (
     discounted_returns,
@@ -69,10 +70,13 @@ def extended_advantage(discount: float = 1.0, trace_decay: float = 0.95) -> Tran
     at the limit of its length has its reward.
 
     Args:
-      discount, trace_decay: γ and λ.
+      discount, trace_decay: γ and λ, in [0, 1].
     Reads: reward, values, truncated, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount or trace_decay outside [0, 1].
     Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
     """
+    check_within(0, 1, "extended_advantage", discount=discount, trace_decay=trace_decay)
 
     def apply(signals, context, state):
         rollouts = context.rollouts

@@ -66,7 +66,7 @@ class Batches:
         self._places = np.empty(0, np.int64)
         self._shuffled = functools.lru_cache(maxsize=2 * len(members))(self._shuffle)
 
-    def indices(self, step: int) -> np.ndarray:
+    def indices(self, step: int, number: int = 0, rounds: int = 1) -> np.ndarray:
         """Positions in `task.train` of the prompts of a step, int64 [prompts_per_step].
 
         A prompt comes twice in one step only where the end of its kind's epoch falls into the step
@@ -74,32 +74,40 @@ class Batches:
 
         Args:
           step: number of the step, from 0.
+          number, rounds: which of at most so many batches of the step. All have the same kinds at
+            the same places; each begins elsewhere in the epochs, so that the batches of a step
+            differ and the first ones alone run through whole epochs too.
         Raises:
-          ValueError: negative step.
+          ValueError: negative step, or a number outside 0 … rounds - 1.
         """
         if step < 0:
             raise ValueError(f"Batches.indices: step must be at least 0, got {step}")
+        if not 0 <= number < rounds:
+            raise ValueError(f"Batches.indices: number must be in 0 … {rounds - 1}, got {number}")
         start = step * self.prompts_per_step
         whole, start = divmod(start, self._period)
         # A batch may be longer than the period of the kinds.
         stop = start + self.prompts_per_step
         self._extend(min(stop, self._period))
-        kinds = self._places[np.arange(start, stop) % self._period]
+        # The period of several unround shares is longer than an int64.
+        kinds = self._places[[place % self._period for place in range(start, stop)]]
         counts = np.bincount(self._places[:start], minlength=len(self._quotas))
         result = np.empty(self.prompts_per_step, np.int64)
         for kind, quota in enumerate(self._quotas):
             here = np.flatnonzero(kinds == kind)
-            result[here] = self._stretch(kind, whole * quota + int(counts[kind]), len(here))
+            first = whole * quota + int(counts[kind])
+            ahead = len(self._members[kind]) * number // rounds
+            result[here] = self._stretch(kind, first, len(here), ahead)
         return result
 
-    def _stretch(self, kind: int, start: int, length: int) -> np.ndarray:
-        """Entries start .. start + length of a kind's endless sequence."""
+    def _stretch(self, kind: int, start: int, length: int, ahead: int) -> np.ndarray:
+        """Entries start .. start + length of a kind's sequence, each epoch begun `ahead`."""
         size = len(self._members[kind])
         epochs, positions = np.divmod(np.arange(start, start + length), size)
         result = np.empty(length, np.int64)
         for epoch in np.unique(epochs):
             here = epochs == epoch
-            result[here] = self._shuffled(kind, int(epoch))[positions[here]]
+            result[here] = self._shuffled(kind, int(epoch))[(positions[here] + ahead) % size]
         return result
 
     def _shuffle(self, kind: int, epoch: int) -> np.ndarray:

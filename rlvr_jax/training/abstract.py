@@ -64,11 +64,14 @@ class AbstractRun:
         shapes = parameter_shapes(self.model.config)
         return placed_shapes(shapes, parameter_shardings(self.model.config, self.model.mesh))
 
+    def policy_params(self) -> Params:
+        """The same with adapters attached, if the model has them."""
+        params = self.params()
+        return lora.attach(params, trained_shapes(self.model)) if self.model.config.lora else params
+
     def sampler_params(self) -> Params:
         """What the sampler reads; the weights that are trained, if it reads those as they are."""
-        params = self.params()
-        if self.model.config.lora:
-            params = lora.attach(params, trained_shapes(self.model))
+        params = self.policy_params()
         meshes = self.model, self.sampler
         if not (copies_weights(*meshes) or views_weights(*meshes)):
             return params
@@ -111,8 +114,9 @@ class AbstractRun:
         known.pop("old_topk_logp", None)  # known in the update's own pass only
         if "reference_logp" in self.objective.needs:
             known["reference_logp"] = drawn.behaviour_logp
-        if self.config.updates_per_step() > 1 and self.objective.advantages is not None:
-            known["advantage"] = drawn.behaviour_logp
+        if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
+            known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
+            known["kept"] = drawn.mask
         return replace(drawn, **known)
 
     def lower_sample(self, prompts: int, samples: int) -> jax.stages.Lowered:
@@ -126,8 +130,10 @@ class AbstractRun:
         if "reference_logp" not in self.objective.needs and self.config.updates_per_step() == 1:
             return None
         score, _, _ = self._jitted()
+        # With one update per step the reference alone is scored.
+        params = self.policy_params() if self.config.updates_per_step() > 1 else self.params()
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
-            return score.lower(self.params(), self.rollouts())
+            return score.lower(params, self.rollouts())
 
     def lower_update(self) -> jax.stages.Lowered:
         """The update."""

@@ -76,7 +76,8 @@ def train_steps(
 
     Raises:
       Stopped: asked to by SIGINT or SIGTERM; the state is saved.
-      FloatingPointError: the loss or its gradient is not finite; the last good state is saved.
+      FloatingPointError: the loss or its gradient is not finite; where a step is one update, the
+        state before it is saved.
     """
     config = run.config
     interval = config.evaluation_interval()
@@ -95,10 +96,14 @@ def train_steps(
             taken = take_step(run, state, step)
             state, metrics, timings = taken.state, taken.metrics, taken.timings
             if not np.isfinite(metrics["loss"]) or not np.isfinite(metrics["gradient_norm"]):
-                checkpoints.save(step, state)
+                kept = "the last checkpoint stands"
+                # Of several updates some may have been made, and resuming would make them again.
+                if config.updates_per_step() == 1:
+                    checkpoints.save(step, state)
+                    kept = "the state before this update is saved"
                 raise FloatingPointError(
                     f"step {step + 1}: loss is {metrics['loss']} and the gradient norm"
-                    f" {metrics['gradient_norm']}; the state before this update is saved"
+                    f" {metrics['gradient_norm']}; {kept}"
                 )
             if (step + 1) % interval == 0 or step + 1 == config.steps:
                 evaluating = time.perf_counter()

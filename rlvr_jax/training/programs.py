@@ -1,4 +1,4 @@
-"""The compiled programs of a run: the scorer, the advantages, the update."""
+"""The compiled programs of a run: the scorer, what is decided once per batch, the update."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.update import TrainState, old_statistics, update
+from rlvr_jax.types import Rollouts
 
 __all__ = ["Programs", "jitted", "make_programs"]
 
@@ -32,15 +33,14 @@ class Programs:
     Fields:
       score: (params, rollouts of one update) -> what the objective needs of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
-      advantages: (rollouts of a step, method state, key) -> (advantages [B, T], method state);
-        None if the method's estimator reads statistics of the policy.
+      decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
       reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
         that of evaluations.
     """
 
     score: Callable[..., dict[str, jax.Array]]
-    advantages: Callable[..., tuple[jax.Array, dict]] | None
+    decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
     reshard: Callable[[Params], Params]
     reshard_evaluator: Callable[[Params], Params]
@@ -65,7 +65,7 @@ def make_programs(
         would be constants in its code.
       opening: tokens that all prompts begin with.
     """
-    score, estimate, step = jitted(model, objective, optimizer, config, opening)
+    score, decide, step = jitted(model, objective, optimizer, config, opening)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -74,7 +74,7 @@ def make_programs(
     reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
-        advantages=estimate and (lambda rollouts, *others: estimate(put(rollouts), *others)),
+        decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
@@ -91,7 +91,7 @@ def jitted(
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
 
     Returns:
-      score (params, rollouts); advantages (rollouts, method state, key), or None; and step
+      score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
       (state, base weights under adapters, rollouts, key, fresh).
     """
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
@@ -125,9 +125,9 @@ def jitted(
         )
 
     shardings = state_shardings(model, optimizer)
-    estimate = objective.advantages
+    decide = objective.decide_once
     return (
         jax.jit(score, out_shardings=rows),
-        estimate and jax.jit(estimate, out_shardings=(rows, whole)),
+        decide and jax.jit(decide, out_shardings=(rows, whole, whole)),
         jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
     )

@@ -73,7 +73,7 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         graded = run.start.sampler.draw(
             params,
             run.start.train_table,
-            run.batches.indices(step * rounds + number),
+            run.batches.indices(step, number, rounds),
             run.key("sampler", step, number),
             weight_version=step * run.config.updates_per_step(),
         )
@@ -171,11 +171,6 @@ def learn(
         for field in old_statistics(run.recipe.objective)
         if field != "old_topk_logp"  # its tokens are known in the update's own pass only
     }
-    if config.updates_per_step() > 1 and run.programs.advantages is not None:
-        key = run.key("advantages", step)
-        advantage, method_state = run.programs.advantages(rollouts, state.method_state, key)
-        rollouts = replace(rollouts, advantage=fetch(advantage))
-        state = replace(state, method_state=method_state)
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
     # are not pulled back.
     equal = np.ptp(rollouts.reward.reshape(-1, size), axis=1) == 0
@@ -198,17 +193,29 @@ def learn(
         part = jax.tree.map(lambda x: x[rows], batch.rollouts)
         return fetch(run.programs.score(params, part))
 
+    once = config.updates_per_step() > 1 and run.programs.decide_once is not None
+    compared = once and bool({"logp", *old} & run.recipe.objective.once_needs)
+    for number, rows in enumerate(orders[: config.minibatches]):
+        if reference_logp is not None:
+            reference_logp[rows] = score(run.start.params, rows)["old_logp"]
+        # The first update's own pass gives the old statistics of its rows, unless they are
+        # compared with the others' before.
+        if number or compared:
+            for field, values in score(run.policy_params(state), rows).items():
+                old[field][rows] = values
+    decided = {}
+    if once:
+        scored = replace(rollouts, **old, reference_logp=reference_logp)
+        key = run.key("decide_once", step)
+        told, method_state, decided = run.programs.decide_once(scored, state.method_state, key)
+        names = ("advantage", "weight", "kept")
+        rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
+        state = replace(state, method_state=method_state)
+
     def take(rows):
         scored = replace(rollouts, **old, reference_logp=reference_logp)
         return jax.tree.map(lambda x: x[rows], scored)
 
-    for number, rows in enumerate(orders[: config.minibatches]):
-        if reference_logp is not None:
-            reference_logp[rows] = score(run.start.params, rows)["old_logp"]
-        # The first update's own pass gives the old statistics of its rows.
-        if number:
-            for field, values in score(run.policy_params(state), rows).items():
-                old[field][rows] = values
     collected, records = [], {}
     for number, rows in enumerate(orders):
         key = run.key("objective", step, number)
@@ -222,7 +229,10 @@ def learn(
                 whole[rows] = values
             for field in old:
                 old[field][rows] = records[field][rows]
-    return state, _average(fetch(collected)), records
+    metrics = _average(fetch(collected))
+    for name, value in fetch(decided).items():
+        metrics[f"batch/{name}" if name in metrics else name] = float(value)
+    return state, metrics, records
 
 
 def _average(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -59,8 +59,8 @@ def row_advantages(recipe, batch):
     """The advantage of each row as a whole, [B], also of rows without tokens."""
     whole = replace(batch, mask=jnp.ones_like(batch.mask))
     state = recipe.objective.init(golden.spec(batch))
-    advantage, _ = recipe.objective.advantages(whole, state, jax.random.key(0))
-    return advantage[:, 0]
+    decided, _, _ = recipe.objective.decide_once(whole, state, jax.random.key(0))
+    return decided.advantage[:, 0]
 
 
 def pairs(batch):

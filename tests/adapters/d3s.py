@@ -19,7 +19,7 @@ TOTAL = 1000
 def outputs(case, hyper):
     d3s = recipe(
         "d3s",
-        total_updates=TOTAL,
+        total_steps=TOTAL,
         group_share_start=hyper["keep_init"],
         group_share_end=hyper["keep_final"],
         token_share_start=hyper["top_init"],

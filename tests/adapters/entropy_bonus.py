@@ -12,7 +12,7 @@ from adapters.common import both, on_mask, only
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.objectives.regularizers import adaptive_entropy_bonus, entropy_bonus
+from rlvr_jax.objectives.regularizers import entropy_bonus
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}
@@ -48,14 +48,14 @@ def outputs(case, hyper, soft):
 
 
 def adaptive(case, hyper):
-    own = only(
-        adaptive_entropy_bonus(
-            target=hyper["target"],
-            step=hyper["delta"],
-            low=hyper["coef_min"],
-            high=hyper["coef_max"],
-            initial=hyper["coef0"],
-        )
+    own = recipe(
+        "entropy_bonus",
+        entropy_coefficient=hyper["coef0"],
+        kl_coefficient=0.0,
+        target=hyper["target"],
+        coefficient_step=hyper["delta"],
+        coefficient_min=hyper["coef_min"],
+        coefficient_max=hyper["coef_max"],
     ).objective
     batch, stats = golden.rollouts(case), golden.stats(case)
     rows = jnp.arange(batch.mask.shape[0])

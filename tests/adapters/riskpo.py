@@ -1,4 +1,7 @@
-"""RiskPO's vectors. Bundles are compared by their own quantiles, as in a first update."""
+"""RiskPO's vectors. Bundles are compared by their own quantiles, as in a first update.
+
+A deviation of 0 is divided by ε, as the authors do.
+"""
 
 import golden_vectors as golden
 from adapters.common import both
@@ -28,6 +31,7 @@ def outputs(case, hyper, soft):
             "clip_low": hyper["clip_low"],
             "clip_high": hyper["clip_high"],
             "epsilon": hyper["eps"],
+            "min_spread": 0.0,
         }
         return golden.evaluate(recipe("riskpo", **{**settings, **changed}), case, soft, state)
 

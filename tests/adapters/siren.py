@@ -23,7 +23,7 @@ def outputs(case, hyper, soft):
 
     mean, peaks = peak_entropy(entropy_of("logits"), batch, hyper["quantile"])
     anchor, _ = peak_entropy(entropy_of("ref_logits"), batch, hyper["quantile"])
-    state = {"anchored_entropy": AnchorState(anchor, jnp.asarray(True))}
+    state = {"anchored_entropy": AnchorState(anchor, jnp.asarray(1, jnp.int32))}
     made = nucleus | {
         "quantile": hyper["quantile"],
         "clip_low": hyper["clip"],

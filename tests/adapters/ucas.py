@@ -28,7 +28,7 @@ def outputs(case, hyper, soft):
     )
     done = golden.evaluate(method, case, soft)
     batch = done.batch
-    advantage = row_advantages(method, batch)
+    advantage = row_advantages(recipe("grpo"), batch)
     certainty = self_certainty(batch.old_logsumexp, batch.old_mean_logit)
     total = masked_sum(certainty, batch.mask, axis=1)
     score = standardized_certainty(total, batch, hyper["eps"])

@@ -31,6 +31,13 @@ every_method = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in names()]
 )
 RANDOM = {"clip_cov"}
+# Compare rollouts of the whole batch before it is split into updates.
+ONCE = (
+    *("d3s", "empg", "entropy_dynamics", "gpg", "ppl_position_shaping", "ppo"),
+    *("reinforce_plus_plus", "spae", "ucas"),
+)
+# Compare rollouts by their old statistics.
+FROM_OLD = ("entropy_dynamics", "ppl_position_shaping", "reinforce_plus_plus", "seed_grpo", "ucas")
 # Read rewards of 0 and 1 only.
 BINARY = {"nsr", "passk_advantage"}
 # What is not 0 by the definition of the method, because it compares with something else than the
@@ -49,7 +56,7 @@ NOT_THE_SLOPE = {
     *("simko", "steer"),
 }
 # Ratios of other log-probs than those of the sampled tokens.
-OTHER_RATIO = {"prerl", "soft_grpo"}
+OTHER_RATIO = {"prerl"}
 CASE = "b"
 FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 # The same numbers summed in another order.
@@ -62,6 +69,11 @@ def made(name):
     changed = {
         "clip_cov": {"fraction": 0.05, "covariance_low": 0.1},
         "kl_cov": {"fraction": 0.05},
+        "entropy_dynamics": {
+            "batch_deviations": None,
+            "vocabulary_deviations": 0.25,
+            "max_fraction": 0.05,
+        },
         "d3s": {"token_share_start": 0.5},
         "passk_advantage": {"advantage": subset_normalized(k=2)},
     }
@@ -271,6 +283,46 @@ def test_cotangents_of_a_micro_batch_come_from_its_own_statistics(name, pieces, 
             assert_agrees(np.asarray(slope)[piece], np.asarray(wanted)[piece], SPLIT[dtype])
 
 
+@pytest.mark.parametrize("name", FROM_OLD)
+def test_the_same_with_old_statistics_of_the_pass_itself(name):
+    """The first update of a batch, where nothing was scored before."""
+    assert "batch_statistics" in made(name).objective.needs
+
+
+@every_method
+def test_what_is_decided_once_is_what_one_update_decides(name):
+    own, batch = made(name).objective, batch_of(name)
+    state, key = own.init(golden.spec(batch)), jax.random.key(0)
+    if own.decide_once is None:
+        pytest.skip("its advantage reads the current policy")
+    decided, _, metrics = golden.jit(own.decide_once)(batch, state, key)
+    found, wanted = run(name, batch=decided), run(name)
+    assert_agrees(found.loss, wanted.loss)
+    jax.tree.map(assert_agrees, found.dstats, wanted.dstats)
+    for field in ("advantage", "weight", "mask"):
+        assert_agrees(decision(found, batch, field), decision(wanted, batch, field))
+    assert {**metrics, **found.metrics}.keys() == wanted.metrics.keys()
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_compares_the_whole_batch_does_not_see_its_updates(name):
+    own, stats, batch = made(name).objective, golden.stats(CASE), batch_of(name)
+    state, key = own.init(golden.spec(batch)), jax.random.key(0)
+    decided, _, _ = golden.jit(own.decide_once)(batch, state, key)
+    first, whole = np.asarray(batch.group == batch.group[0]), run(name)
+    by_itself = False
+    for rows in map(np.flatnonzero, (first, ~first)):
+        part, own_rows, told = (
+            changed(tree, lambda v, rows=rows: v[rows]) for tree in (stats, batch, decided)
+        )
+        found, alone = run(name, part, told), run(name, part, own_rows)
+        for field in ("advantage", "weight", "mask"):
+            once = decision(found, own_rows, field)
+            assert_agrees(once, decision(whole, batch, field)[rows])
+            by_itself |= np.any(once != decision(alone, own_rows, field))
+    assert by_itself
+
+
 @pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("dtype", SPLIT)
@@ -312,6 +364,10 @@ def test_only_a_random_choice_depends_on_the_key(name):
         assert np.any(next(weights) != next(weights))
     else:
         assert first.loss == second.loss
+
+
+def decision(step, batch, field):
+    return np.where(batch.mask, getattr(step.signals, field), 0)
 
 
 def signature(tree):

@@ -1,7 +1,10 @@
 """The folder is the registry."""
 
+import inspect
+import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import golden_vectors as golden
@@ -11,6 +14,13 @@ import pytest
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
 from rlvr_jax.objectives import UpdatePlan
+
+# Numbers that are read beside another hyperparameter only.
+BESIDE = {
+    "entropy_bonus": {"target": 1.0},
+    "entropy_dynamics": {"vocabulary_deviations": 1.0},
+    "ppl_position_shaping": {"position_size": 1.0},
+}
 
 
 def test_names_are_the_files_of_the_room():
@@ -41,6 +51,55 @@ def test_hyperparameters_reach_the_parts():
     assert "drop_high_covariance(fraction=0.0075, low=1, high=5)" in (
         recipe("clip_cov", fraction=0.0075).objective.labels
     )
+
+
+def numbers_of(name):
+    """The hyperparameters that may be a float."""
+    parameters = inspect.signature(method(name).recipe, eval_str=True).parameters.values()
+    return [p.name for p in parameters if float in typing.get_args(p.annotation | None)]
+
+
+def test_no_number_of_a_method_may_be_nan():
+    accepted = set()
+    for name in names():
+        for number in numbers_of(name):
+            try:
+                recipe(name, **{**BESIDE.get(name, {}), number: np.nan})
+            except ValueError as error:
+                assert re.match(r"\w+: [\w ,]+ must .*\bnan\b", str(error))
+            else:
+                accepted.add(f"{name} {number}")
+    assert not accepted
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "value", "message"),
+    [
+        ("bapo", "balance_epsilon", -1.0, "balance_signs: epsilon must be at least 0, got -1"),
+        ("dapo", "overlong_factor", -1.0, "overlong_shaping: factor must be at least 0, got -1"),
+        ("dcpo", "gap_cap", -1.0, "mix_in_tempered_policy: cap must be at least 0, got -1"),
+        ("gdro", "max_weight", -1.0, "hard_bins_first: max_weight must be positive, got -1"),
+        ("gdro", "mixing", 7.0, r"hard_bins_first: mixing must be in \[0, 1\], got 7"),
+        ("gdro", "rate", 7.0, r"hard_bins_first: rate must be in \[0, 1\], got 7"),
+        ("hapo", "pivot", 7.0, r"adapt_clip: quantile must be in \[0, 1\], got 7"),
+        ("lite_ppo", "epsilon", 0.0, "relative_to: epsilon must be positive, got 0"),
+        ("ma_rlhf", "reward_clip", -1.0, "macro_advantage: reward_clip must be positive, got -1"),
+        ("ngrpo", "epsilon", 0.0, "relative_to: epsilon must be positive, got 0"),
+        ("ngrpo", "num_virtual", -1, "with_virtual: number must be at least 0, got -1"),
+        ("ppo", "discount", 7.0, r"generalized_advantage: discount must be in \[0, 1\], got 7"),
+        ("reinforce", "discount", -1.0, r"reward_to_go: discount must be in \[0, 1\], got -1"),
+        ("riskpo", "epsilon", 0.0, "risk_sensitive: epsilon must be positive, got 0"),
+        ("riskpo", "max_value", -1.0, "risk_sensitive: max_value must be positive, got -1"),
+        ("riskpo", "tail_weight", -1.0, "risk_sensitive: tail_weight must be at least 0, got -1"),
+        ("riskpo", "track_rate", -1.0, "risk_sensitive: track_rate must be at least 0, got -1"),
+        ("soft_grpo", "noise_low", 7.0, "with_soft_tokens: low must be below high 3.0, got 7"),
+        ("t_ppo", "trace_decay", 7.0, r"extended_advantage: trace_decay .* \[0, 1\], got 7"),
+        ("verl_effective_rank", "divisor", 0.0, "credit_rank_growth: divisor .* positive, got 0"),
+    ],
+)
+def test_a_number_outside_its_range_is_refused(name, number, value, message):
+    with pytest.raises(ValueError, match=message):
+        recipe(name, **{number: value})
 
 
 def test_without_a_coefficient_no_reference_is_needed():

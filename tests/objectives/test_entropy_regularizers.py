@@ -6,10 +6,12 @@ import numpy as np
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.objectives.anchored_entropy import anchored_entropy, peak_entropy
 from rlvr_jax.objectives.entropy_band import (
     BandState,
     band_penalty,
+    banded_entropy_bonus,
     phase_weight,
     step_entropy,
 )
@@ -30,6 +32,21 @@ def test_the_first_batch_is_the_anchor_and_the_second_is_pulled_back():
     assert second.loss > 0 and np.asarray(second.dstats.nucleus_entropy).sum() > 0
     anchor = second.state["anchored_entropy"].anchor
     assert_agrees(anchor, first.state["anchored_entropy"].anchor)
+
+
+def test_the_anchor_of_a_batch_in_parts_is_their_mean():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    own = only(anchored_entropy(1.0, anchor_updates=2)).objective
+    step = golden.step(own, stats, batch)
+    moved = replace(stats, nucleus_entropy=stats.nucleus_entropy + 0.5)
+    found = [step := golden.step(own, moved, batch, state=step.state) for _ in range(2)]
+    assert found[0].loss == 0
+    first, second = (peak_entropy(s.nucleus_entropy, batch, 0.8)[0] for s in (stats, moved))
+    assert_agrees(found[1].metrics["entropy_anchor"], (first + second) / 2)
+    assert_agrees(found[1].loss, ((second - first) / 2) ** 2)
+    assert own.remarks(UpdatePlan(updates_per_batch=2, group_size=4)) == []
+    (remark,) = only(anchored_entropy(1.0)).objective.remarks(UpdatePlan(2, 4))
+    assert "one of 2 of a batch" in remark
 
 
 def test_equal_entropies_have_no_peak_and_empty_rows_count_as_zero():
@@ -54,6 +71,23 @@ def test_the_band_is_that_of_the_step_and_waits_for_late_steps():
 def test_without_history_everything_is_penalised_and_unseen_steps_are_not():
     assert_agrees(penalties([0, 3], [0] * 4, [0] * 4), [1, 1])
     assert_agrees(penalties([1, 3], [9, 0, 0, 9], [1, 0, 0, 1]), [0, 0.1])
+
+
+def test_a_hinge_pulls_entropies_back_to_the_band():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    history = np.array([1.0, 1.5, 2.0, 2.5])
+    past = BandState(array(history, np.float64), array([1, 1, 1, 1], np.int32), array(0, np.int32))
+    part = banded_entropy_bonus(-1.0, smooth=2.0, **BAND, steps=4, hinge=True)
+    state = {"banded_entropy_bonus": past}
+    found = golden.step(only(part).objective, stats, batch, state=state)
+    entropy, mask = np.asarray(stats.entropy), np.asarray(batch.mask)
+    wanted = history[np.asarray(batch.env_step)][:, None]
+    above, below = entropy - 1.5 * wanted, 0.5 * wanted - entropy
+    assert (mask & (above > 0)).any() and (mask & (below > 0)).any()
+    distance = np.maximum(np.maximum(above, below), 0)
+    assert_agrees(found.loss, (entropy - 2 * 0.1 * distance)[mask].mean())
+    slope = 1 - 2 * 0.1 * (np.sign(above.clip(0)) - np.sign(below.clip(0)))
+    assert_agrees(found.dstats.entropy, np.where(mask, slope, 0) / mask.sum())
 
 
 def test_steps_without_rows_have_no_entropy():

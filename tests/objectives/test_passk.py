@@ -34,8 +34,8 @@ def advantage(estimator, reward, dtype=np.float64):
         group=array(np.arange(12).clip(len(reward) - 1) - len(reward) + 1, np.int32),
     )
     own = objective(estimator, surrogate=reinforce(), aggregation=token_mean())
-    found, _ = own.advantages(batch, {}, jax.random.key(0))
-    return np.asarray(found)[: len(reward), 0]
+    found, _, _ = own.decide_once(batch, {}, jax.random.key(0))
+    return np.asarray(found.advantage)[: len(reward), 0]
 
 
 def enumerated(reward, k):

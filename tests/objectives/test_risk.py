@@ -46,11 +46,32 @@ def test_quantiles_are_those_of_the_first_scores_and_then_move():
     np.testing.assert_allclose(state.quantiles, first + 0.1 * (TRACKED_LEVELS - below), atol=ATOL)
 
 
+@pytest.mark.parametrize("own_share", [0.0, 0.5, 1.0])
+def test_quantiles_are_tracked_the_bundles_own_or_between(own_share):
+    estimator = risk_sensitive(2, own_share=own_share)
+    _, state = after(1, RAGGED, estimator)
+    found, _ = after(1, RAGGED, estimator)
+    tracked = np.asarray(state["risk_sensitive"].quantiles)[[3, 17]]  # of levels 0.2 and 0.9
+    bundle, _, scores, counted = map(np.asarray, bundled(RAGGED, 2))
+    for number in (0, 1):
+        inside = bundle == number
+        score, once = scores[inside], scores[inside & counted]
+        own = np.quantile(once, [0.2, 0.9])
+        low, high = own_share * own + (1 - own_share) * tracked
+        middle = np.maximum(score - low, 0) - np.maximum(score - high, 0) + low - high
+        value = -1.5 * np.maximum(low - score, 0) / (0.2 + 1e-6) + middle / (0.7 + 1e-6)
+        wanted = value / 2.5 / (np.std(once, ddof=1) + 1e-6)
+        shown = np.asarray(RAGGED.mask)[inside]
+        np.testing.assert_allclose(found[inside], np.where(shown, wanted[:, None], 0), atol=ATOL)
+
+
 def test_equal_scores_give_0_at_first_and_a_bounded_value_later():
     same = replace(BATCH, reward=array(np.full(12, 0.1), np.float64))
     assert not np.asarray(after(0, same, risk_sensitive(2))[0]).any()
-    later = np.asarray(after(3, same, risk_sensitive(2, max_value=7.0))[0])
-    assert np.abs(later).max() == 7.0
+    later = np.abs(np.asarray(after(3, same, risk_sensitive(2))[0]))
+    assert 0 < later.max() < 0.2  # of the size of the scores
+    divided = risk_sensitive(2, min_spread=0.0, max_value=7.0)
+    assert np.abs(np.asarray(after(3, same, divided)[0])).max() == 7.0
 
 
 def test_relative_credit_shares_out_the_value():

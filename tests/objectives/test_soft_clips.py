@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives import Context, importance_weighted, ppo_clip, sequence_ratio
+from rlvr_jax.objectives import (
+    Context,
+    importance_weighted,
+    ppo_clip,
+    product_ratio,
+    sequence_ratio,
+)
 from rlvr_jax.objectives.soft_clips import (
     geometric_mean_clip,
     ppo_cap,
@@ -17,7 +23,7 @@ from rlvr_jax.objectives.soft_clips import (
     sigmoid_gated,
     trusted_log_ratio,
 )
-from rlvr_jax.types import Signals, replace
+from rlvr_jax.types import Signals, TokenStats, replace
 
 ROUND_TRIP = 1e-13  # float64, through expm1 and log1p
 
@@ -80,6 +86,31 @@ def test_the_cap_has_the_value_of_the_clip_and_keeps_the_gradient_above_it():
     free = run(importance_weighted())
     frozen = (free.slope * 1.2 / free.ratio)[above]
     assert_agrees(capped.slope[above], frozen)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "advantage", "value", "slope"),
+    [
+        (ppo_cap(0.2, 0.25, 3.0), 2.0, -2.5, -2.5),
+        (ppo_clip(0.2, 0.25), 2.0, -2.5, 0),
+        (ppo_clip(0.2, 0.25, ratio=product_ratio), 2.0, -2.5, 0),
+        (ppo_clip(0.2, 0.25), 0.0, 0, 0),
+        (ppo_clip(0.2, 0.25), -2.0, np.inf, np.inf),
+        (ppo_clip(0.2, 0.25, dual=3.0), -2.0, 6, 0),
+    ],
+)
+def test_a_ratio_that_overflows_reaches_only_a_loss_that_depends_on_it(
+    surrogate, advantage, value, slope
+):
+    signals = Signals.neutral(array([[True]], bool), np.float32)
+    signals = replace(signals, advantage=array([[advantage]], np.float32))
+
+    def loss(logp):
+        context = Context(TokenStats(logp=logp), None, jnp.zeros_like(logp), None)
+        return surrogate.loss(surrogate.prepare(signals, context), context)[0, 0]
+
+    found = jax.value_and_grad(loss)(array([[100.0]], np.float32))
+    assert (float(found[0]), float(found[1][0, 0])) == (value, slope)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,15 @@ def test_candidates_below_the_floor_do_not_count():
     np.testing.assert_allclose(value, -0.5 - np.exp(-0.5), rtol=1e-5)  # epsilon shifts the noise
 
 
+def test_without_old_log_probs_the_density_is_its_own_denominator():
+    batch, stats = replace(golden.rollouts("b"), old_logp=None), golden.stats("b")
+    assert np.asarray(batch.soft & batch.mask).any()
+    context = Context(stats, batch, stats.logp, None)
+    signals = Signals.neutral(batch.mask, np.float64)
+    found = with_soft_tokens(ppo_clip(0.2, 0.2), BOUNDS).prepare(signals, context)
+    np.testing.assert_array_equal(found.ratio, np.ones(batch.mask.shape))
+
+
 def test_without_soft_positions_the_surrogate_is_unchanged():
     batch, stats = golden.rollouts("b"), golden.stats("b")
     batch = replace(batch, soft=batch.mask & False)

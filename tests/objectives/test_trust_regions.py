@@ -12,9 +12,10 @@ from rlvr_jax.objectives.trust_regions import clip_by_entropy, elastic_clip
 from rlvr_jax.types import Signals, replace
 
 
-def decided(transform, stats=None):
+def decided(transform, stats=None, batch=None):
     """Signals and metrics after a transform; A is the reward, the half-widths are 0.2 and 0.3."""
-    batch, stats = golden.rollouts("b"), golden.stats("b") if stats is None else stats
+    batch = golden.rollouts("b") if batch is None else batch
+    stats = golden.stats("b") if stats is None else stats
     signals = Signals.neutral(batch.mask, np.float64)
     signals = replace(
         signals,
@@ -42,6 +43,18 @@ def test_nothing_widens_a_region_without_advantage_and_spread():
     np.testing.assert_array_equal(np.asarray(signals.clip_low)[plain], 0.2)
     np.testing.assert_array_equal(np.asarray(signals.clip_high)[plain], 0.3)
     assert (np.asarray(signals.clip_low)[reward == 1] > 0.2).all()
+
+
+def test_a_region_as_wide_as_it_gets_still_clips_from_below():
+    signals, _ = decided(elastic_clip(0.5, 50.0))
+    assert np.asarray(signals.clip_low).max() == 0.99 and np.asarray(signals.clip_high).max() > 1
+
+
+def test_the_pass_rate_is_that_of_the_outcomes_whatever_is_trained_on():
+    batch = golden.rollouts("b")
+    signed = replace(batch, reward=2 * batch.reward - 1)
+    found, wanted = decided(elastic_clip(0.0, 0.5), batch=signed), decided(elastic_clip(0.0, 0.5))
+    np.testing.assert_array_equal(found[0].clip_low, wanted[0].clip_low)
 
 
 def test_equal_entropies_are_of_the_low_class():

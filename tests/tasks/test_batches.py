@@ -96,6 +96,28 @@ def test_each_kind_runs_through_whole_epochs_in_different_orders():
         assert len({tuple(epoch) for epoch in epochs}) > 1
 
 
+@pytest.mark.parametrize("rounds", (2, 3, 10))
+def test_every_round_runs_through_whole_epochs_and_those_of_a_step_differ(rounds):
+    task = make_task({"a": 0.5, "b": 0.5}, sizes=(20, 20), only="ab")
+    batches = Batches(task, 4, seed=2)
+    drawn = np.array(
+        [[batches.indices(step, r, rounds) for r in range(rounds)] for step in range(10)]
+    )
+    for of_round in drawn.swapaxes(0, 1):
+        assert sorted(of_round.flat) == list(range(40))
+    assert np.all((drawn < 20) == (drawn[:, :1] < 20))
+    for of_step in drawn:
+        assert len(np.unique(of_step)) == min(4 * rounds, 40)
+
+
+def test_shares_without_a_common_denominator_are_kept():
+    mixture = {"a": 20**0.5, "b": 7**0.5, "c": 3**0.5, "d": 2**0.5}
+    drawn = np.concatenate([Batches(make_task(mixture), 10).indices(step) for step in range(20)])
+    counts = np.histogram(drawn, [0, 5, 12, 15, 26])[0]
+    wanted = 200 * np.array(list(mixture.values())) / sum(mixture.values())
+    assert np.abs(counts - wanted).max() < 1
+
+
 def test_the_order_of_a_kind_does_not_depend_on_the_other_kinds():
     alone = make_task({}, only="a")
     mixed = make_task({"a": 0.5, "c": 0.5})
@@ -119,6 +141,7 @@ def test_step_a_million_is_at_hand():
         (lambda t: Batches(t, 0), "prompts_per_step must be at least 1, got 0"),
         (lambda t: Batches(t, 1, -1), "seed must be at least 0, got -1"),
         (lambda t: Batches(t, 1).indices(-1), "step must be at least 0, got -1"),
+        (lambda t: Batches(t, 1).indices(0, 2, 2), "number must be in 0 … 1, got 2"),
         (lambda t: Batches(make_task({"a": -0.5}), 1), "got -0.5 for kind 'a'"),
         (lambda t: Batches(make_task({"a": float("nan")}), 1), "got nan for kind 'a'"),
         (lambda t: Batches(make_task({"a": 0}), 1), "must give some kind a share"),

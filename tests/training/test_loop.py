@@ -222,6 +222,27 @@ def test_advantages_do_not_depend_on_the_split_into_updates(two_steps):
         np.testing.assert_allclose(found, wanted, atol=FLOAT32)
 
 
+# UCAS divides differences of sums over rollouts by their deviation, which is small in this model.
+@pytest.mark.parametrize(
+    ("method", "tolerance"), [("reinforce_plus_plus", FLOAT32), ("ucas", 30 * FLOAT32)]
+)
+def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolerance):
+    one, two = (
+        training_runs.prepared(
+            training_runs.settings(model, "unused", method=method, minibatches=number)
+        )
+        for number in (1, 2)
+    )
+    batch, _ = collect(one, one.initial_state(), 0)
+    (_, whole, wanted), (_, split, found) = (
+        learn(run, run.initial_state(), batch, 0) for run in (one, two)
+    )
+    advantages = [np.where(batch.rollouts.mask, r["advantage"], 0) for r in (found, wanted)]
+    assert np.ptp(advantages[0]) > 0
+    np.testing.assert_allclose(*advantages, atol=tolerance)
+    assert split.keys() == whole.keys()
+
+
 def graded_by(model, rule, **changes):
     """A prepared run of DAPO whose outcome is rule(prompt, number of the rollout in its group)."""
 
@@ -271,10 +292,10 @@ def test_every_round_draws_other_prompts(model):
         return False
 
     run = graded_by(model, rule)
-    for step in range(2):
-        collect(run, run.initial_state(), step)
-    # Twenty rounds of four prompts: each of the fifteen comes five or six times.
-    assert set(np.unique(drawn, return_counts=True)[1] // 4) == {5, 6}
+    collect(run, run.initial_state(), 0)
+    # Ten rounds of four prompts, begun at ten places of an epoch of fifteen.
+    assert set(np.unique(drawn, return_counts=True)[1] // 4) == {2, 3, 4}
+    assert len(set(drawn)) == 15
 
 
 def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps):
@@ -289,15 +310,21 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
     assert metrics["skipped_updates"] == 0.5
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_with_its_state_saved(model, tmp_path):
+@pytest.mark.parametrize(
+    ("minibatches", "saved", "kept"),
+    [(1, True, "the state before this update is saved"), (2, False, "the last checkpoint stands")],
+)
+def test_a_loss_that_is_not_finite_ends_the_run(model, tmp_path, minibatches, saved, kept):
     broken, params = policy.load(model)
     params["final_norm"] = params["final_norm"] * np.nan
     policy.save(tmp_path / "policy", broken, params, policy.tokenizer(model))
-    config = training_runs.settings(tmp_path / "policy", tmp_path / "run", **GRPO)
-    with pytest.raises(FloatingPointError, match="step 1: loss is nan"):
+    settings = GRPO | {"minibatches": minibatches}
+    config = training_runs.settings(tmp_path / "policy", tmp_path / "run", **settings)
+    with pytest.raises(FloatingPointError, match=f"step 1: loss is nan.*; {kept}"):
         training_runs.quietly(config)
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0]
-    assert (tmp_path / "run/checkpoints/0").is_dir()
+    # Of two updates one may have been made, which going on from here would make again.
+    assert (tmp_path / "run/checkpoints/0").is_dir() == saved
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])

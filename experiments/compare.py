@@ -10,6 +10,7 @@ methods or seeds can be added later.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
+from rlvr_jax import methods
 from rlvr_jax.analysis.comparison import compare_runs
 from rlvr_jax.training import TrainConfig, check_directory, guarded, parse_config, train_together
 
@@ -26,8 +28,9 @@ class Config:
     """Which runs, and where they go."""
 
     methods: tuple[str, ...] = ("grpo", "clip_cov")
-    """Names of methods, each with settings of its own or none (name:setting=value,…), which are
-    options of experiments.train or hyperparameters; differences are taken to the first."""
+    """Names of methods (or module:function), each with settings of its own or none
+    (name:setting=value,…), which are hyperparameters or options of experiments.train; what could be
+    either is a hyperparameter. Differences are taken to the first."""
     seeds: int = 5
     """Seeds first_seed, first_seed + 1, …"""
     first_seed: int = 0
@@ -47,7 +50,8 @@ class Config:
     jobs: int = 0
     """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one."""
+    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
+    unless XLA_FLAGS says otherwise."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -82,6 +86,10 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
       ValueError: an unknown method or setting, or a value that cannot be read.
     """
     method, _, given = entry.partition(":")
+    function, _, others = given.partition(":")
+    if function and "=" not in function:  # module:function
+        method, given = f"{method}:{function}", others
+    own = inspect.signature(methods.method(method).recipe).parameters
     options = {
         "task": config.task,
         "method": method,
@@ -96,12 +104,14 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
     hyperparameters = []
     for pair in filter(None, given.split(",")):
         name, equals, value = pair.partition("=")
-        if not equals or name in options:
+        if name in own:
+            hyperparameters.append(pair)
+        elif not equals or name in options:
             raise ValueError(
                 "methods must be name:setting=value,… of settings that this command does not set"
                 f" itself, got {entry!r}"
             )
-        if name in TrainConfig.__dataclass_fields__:
+        elif name in TrainConfig.__dataclass_fields__:
             options[name] = value
         else:
             hyperparameters.append(pair)

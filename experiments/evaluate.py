@@ -54,6 +54,9 @@ def main(arguments: Sequence[str]) -> None:
         evaluation_prompts=config.prompts,
         evaluation_samples=config.samples,
         mesh=config.mesh,
+        # Nothing is updated: the mesh splits the rollouts of a step.
+        minibatches=1,
+        micro_batches=0,
     )
     check_config(settings)
     task = tasks.load(config.task)

@@ -47,7 +47,8 @@ class Config:
     resume: bool = False
     """Go on with what is in run_dir."""
     mesh: str = ""
-    """Devices of each run, as in experiments.train; empty: one."""
+    """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
+    unless XLA_FLAGS says otherwise."""
 
 
 def main(arguments: Sequence[str]) -> None:

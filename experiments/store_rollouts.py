@@ -49,6 +49,9 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Samples, updates, measures, writes; prints what is in the file."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    for name in ("prompts", "samples", "updates"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")
     settings = dataclasses.replace(
         preset(config.task, "grpo"),
         seed=config.seed,

@@ -10,10 +10,10 @@ from rlvr_jax.training.command import (
     describe_end,
     guarded,
     parse_config,
-    resolve_hyperparameters,
     train,
 )
 from rlvr_jax.training.config import TrainConfig, check_config
+from rlvr_jax.training.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.presets import preset
 from rlvr_jax.training.together import default_jobs, train_together
 from rlvr_jax.training.update import TrainState, objective_gradient, update

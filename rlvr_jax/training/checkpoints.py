@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Collection
 from pathlib import Path
 
 import jax
@@ -10,9 +12,14 @@ import orbax.checkpoint as ocp
 
 from rlvr_jax.training.update import TrainState
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "latest_step"]
 
 KEPT = 2
+
+
+def latest_step(directory: Path) -> int | None:
+    """Step of the newest complete checkpoint in a directory; None if there is none."""
+    return max(ocp.utils.checkpoint_steps(directory), default=None) if directory.is_dir() else None
 
 
 class Checkpoints:
@@ -26,23 +33,39 @@ class Checkpoints:
         # orbax reports every save at WARNING on the root logger of absl.
         logging.getLogger("absl").setLevel(logging.ERROR)
         options = ocp.CheckpointManagerOptions(max_to_keep=KEPT, enable_async_checkpointing=True)
-        self._manager = ocp.CheckpointManager(directory.absolute(), options=options)
-
-    def latest_step(self) -> int | None:
-        """Step of the newest complete checkpoint; None if there is none."""
-        return self._manager.latest_step()
+        self._manager = ocp.CheckpointManager(
+            directory.absolute(), options=options, item_handlers=ocp.StandardCheckpointHandler()
+        )
 
     def save(self, step: int, state: TrainState) -> None:
         """Starts writing a state; a kill before the end leaves the older ones whole."""
-        if step != self.latest_step():
-            self._manager.save(step, args=ocp.args.StandardSave(_as_dict(state)))
+        if step != self._manager.latest_step():
+            self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
 
     def restore(self, step: int, like: TrainState) -> TrainState:
-        """Reads a state with the structure, dtypes and shardings of `like`."""
-        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _as_dict(like))
+        """Reads a state with the structure, dtypes and shardings of `like`.
+
+        A part of the objective that the checkpoint does not know has the state it has in `like`.
+
+        Raises:
+          ValueError: the checkpoint lacks anything else, or is of a state with other parts.
+        """
+        named = _named(like)
+        found = self._manager.item_metadata(step).tree.keys()
+        if "00000" in found:  # by an earlier version, which numbered them
+            named = {f"{number:05d}": leaf for number, leaf in enumerate(named.values())}
+        lacks, besides = sorted(named.keys() - found), sorted(found - named.keys())
+        if besides or not all(_of_new_part(name, found) for name in lacks):
+            raise ValueError(
+                f"resume: the checkpoint of step {step} must hold the state of this run's parts;"
+                f" it lacks {', '.join(lacks) or 'none'} and also holds"
+                f" {', '.join(besides) or 'no other'}"
+            )
+        stored = {name: leaf for name, leaf in named.items() if name in found}
+        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, stored)
         restored = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
         # Orbax may hand back containers of its own; the values go into ours.
-        leaves = jax.tree.leaves(restored)
+        leaves = [restored.get(name, leaf) for name, leaf in named.items()]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def close(self) -> None:
@@ -51,6 +74,11 @@ class Checkpoints:
         self._manager.close()
 
 
-def _as_dict(state: TrainState) -> dict:
-    # Numbered leaves: empty optimizer states and registered classes have no place in a file.
-    return {f"{index:05d}": leaf for index, leaf in enumerate(jax.tree.leaves(state))}
+def _named(state: TrainState) -> dict[str, jax.Array]:
+    # Not the tree itself: empty optimizer states and registered classes have no place in a file.
+    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(state)}
+
+
+def _of_new_part(name: str, found: Collection[str]) -> bool:
+    part = re.match(r"\.method_state\['[^']*'\]", name)
+    return part is not None and not any(other.startswith(part[0]) for other in found)

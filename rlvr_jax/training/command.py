@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import inspect
 import json
 import os
 import shutil
@@ -24,8 +23,9 @@ import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
-from rlvr_jax.training.checkpoints import Checkpoints
-from rlvr_jax.training.config import TrainConfig, check_config, parse_hyperparameters
+from rlvr_jax.training.checkpoints import Checkpoints, latest_step
+from rlvr_jax.training.config import TrainConfig, check_config
+from rlvr_jax.training.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.training.loop import Stopped, train_steps
 from rlvr_jax.training.presets import preset
@@ -35,10 +35,10 @@ from rlvr_jax.training.run_writer import NoWriter, RunWriter, write_json
 
 __all__ = [
     "check_directory",
+    "check_settings",
     "describe_end",
     "guarded",
     "parse_config",
-    "resolve_hyperparameters",
     "train",
 ]
 
@@ -81,22 +81,6 @@ def parse_config(arguments: Sequence[str], description: str | None = None) -> Tr
     return config
 
 
-def resolve_hyperparameters(config: TrainConfig, response_tokens: int) -> dict[str, Any]:
-    """All hyperparameters of the run's method: given ones, and the method's defaults.
-
-    A length that a method asks for is the run's own budget unless it is given: `max_length`, and a
-    fifth of it for `cache_length` (DAPO's 4096 of 20480).
-    """
-    given = parse_hyperparameters(config.method, config.hyperparameters)
-    parameters = inspect.signature(methods.method(config.method).recipe).parameters
-    values = {name: parameter.default for name, parameter in parameters.items()}
-    if "max_length" in values:
-        values["max_length"] = response_tokens
-        if "cache_length" in values:
-            values["cache_length"] = max(1, response_tokens // 5)
-    return values | given
-
-
 Watch = Callable[[str, int, int], Callable[..., None]]
 
 
@@ -116,7 +100,7 @@ def train(
     Raises:
       ValueError: settings, task, model or run directory that do not fit; before anything is made.
       Stopped: SIGINT or SIGTERM; the state is saved.
-      FloatingPointError: the loss is not finite; the last good state is saved.
+      FloatingPointError: the loss is not finite; see `train_steps`.
     """
     console = console or Console()
     check_config(config)
@@ -142,23 +126,23 @@ def train(
         "task_fingerprint": task.fingerprint(),
         "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
     }
+    first_step = 0
     if config.resume:
         _check_same_run(json.loads((directory / "config.json").read_text()), card)
+        first_step = _first_step(config)
     run = make_run(config, task, recipe, model_path)
 
-    shown = {**config.to_json(), **card["hyperparameters"], "model": model_path}
-    shown.pop("hyperparameters")
-    print_settings(
-        console, f"{config.method} on {config.task}", shown, card["loss_terms"], run.remarks()
-    )
+    title = f"{config.method} on {config.task}"
+    print_settings(console, title, _settings(card), card["loss_terms"], run.remarks())
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")
     if parallel.is_first():
         directory.mkdir(parents=True, exist_ok=True)
         write_json(directory / "config.json", card)
+        (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
-    return _train(run, directory, console, watch)
+    return _train(run, first_step, console, watch)
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
@@ -182,10 +166,50 @@ def check_directory(directory: Path, resume: bool) -> None:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
 
 
-def _train(run: Run, directory: Path, console: Console, watch: Watch | None) -> dict[str, Any]:
+def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuses to take a run for one with other settings, as far as they decide what it gives.
+
+    Args:
+      stored, now: `TrainConfig.to_json` of the run and of what is asked for.
+    Raises:
+      ValueError: names the setting and both values.
+    """
+    # A setting that the run's version did not have stood at what is now its default.
+    before, after = ({**TrainConfig().to_json(), **settings} for settings in (stored, now))
+    names = (before.keys() | after.keys()) - _FREE
+    # Another method differs in its hyperparameters too, which says less.
+    for name in sorted(names, key=lambda name: (name != "method", name)):
+        if before.get(name) != after.get(name):
+            raise ValueError(
+                f"resume: {name} must be {before.get(name)!r} as in the run,"
+                f" got {after.get(name)!r}"
+            )
+
+
+def _first_step(config: TrainConfig) -> int:
+    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning.
+
+    Raises:
+      ValueError: the run is finished and its checkpoints are gone, or it is past the steps asked.
+    """
+    folder = config.run_dir / "checkpoints"
+    step = latest_step(folder)
+    if step is None and (config.run_dir / "summary.json").is_file():
+        raise ValueError(
+            "resume: a finished run must have a checkpoint to go on from, got none in"
+            f" {str(folder)!r}"
+        )
+    if step is not None and step > config.steps:
+        raise ValueError(
+            f"resume: steps must be at least the {step} that the run has taken, got {config.steps}"
+        )
+    return step or 0
+
+
+def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> dict[str, Any]:
     started = time.perf_counter()
+    directory = run.config.run_dir
     checkpoints = Checkpoints(directory / "checkpoints")
-    first_step = checkpoints.latest_step() or 0 if run.config.resume else 0
     state = run.initial_state()
     if first_step:
         state = checkpoints.restore(first_step, state)
@@ -286,20 +310,14 @@ def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
             f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
             f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
         )
-    # A setting that the run's version did not have stood at what is now its default.
-    defaults = TrainConfig().to_json()
-    before, after = (
-        {**defaults, **card["settings"], **card["hyperparameters"], "model": card["model"]}
-        for card in (stored, now)
-    )
-    names = sorted((before.keys() | after.keys()) - _FREE - {"hyperparameters"})
-    # Another method differs in its hyperparameters too, which says less.
-    for name in sorted(names, key=lambda name: name != "method"):
-        if before.get(name) != after.get(name):
-            raise ValueError(
-                f"resume: {name} must be {before.get(name)!r} as in the run,"
-                f" got {after.get(name)!r}"
-            )
+    check_settings(_settings(stored), _settings(now))
+
+
+def _settings(card: dict[str, Any]) -> dict[str, Any]:
+    """All settings of a run; those of its method may have names of others, so theirs are longer."""
+    settings = {**card["settings"], "model": card["model"]}
+    del settings["hyperparameters"]
+    return settings | {f"method.{name}": value for name, value in card["hyperparameters"].items()}
 
 
 def _plain(value: Any) -> Any:

@@ -19,8 +19,8 @@ from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import waves
 from rlvr_jax.training.abstract import AbstractRun, abstract_run
-from rlvr_jax.training.command import resolve_hyperparameters
 from rlvr_jax.training.config import TrainConfig, check_config
+from rlvr_jax.training.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.types import replace
 
@@ -116,11 +116,12 @@ def compile_run(
     )
     if (lowered := run.lower_score()) is not None:
         say("compiling the scorer")
-        scorer = "frozen weights" if "reference_logp" in objective.needs else "parameters"
+        # As `lower_score`: the policy, or with one update per step the reference.
+        scored = _of_policy(run) if config.updates_per_step() > 1 else {"frozen weights"}
         programs["score"] = measure(
             lowered,
-            given={scorer: kept[scorer]},
-            rest={name: size for name, size in kept.items() if name != scorer},
+            given={name: kept[name] for name in scored},
+            rest={name: size for name, size in kept.items() if name not in scored},
             buffers=buffers,
             work=score_work(run.model.config, **shared),
         )
@@ -158,7 +159,7 @@ def _sampling(
     weights = bytes_per_device(run.sampler_params())
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     if not copies_weights(run.model, run.sampler):
-        del rest["parameters"]
+        rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
     choices = []
     every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
@@ -200,6 +201,11 @@ def _held(run: AbstractRun) -> dict[str, Any]:
     held = {"parameters": state.params, "optimizer": state.optimizer_state}
     frozen = run.frozen()
     return held if frozen is None else {**held, "frozen weights": frozen}
+
+
+def _of_policy(run: AbstractRun) -> set[str]:
+    """What of `_held` are the policy's weights: with adapters, these and the base below them."""
+    return {"parameters", "frozen weights"} if run.model.config.lora else {"parameters"}
 
 
 def _shards(mesh: str) -> int:

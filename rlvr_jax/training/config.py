@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax import methods, objectives
-from rlvr_jax.objectives import Aggregation
 from rlvr_jax.parallel import mesh_sizes
 from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling, waves
+from rlvr_jax.training.hyperparameters import parse_hyperparameters
 
-AGGREGATIONS = {
-    "token_mean": objectives.token_mean,
-    "rollout_mean_token_mean": objectives.rollout_mean_token_mean,
-    "rollout_mean_token_sum": objectives.rollout_mean_token_sum,
-}
-"""Those that a command line can name: the ones without arguments of their own."""
-
-__all__ = ["TrainConfig", "check_config", "parse_hyperparameters"]
+__all__ = ["TrainConfig", "check_config"]
 
 
 @dataclass(frozen=True)
@@ -255,49 +246,8 @@ def _check_meshes(config: TrainConfig, rows: int) -> None:
             raise ValueError(f"TrainConfig: {name}: {error}") from None
         parts = math.prod(sizes[axis] for axis in ROWS)
         if count % parts:
-            what = "a micro-batch" if name == "mesh" else "a step"
+            what = "a step" if count == sampled else "a micro-batch"
             raise ValueError(
                 f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
                 f" got {getattr(config, name)!r}"
             )
-
-
-def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Reads name=value pairs by the types of the method's own defaults.
-
-    Raises:
-      ValueError: unknown method or hyperparameter (closest names), or a value of another type.
-    """
-    parameters = inspect.signature(methods.method(method).recipe).parameters
-    values = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"hyperparameters must be name=value, got {pair!r}")
-        if name not in parameters:
-            # The registry's own error names the closest ones.
-            methods.recipe(method, **{name: text})
-        values[name] = _read(method, name, text, parameters[name].default)
-    return values
-
-
-def _read(method: str, name: str, text: str, default: Any) -> Any:
-    kind = type(default)
-    if kind is Aggregation:
-        if text in AGGREGATIONS:
-            return AGGREGATIONS[text]()
-        raise ValueError(
-            f"hyperparameters: {name} of {method} must be one of {', '.join(AGGREGATIONS)},"
-            f" got {text!r}"
-        )
-    if kind is bool and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if kind in (int, float, str):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    raise ValueError(
-        f"hyperparameters: {name} of {method} must be {kind.__name__} like {default!r},"
-        f" got {text!r}"
-    )

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from rlvr_jax.parallel import has_accelerator
-from rlvr_jax.training.command import train
+from rlvr_jax.training.command import check_settings, train
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.loop import Stopped
 from rlvr_jax.training.progress import RunProgress, progress_bar
@@ -46,8 +46,9 @@ def train_together(
 ) -> list[dict[str, Any]]:
     """Runs configurations to their ends, `jobs` at a time, in the given order.
 
-    A run that has come to its last step is not run again; one that has begun goes on. Ctrl-C or
-    SIGTERM stops all of them, and so does the failure of one; each saves its state.
+    A run that has come to its last step is not run again, and one that has begun goes on; either
+    only with its own settings. Ctrl-C or SIGTERM stops all of them, and so does the failure of one;
+    each saves its state.
 
     Args:
       configs: their `resume` is set here.
@@ -56,7 +57,8 @@ def train_together(
     Returns:
       The summaries, in the order of the configurations.
     Raises:
-      ValueError: jobs is negative; or whatever `work` raises in one of the processes.
+      ValueError: jobs is negative, or a finished run had other settings; or whatever `work` raises
+        in one of the processes.
       Stopped: asked to by a signal.
       RuntimeError: a process died without a word.
     """
@@ -180,10 +182,22 @@ class _Sender:
 
 
 def _summary(config: TrainConfig) -> dict[str, Any] | None:
-    """That of a finished run; None if it has not come to the steps that are asked."""
-    file = config.run_dir / "summary.json"
-    summary = json.loads(file.read_text()) if file.is_file() else {"steps": 0}
-    return summary if summary["steps"] >= config.steps else None
+    """That of a finished run; None if it has not come to the steps that are asked.
+
+    Raises:
+      ValueError: the run has other settings, or has taken more steps.
+    """
+    card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
+    if not (card.is_file() and summary.is_file()):
+        return None
+    check_settings(json.loads(card.read_text()).get("settings", {}), config.to_json())
+    found = json.loads(summary.read_text())
+    if found["steps"] > config.steps:
+        raise ValueError(
+            f"resume: steps must be at least the {found['steps']} that the run in"
+            f" {str(config.run_dir)!r} has taken, got {config.steps}"
+        )
+    return found if found["steps"] == config.steps else None
 
 
 @contextlib.contextmanager

@@ -21,7 +21,9 @@ from rlvr_jax.policy import Model, cached, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.training import compiled
 from rlvr_jax.training.abstract import abstract_run
+from rlvr_jax.training.compiled import compile_run
 from rlvr_jax.training.config import TrainConfig
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
@@ -280,6 +282,41 @@ def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkey
 
     for once, each in zip(flops(6), flops(0), strict=True):
         assert once < 0.8 * each
+
+
+@pytest.mark.parametrize(
+    ("method", "minibatches", "scored"),
+    [("dr_grpo", 2, {"parameters", "frozen weights"}), ("grpo", 1, {"frozen weights"})],
+)
+def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, monkeypatch):
+    """Programs are lowered and not compiled: their arguments are looked at."""
+    asked = []
+
+    def told(lowered, given, rest, **others):
+        shapes = jax.tree.leaves(lowered.args_info)
+        asked.append((sum(math.prod(x.shape) * x.dtype.itemsize for x in shapes), given, rest))
+        return {"fits": True, "bytes": 0}
+
+    monkeypatch.setattr(compiled, "measured", told)
+    config = TrainConfig(
+        method=method,
+        minibatches=minibatches,
+        lora_rank=2,
+        prompts_per_step=2,
+        samples_per_prompt=2,
+        prompt_tokens=4,
+        response_tokens=2,
+        mesh="data=1",
+    )
+    compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
+    (_, *sample), (_, given, rest), (_, *update) = asked
+    assert given.keys() == scored
+    base = given["frozen weights"]
+    for held in (sample, (given, rest), update):
+        assert sum(map(sum, (each.values() for each in held))) == sum(update[0].values())
+    for size, given, _ in asked:
+        # Beside what lies there all the time, a program is given some rows.
+        assert 0 <= size - sum(given.values()) < base / 2
 
 
 def test_an_experiment_that_does_not_fit_ends_in_exit_code_1_and_names_the_largest_buffers(

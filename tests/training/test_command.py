@@ -2,11 +2,14 @@
 
 import dataclasses
 import errno
+import re
+import shutil
 import sys
 
 import pytest
 import training_runs
 
+from experiments import evaluate, store_rollouts
 from experiments.train import main
 from rlvr_jax.tasks import Grade, graded_one_by_one
 from rlvr_jax.training import guarded
@@ -146,6 +149,23 @@ def test_options_that_do_not_exist_or_fit_are_named(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("program", "options", "sentence"),
+    [
+        (store_rollouts, "--out x.npz --updates 0", "^updates must be at least 1, got 0"),
+        # A preset's micro-batch would have fewer rollouts than there are devices.
+        (
+            evaluate,
+            "--model nowhere --task arithmetic --mesh data=64",
+            "multiply to the 8 devices, got 'data=64'",
+        ),
+    ],
+)
+def test_other_programs_are_refused_by_what_they_were_given(program, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        program.main(options.split())
+
+
 def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch, capsys):
     (tmp_path / "run").mkdir()
     (tmp_path / "run/notes.txt").write_text("mine")
@@ -169,7 +189,7 @@ def test_a_policy_folder_is_no_run_to_resume(line, model, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def begun(model, tmp_path_factory):
-    """The directory of a run that has taken no step."""
+    """The directory of a run that has taken no step; its method has a `top_p` of its own."""
     run_dir = tmp_path_factory.mktemp("begun") / "run"
 
     def stop():
@@ -177,7 +197,7 @@ def begun(model, tmp_path_factory):
 
     # The self-check grades twice, before anything is made; the third time is in the run.
     with training_runs.watched(training_runs.at_call(3, stop)), pytest.raises(KeyboardInterrupt):
-        training_runs.quietly(training_runs.settings(model, run_dir, method="dr_grpo"))
+        training_runs.quietly(training_runs.settings(model, run_dir, method="siren"))
     return run_dir
 
 
@@ -186,15 +206,29 @@ def begun(model, tmp_path_factory):
     [
         (dict(learning_rate=0.5), "learning_rate must be 0.01 as in the run, got 0.5"),
         (dict(seed=3), "seed must be 0 as in the run, got 3"),
-        (dict(method="rloo"), "method must be 'dr_grpo' as in the run, got 'rloo'"),
+        (dict(method="rloo"), "method must be 'siren' as in the run, got 'rloo'"),
         (
             dict(hyperparameters=("clip_low=0.1",)),
-            "clip_low must be 0.2 as in the run, got 0.1",
+            "method.clip_low must be 0.2 as in the run, got 0.1",
+        ),
+        (dict(top_p=0.5), "top_p must be 1.0 as in the run, got 0.5"),
+        (
+            dict(hyperparameters=("top_p=0.5",)),
+            "method.top_p must be 0.8 as in the run, got 0.5",
         ),
         (dict(model="elsewhere"), "model must be '"),
         (dict(task="training_runs:other_sums"), "(fingerprint"),
     ],
-    ids=["setting", "seed", "method", "hyperparameter", "model", "task data"],
+    ids=[
+        "setting",
+        "seed",
+        "method",
+        "hyperparameter",
+        "setting with the name of a hyperparameter",
+        "hyperparameter with the name of a setting",
+        "model",
+        "task data",
+    ],
 )
 def test_a_run_goes_on_only_with_its_own_settings_and_data(
     changes, sentence, begun, line, monkeypatch, capsys
@@ -203,10 +237,30 @@ def test_a_run_goes_on_only_with_its_own_settings_and_data(
         training_runs, "other_sums", lambda: training_runs.sums(offset=1), raising=False
     )
     before = (begun / "config.json").read_bytes()
-    changes = dict(method="dr_grpo", run_dir=begun, resume=True) | changes
+    changes = dict(method="siren", run_dir=begun, resume=True) | changes
     said = said_by(line(**changes), monkeypatch, capsys)
     assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
     assert (begun / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("left", "sentence"),
+    [
+        ("summary.json", "a finished run must have a checkpoint to go on from, got none in"),
+        ("checkpoints/7", "steps must be at least the 7 that the run has taken, got 3"),
+    ],
+)
+def test_what_a_run_holds_is_not_lost_where_it_cannot_go_on(
+    left, sentence, begun, line, tmp_path, monkeypatch, capsys
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(begun, run_dir)
+    shutil.rmtree(run_dir / "checkpoints")
+    (run_dir / left).mkdir(parents=True) if "/" in left else (run_dir / left).write_text("{}")
+    (run_dir / "metrics.jsonl").write_text('{"step": 0}\n')
+    said = said_by(line(method="siren", resume=True), monkeypatch, capsys)
+    assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
+    assert (run_dir / "metrics.jsonl").read_text() == '{"step": 0}\n'
 
 
 def test_a_full_disk_is_said_in_one_sentence(line, monkeypatch, capsys):
@@ -224,8 +278,13 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunWriter, "log", stop)
-    monkeypatch.setattr(sys, "argv", ["train", *line(task="training_runs:with_brackets")])
+    options = line(task="training_runs:with_brackets", method="siren")
+    monkeypatch.setattr(sys, "argv", ["train", *options])
     with pytest.raises(SystemExit) as stopped:
         guarded(main)
     assert stopped.value.code == 130
-    assert "'[bold]3[/red]'" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "'[bold]3[/red]'" in shown
+    # A setting and a hyperparameter of one name are both shown.
+    assert re.search(r"(^| )top_p +1\.0\b", shown, re.MULTILINE)
+    assert re.search(r"method\.top_p +0\.8\b", shown)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import training_runs
 
 from rlvr_jax import methods
 from rlvr_jax.training import (
@@ -44,6 +45,10 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
         ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
+        (
+            {"method": "ace", "hyperparameters": ("gate=relu",)},
+            "gate of ace must be set in Python, as it is not annotated as bool, int, .*'relu'",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
@@ -69,6 +74,39 @@ def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
     given = resolve_hyperparameters(parse_config(line), response_tokens=40)
     assert given["max_rounds"] == 5 and given["clip_low"] == 0.1
     assert given["overlong_factor"] == 0
+
+
+def my_loss(strength: float, low: float | None = None, high: "float | None" = 2, yes=True, **more):
+    """A method of one's own: only the command line is looked at."""
+
+
+OWN = TrainConfig(method="training_runs:my_loss")
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Makes it known by its name."""
+    monkeypatch.setattr(training_runs, "my_loss", my_loss, raising=False)
+
+
+def test_hyperparameters_are_read_by_their_annotations(own):
+    given = ("strength=1", "low=.5", "high=None", "yes=false")
+    config = dataclasses.replace(OWN, hyperparameters=given)
+    values = resolve_hyperparameters(config, response_tokens=40)
+    assert values == {"strength": 1.0, "low": 0.5, "high": None, "yes": False}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ((), "must give strength of training_runs:my_loss, which has no default, got \\[\\]"),
+        (("strength=much",), "strength of .* must be float, got 'much'"),
+        (("high=much",), "high of .* must be float or None like 2, got 'much'"),
+    ],
+)
+def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        resolve_hyperparameters(dataclasses.replace(OWN, hyperparameters=pairs), response_tokens=40)
 
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():

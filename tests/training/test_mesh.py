@@ -181,7 +181,7 @@ def test_a_run_goes_on_on_another_mesh(model, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"mesh": "data=3"}, "mesh must divide the 16 rollouts of a micro-batch by data x fsdp"),
+        ({"mesh": "data=3"}, "mesh must divide the 16 rollouts of a step by data x fsdp"),
         ({"mesh": "fsdp=8", "micro_batches": 4}, "the 4 rollouts of a micro-batch .*'fsdp=8'"),
         ({"mesh": "data=4"}, "sizes must multiply to the 8 devices, got 'data=4'"),
         ({"mesh": "tensor=8"}, "tensor must divide vocab = 14 of the model, got size 8"),

@@ -1,5 +1,6 @@
 """A run that was stopped goes on as if it never had been: the same bytes in the end."""
 
+import contextlib
 import os
 import random
 import signal
@@ -12,8 +13,8 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax.training import guarded
-from rlvr_jax.training.checkpoints import Checkpoints
+from rlvr_jax.training import TrainState, checkpoints, guarded
+from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 
 SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
 # Calls of the verifier: two by the self-check, one by the first evaluation, one by the rollouts of
@@ -70,7 +71,11 @@ def test_steps_after_the_last_checkpoint_are_done_again(model, tmp_path, uninter
 def test_a_run_goes_on_in_other_waves(model, tmp_path, uninterrupted):
     training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, sample_waves=4))
     again = settings_of(model, tmp_path / "run", resume=True, sample_waves=8)
-    training_runs.quietly(again)
+    finished = []
+    look = lambda: finished.append((tmp_path / "run/summary.json").exists())  # noqa: E731
+    with training_runs.watched(look):
+        training_runs.quietly(again)
+    assert finished[0] and not finished[-1]
     assert training_runs.contents(tmp_path / "run") == uninterrupted
 
 
@@ -129,12 +134,41 @@ def test_a_checkpoint_is_what_was_saved_whatever_the_run_does_next(model, tmp_pa
     checkpoints.save(1, state)
     forget(state)
     checkpoints.close()
+    assert latest_step(tmp_path / "checkpoints") == 1
     again = Checkpoints(tmp_path / "checkpoints")
-    assert again.latest_step() == 1
     found = again.restore(1, run.initial_state())
     again.close()
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
+
+
+def state_of(**parts):
+    """A state whose method has these parts, with these numbers."""
+    method_state = jax.tree.map(np.asarray, parts)
+    return TrainState({}, (), method_state, np.asarray(0))
+
+
+def test_a_checkpoint_is_read_by_the_names_of_its_parts(tmp_path, monkeypatch):
+    with contextlib.closing(Checkpoints(tmp_path / "named")) as kept:
+        kept.save(1, state_of(b=2, d=4))
+        kept.save(2, state_of(b={"x": 2}))
+    with contextlib.closing(Checkpoints(tmp_path / "named")) as kept:
+        assert kept.restore(1, state_of(d=0, b=0)) == state_of(b=2, d=4)
+        # A part that was inserted starts from its beginning.
+        assert kept.restore(1, state_of(a=9, b=0, d=0)) == state_of(a=9, b=2, d=4)
+        lacks = r"step 1 must .* lacks \.method_state\['a'\] and also holds \.method_state\['d'\]"
+        with pytest.raises(ValueError, match=lacks):
+            kept.restore(1, state_of(a=0, b=0))
+        lacks = r"step 2 must .* lacks \.method_state\['b'\]\['y'\] and also holds no other"
+        with pytest.raises(ValueError, match=lacks):
+            kept.restore(2, state_of(b={"x": 0, "y": 0}))
+    with contextlib.closing(Checkpoints(tmp_path / "numbered")) as kept:
+        numbered = {"00000": np.asarray(2), "00001": np.asarray(4), "00002": np.asarray(0)}
+        monkeypatch.setattr(checkpoints, "_named", lambda state: numbered)
+        kept.save(1, state_of())
+        monkeypatch.undo()
+    with contextlib.closing(Checkpoints(tmp_path / "numbered")) as kept:
+        assert kept.restore(1, state_of(b=0, d=0)) == state_of(b=2, d=4)
 
 
 SEVERAL = [

@@ -16,6 +16,7 @@ from experiments import compare
 from experiments.compare import main
 from rlvr_jax.training import TrainConfig, default_jobs, preset, train_together
 from rlvr_jax.training.loop import Stopped
+from rlvr_jax.training.run_writer import write_json
 
 
 def config(folder, name, steps=2):
@@ -76,12 +77,30 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
         run.run_dir.mkdir()
-        (run.run_dir / "config.json").write_text("{}")
+        write_json(run.run_dir / "config.json", {"settings": run.to_json()})
     (done.run_dir / "summary.json").write_text(json.dumps({"name": "old", "steps": 2}))
     (more.run_dir / "summary.json").write_text(json.dumps({"name": "short", "steps": 1}))
     found = train_together([done, begun, more], console(), jobs=1, work=counts)
     assert [summary["name"] for summary in found] == ["old", "begun", "more"]
     assert found[1]["resume"] and found[2]["resume"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (dict(seed=1), "resume: seed must be 0 as in the run, got 1"),
+        (dict(task="operators"), "resume: task must be 'brackets' as in the run, got 'operators'"),
+        (dict(steps=1), "resume: steps must be at least the 2 that the run in .*done.*, got 1"),
+    ],
+)
+def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
+    done = config(tmp_path, "done")
+    done.run_dir.mkdir()
+    write_json(done.run_dir / "config.json", {"settings": done.to_json()})
+    write_json(done.run_dir / "summary.json", {"steps": 2})
+    assert train_together([done], console(), work=fails) == [{"steps": 2}]
+    with pytest.raises(ValueError, match=sentence):
+        train_together([dataclasses.replace(done, **changes)], console(), work=fails)
 
 
 def test_the_failure_of_one_stops_the_others_which_save(tmp_path):
@@ -155,6 +174,33 @@ def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeyp
     ]
 
 
+def my_loss(clip: float = 0.2):
+    """A method of one's own: only the command line is looked at."""
+
+
+@pytest.mark.parametrize(
+    ("entry", "method", "changes"),
+    [
+        ("siren:top_p=0.5", "siren", dict(hyperparameters=("top_p=0.5",))),
+        ("training_runs:my_loss", "training_runs:my_loss", {}),
+        (
+            "training_runs:my_loss:clip=0.3,top_p=0.5",
+            "training_runs:my_loss",
+            dict(hyperparameters=("clip=0.3",), top_p=0.5),
+        ),
+    ],
+)
+def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(training_runs, "my_loss", my_loss, raising=False)
+    monkeypatch.setattr(compare, "train_together", lambda configs, *_: asked.extend(configs))
+    monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
+    main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])
+    run_dir = tmp_path / entry / "seed_0"
+    wanted = dataclasses.replace(preset("brackets", method), run_dir=run_dir, **changes)
+    assert asked == [wanted]
+
+
 class Shown:
     sentences = ()
 
@@ -164,7 +210,8 @@ class Shown:
     [
         ("grpo:", None),
         ("grpoo", "grpo"),
-        ("grpo:clip", "name:setting=value"),
+        ("grpo:clip", "no module 'grpo'"),
+        ("grpo:clip_high=0.3,clip", "name:setting=value"),
         ("grpo:seed=3", "does not set itself"),
         ("grpo:clip_hih=0.3", "clip_high"),
         ("grpo:clip_high=much", "must be float"),

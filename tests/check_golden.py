@@ -22,6 +22,7 @@ import adapters  # noqa: E402
 import golden_vectors as golden  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
+from compiling import compile_in_haste  # noqa: E402
 
 TOLERANCE = 1e-9
 
@@ -125,5 +126,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python tests/check_golden.py DIR")
     jax.config.update("jax_enable_x64", True)
+    compile_in_haste()
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     sys.exit(main(Path(sys.argv[1])))

@@ -1,7 +1,8 @@
 """Test settings: float64 on, strict promotion, eight host devices; programs dropped in time.
 
-Tests compile thousands of small programs and run each a few times, so LLVM's optimizations are off
-in the process of the tests. Processes that tests start have them, as users do.
+Tests compile thousands of small programs and run each a few times: what a compiler spends on their
+speed is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; processes that tests
+start have LLVM's optimizations, as users do.
 """
 
 import gc
@@ -10,14 +11,12 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
-)
 
 import jax
 import pytest
+from compiling import compile_in_haste
 
-jax.config.update("jax_disable_most_optimizations", True)
+compile_in_haste("--xla_force_host_platform_device_count=8")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -331,9 +331,11 @@ def named(outputs, soft):
     return {f"{name}_soft" if soft else name: value for name, value in outputs.items()}
 
 
-def signals(recipe, case, soft=False):
+def signals(recipe, case, soft=False, state=None):
     """What a recipe decides about each token of one input set."""
-    return step(recipe.objective, stats(case), prepared(recipe, rollouts(case, soft))).signals
+    batch = prepared(recipe, rollouts(case, soft))
+    state = recipe.objective.init(spec(batch)) if state is None else state
+    return _signals(recipe.objective, stats(case), batch, state, jax.random.key(0))
 
 
 class Step(NamedTuple):
@@ -353,14 +355,12 @@ def step(own, measured, batch, state=None, seed=0):
     return _step(own, measured, batch, state, jax.random.key(seed))
 
 
-# Compiling is most of the time of these tests; with these settings it takes a third of it.
-options = {"xla_backend_optimization_level": 0}
-if jax.__version_info__ < (0, 11):  # later ones do not know this setting
-    options["xla_cpu_use_fusion_emitters"] = False
-jit = functools.partial(jax.jit, compiler_options=options)
+@functools.partial(jax.jit, static_argnums=0)
+def _signals(own, measured, batch, state, key):
+    return own.signals(measured, batch, state, key)
 
 
-@functools.partial(jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _step(own, measured, batch, state, key):
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
@@ -382,10 +382,10 @@ def _prepare(reward, selection, batch):
     return batch
 
 
-_prepared = functools.partial(jit, static_argnums=(0, 1))(_prepare)
+_prepared = functools.partial(jax.jit, static_argnums=(0, 1))(_prepare)
 
 
-@jit
+@jax.jit
 def _all_token_stats(logits, tokens, second_prompt, verdict, other, candidates):
     return token_stats(
         logits,

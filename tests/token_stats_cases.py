@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from compiling import OPTIMIZED
 from numpy.testing import assert_allclose
 
 from rlvr_jax.kernels import plan
@@ -17,9 +18,6 @@ FLOAT64 = 1e-13
 FLOAT32 = 5e-6
 # Gradients are rounded to bfloat16 once (half a spacing: 2^-9), the sums are float32.
 BFLOAT16 = 2**-8
-
-# Compiling is most of the suite's time; the formulas do not depend on how well it is done.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 EVERYTHING = ("bias", "softcap", "temperatures", "mask", "nucleus_mask")
 STATIC = ("softcap", "top_k", "top_p", "include_crossing", "min_p")
@@ -145,7 +143,7 @@ def numpy_stats(
 
 
 @functools.cache
-def compiled(form, tiles, needs, static, quick, mesh=None):
+def compiled(form, tiles, needs, static, optimized, mesh=None):
     """A jitted function (arrays, targets, traced options) -> gradients, statistics."""
     del tiles  # part of the key: the tile sizes are read when the function is traced
     weights = np.random.default_rng(1).normal(size=(len(STATISTICS), 128))
@@ -168,14 +166,14 @@ def compiled(form, tiles, needs, static, quick, mesh=None):
         ]
         return sum(terms[1:], start=terms[0]) if terms else 0.0, stats
 
-    return jax.jit(jax.grad(loss, has_aux=True), compiler_options=QUICK if quick else None)
+    return jax.jit(jax.grad(loss, has_aux=True), compiler_options=OPTIMIZED if optimized else None)
 
 
-def evaluate(form, arrays, targets, options, needs=STATISTICS, quick=True, mesh=None):
+def evaluate(form, arrays, targets, options, needs=STATISTICS, optimized=False, mesh=None):
     """Statistics, and gradients of the sum of the differentiable ones with random weights."""
     static = tuple((name, value) for name, value in options.items() if name in STATIC)
     traced = {name: value for name, value in options.items() if name not in STATIC}
-    function = compiled(form, plan.TILES, tuple(needs), static, quick, mesh)
+    function = compiled(form, plan.TILES, tuple(needs), static, optimized, mesh)
     gradients, stats = function(arrays, targets, traced)
     return stats, gradients
 
@@ -206,7 +204,7 @@ def assert_bits_stay(sums, arrays, targets, few):
     needed = Plan(needs=("logp", "entropy"), dtype=jnp.dtype(jnp.float32))
     number = len(targets)
 
-    @functools.partial(jax.jit, compiler_options=QUICK)
+    @functools.partial(jax.jit, compiler_options=OPTIMIZED)
     def measure(hidden, targets, mask=None):
         policy = Policy(hidden, jnp.asarray(arrays["unembedding"]))
         return sums(needed, policy, Tokens(jnp.asarray(targets, jnp.int32), mask))

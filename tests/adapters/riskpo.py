@@ -20,8 +20,8 @@ LEFT_OUT = {}
 
 @both
 def outputs(case, hyper, soft):
-    def run(state=None, **changed):
-        settings = {
+    def changed(**settings):
+        given = {
             "num_prompts": hyper["bundle"],
             "low": hyper["low"],
             "high": hyper["high"],
@@ -33,24 +33,27 @@ def outputs(case, hyper, soft):
             "epsilon": hyper["eps"],
             "min_spread": 0.0,
         }
-        return golden.evaluate(recipe("riskpo", **{**settings, **changed}), case, soft, state)
+        return recipe("riskpo", **{**given, **settings})
 
-    first = run()
-    second = run(first.state)
+    def signals(state=None, **settings):
+        return golden.signals(changed(**settings), case, soft, state)
+
+    first = golden.evaluate(changed(), case, soft)
+    second = golden.evaluate(changed(), case, soft, first.state)
     variants = {
-        "uniform": first,
-        "std": run(credit=spread_credit),
-        "score": run(credit=outcome_credit),
-        "sum_mean": run(credit=relative_credit, natural_baseline=False),
-        "tracked": run(second.state),
-        "rvar": run(tail_weight=0.0),
-        "upper": run(tail=upper_tail),
+        "uniform": first.signals,
+        "std": signals(credit=spread_credit),
+        "score": signals(credit=outcome_credit),
+        "sum_mean": signals(credit=relative_credit, natural_baseline=False),
+        "tracked": signals(second.state),
+        "rvar": signals(tail_weight=0.0),
+        "upper": signals(tail=upper_tail),
     }
     return {
         "bundle_scores": bundled(first.batch, hyper["bundle"]).score,
         "quantiles_first": first.state["risk_sensitive"].quantiles,
         "quantiles_next": second.state["risk_sensitive"].quantiles,
-        **{f"advantages_{name}": done.signals.advantage for name, done in variants.items()},
+        **{f"advantages_{name}": found.advantage for name, found in variants.items()},
         "advantages": first.signals.advantage,
         "token_loss": first.token_loss,
         "loss": first.loss,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from numpy.testing import assert_allclose, assert_array_equal
-from token_stats_cases import BFLOAT16, QUICK, assert_bits_stay, assert_close, in_float64
+from token_stats_cases import BFLOAT16, assert_bits_stay, assert_close, in_float64
 
 from rlvr_jax.kernels import algebra, dispatch, pallas_tpu, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
@@ -78,7 +78,7 @@ def compiled(implementation, needs, softcap):
         )
         return total, stats
 
-    return jax.jit(jax.grad(loss, has_aux=True), compiler_options=QUICK)
+    return jax.jit(jax.grad(loss, has_aux=True))
 
 
 def evaluate(implementation, arrays, targets, options, needs=algebra.STREAMING):

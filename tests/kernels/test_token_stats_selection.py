@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import OPTIMIZED
 from numpy.testing import assert_array_equal
-from token_stats_cases import QUICK, evaluate, make_case
+from token_stats_cases import evaluate, make_case
 
 from rlvr_jax.kernels import plan
 from rlvr_jax.kernels.operation import DIFFERENTIABLE
@@ -34,7 +35,7 @@ def test_a_spoiled_token_without_a_cotangent_spoils_no_gradient(form):
         )
         return jnp.sum(jnp.where(counted, stats.logp + stats.entropy, 0))
 
-    gradients = jax.jit(jax.grad(loss), compiler_options=QUICK)(arrays)
+    gradients = jax.jit(jax.grad(loss))(arrays)
     assert all(np.all(np.isfinite(value)) for value in gradients.values())
     assert_array_equal(gradients["hidden"][3], 0)
 
@@ -46,7 +47,7 @@ def test_tokens_without_a_cotangent_are_not_visited_backward(form):
     needs = {"logp", "entropy", "kl"}
     hidden, (other_hidden, other_unembedding) = arrays["hidden"], options["other"]
 
-    @functools.partial(jax.jit, compiler_options=QUICK)
+    @jax.jit
     def gradient(hidden, targets, other_hidden, cotangent):
         def total(unembedding):
             other = other_hidden, other_unembedding
@@ -88,7 +89,8 @@ def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(form):
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtype):
     arrays, targets, _ = make_case((700, 896, 4100), (), dtype)
-    measure = jax.jit(functools.partial(token_stats, needs=("logp", "entropy")))
+    statistics = functools.partial(token_stats, needs=("logp", "entropy"))
+    measure = jax.jit(statistics, compiler_options=OPTIMIZED)
     full = measure(arrays["hidden"] / 30, arrays["unembedding"], targets)
     for size in (1, 3, 8, 100, 513):
         part = measure(arrays["hidden"][-size:] / 30, arrays["unembedding"], targets[-size:])
@@ -99,19 +101,18 @@ def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtyp
 @BOTH
 def test_logp_has_the_same_bits_with_and_without_a_gradient(form):
     arrays, targets, _ = make_case((61, 16, 37))
-    alone = jax.jit(
-        functools.partial(token_stats, targets=targets, needs={"logp"}, implementation=form)
-    )
-    stats, _ = evaluate(form, arrays, targets, {}, needs=["logp"], quick=False)
+    logp = functools.partial(token_stats, targets=targets, needs={"logp"}, implementation=form)
+    alone = jax.jit(logp, compiler_options=OPTIMIZED)
+    stats, _ = evaluate(form, arrays, targets, {}, needs=["logp"], optimized=True)
     assert_array_equal(alone(**arrays).logp, stats["logp"])
 
 
 @BOTH
 def test_logp_has_the_same_bits_whatever_else_is_needed(form):
     arrays, targets, options = make_case((61, 16, 37))
-    alone, _ = evaluate(form, arrays, targets, {}, needs=["logp"], quick=False)
+    alone, _ = evaluate(form, arrays, targets, {}, needs=["logp"], optimized=True)
     needs = ("logp", "entropy", "p_squared", "varentropy", "nucleus_entropy", "kl")
-    among, _ = evaluate(form, arrays, targets, options, needs, quick=False)
+    among, _ = evaluate(form, arrays, targets, options, needs, optimized=True)
     assert_array_equal(alone["logp"], among["logp"])
 
 
@@ -128,7 +129,7 @@ def test_no_array_of_tokens_times_vocabulary_is_made():
         return sum(jnp.sum(getattr(stats, name)) for name in DIFFERENTIABLE)
 
     lowered = jax.jit(jax.value_and_grad(loss)).lower(arrays)
-    text = lowered.compile(compiler_options=QUICK).as_text()
+    text = lowered.compile().as_text()
     shapes = re.findall(r"\w+\[([\d,]+)\]", text)
     largest = max(np.prod([int(n) for n in shape.split(",")]) for shape in shapes)
     assert largest <= sizes.wave[0] < tokens * vocabulary

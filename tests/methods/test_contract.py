@@ -295,7 +295,7 @@ def test_what_is_decided_once_is_what_one_update_decides(name):
     state, key = own.init(golden.spec(batch)), jax.random.key(0)
     if own.decide_once is None:
         pytest.skip("its advantage reads the current policy")
-    decided, _, metrics = golden.jit(own.decide_once)(batch, state, key)
+    decided, _, metrics = jax.jit(own.decide_once)(batch, state, key)
     found, wanted = run(name, batch=decided), run(name)
     assert_agrees(found.loss, wanted.loss)
     jax.tree.map(assert_agrees, found.dstats, wanted.dstats)
@@ -308,7 +308,7 @@ def test_what_is_decided_once_is_what_one_update_decides(name):
 def test_what_compares_the_whole_batch_does_not_see_its_updates(name):
     own, stats, batch = made(name).objective, golden.stats(CASE), batch_of(name)
     state, key = own.init(golden.spec(batch)), jax.random.key(0)
-    decided, _, _ = golden.jit(own.decide_once)(batch, state, key)
+    decided, _, _ = jax.jit(own.decide_once)(batch, state, key)
     first, whole = np.asarray(batch.group == batch.group[0]), run(name)
     by_itself = False
     for rows in map(np.flatnonzero, (first, ~first)):

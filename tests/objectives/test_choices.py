@@ -3,12 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from golden_vectors import array, jit
+from golden_vectors import array
 
 from rlvr_jax.objectives import masked_top_k, random_choice
 
 RANDOM = np.random.default_rng(1)
-TOP_K, DRAW = jit(masked_top_k), jit(random_choice)
+TOP_K, DRAW = jax.jit(masked_top_k), jax.jit(random_choice)
 ROWS, WIDTH = 5, 6
 
 
@@ -79,7 +79,7 @@ def test_every_eligible_token_is_drawn_equally_often():
     num_draws, k = 600, 6
     keys = jax.random.split(jax.random.key(5), num_draws)
     many = jax.vmap(random_choice, (None, None, 0, None))
-    chosen = jit(many)(
+    chosen = jax.jit(many)(
         array(eligible, bool), array(k, np.int32), keys, array(np.arange(ROWS), np.int32)
     )
     counts = np.asarray(chosen).sum(axis=0)[eligible]

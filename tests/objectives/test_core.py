@@ -212,7 +212,7 @@ def test_the_share_of_truncated_rollouts_is_reported():
 def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():
     outcome = golden.array([0.1 + 0.2, 0.3, 1.0, 0.0, 1.0, 1.0], float)
     group = golden.array([5, 5, 2, 2, 9, 0], np.int32)
-    found = golden.jit(mixed_outcomes)(outcome, group)
+    found = jax.jit(mixed_outcomes)(outcome, group)
     np.testing.assert_array_equal(found, [False, False, True, True, True, True])
 
 

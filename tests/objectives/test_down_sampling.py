@@ -2,13 +2,14 @@
 
 import itertools
 
+import jax
 import numpy as np
-from golden_vectors import array, jit
+from golden_vectors import array
 
 from rlvr_jax.objectives.down_sampling import keep_top_scores, most_varied
 
 RANDOM = np.random.default_rng(3)
-MOST_VARIED = jit(most_varied)
+MOST_VARIED = jax.jit(most_varied)
 
 
 def chosen(values, group, eligible, k):

@@ -1,9 +1,10 @@
 """Masked and group statistics against plain numpy, and their rules for nothing at all."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from golden_vectors import array, jit
+from golden_vectors import array
 
 from rlvr_jax.objectives import (
     effective_sample_size,
@@ -47,7 +48,7 @@ def test_statistics_agree_with_numpy_and_never_see_the_padding():
             "count": masked_count(mask),
         }
 
-    found, chosen = jit(measure)(array(HOLES, float), array(MASK, bool)), VALUES[MASK]
+    found, chosen = jax.jit(measure)(array(HOLES, float), array(MASK, bool)), VALUES[MASK]
     wanted = {
         "sum": chosen.sum(),
         "rows": np.where(MASK, VALUES, 0).sum(axis=1),
@@ -91,7 +92,8 @@ def test_statistics_of_no_token_are_zero():
             effective_sample_size(values, mask),
         ]
 
-    assert np.array_equal(jit(measure)(array(HOLES, float), array(MASK & False, bool)), np.zeros(7))
+    nothing = jax.jit(measure)(array(HOLES, float), array(MASK & False, bool))
+    assert np.array_equal(nothing, np.zeros(7))
 
 
 def test_deviation_of_large_close_values_survives_in_float32():
@@ -116,7 +118,7 @@ def test_effective_sample_size_is_that_of_kish():
     mask, ratio = array(MASK, bool), np.exp(VALUES)
     chosen = ratio[MASK]
     wanted = chosen.sum() ** 2 / (chosen**2).sum() / chosen.size
-    found = jit(effective_sample_size)(array(ratio, float), mask)
+    found = jax.jit(effective_sample_size)(array(ratio, float), mask)
     np.testing.assert_allclose(found, wanted, rtol=RTOL)
 
 
@@ -136,7 +138,7 @@ def test_group_statistics_agree_with_a_loop_over_groups_with_any_ids():
             group_all_equal(values, group),
         )
 
-    found = jit(measure)(array(REWARD, float), array(GROUP, np.int32))
+    found = jax.jit(measure)(array(REWARD, float), array(GROUP, np.int32))
     for row, (group, own) in enumerate(zip(GROUP, REWARD, strict=True)):
         members = REWARD[group == GROUP]
         alone = len(members) == 1
@@ -162,7 +164,7 @@ def test_equal_rewards_deviate_by_exactly_zero(dtype):
         )
 
     reward = array(np.full(7, 0.1), dtype)  # seven times 0.1 sums to no multiple of 0.1
-    mean, others, deviation = jit(measure)(reward, array(np.zeros(7), np.int32))
+    mean, others, deviation = jax.jit(measure)(reward, array(np.zeros(7), np.int32))
     assert jnp.all(mean == reward)
     assert jnp.all(others == reward)
     assert jnp.all(deviation == 0)

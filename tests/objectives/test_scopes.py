@@ -3,10 +3,11 @@
 import functools
 
 import golden_vectors as golden
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from golden_vectors import array, jit
+from golden_vectors import array
 
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.scopes import (
@@ -64,7 +65,7 @@ def test_statistics_agree_with_numpy_and_never_see_what_is_off_the_mask(scope):
         return [scoped_count(mask, sets), *own]
 
     holes = np.where(MASK, VALUES, np.nan)
-    counts, *found = jit(measure)(array(holes, float), array(MASK, bool))
+    counts, *found = jax.jit(measure)(array(holes, float), array(MASK, bool))
     found = [np.broadcast_to(values, (6, 1)) for values in (counts, *found)]
     for values, reference in zip(found, (np.size, *STATISTICS.values()), strict=True):
         np.testing.assert_allclose(values, by_set(scope, reference), rtol=RTOL)

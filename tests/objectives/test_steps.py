@@ -1,7 +1,8 @@
 """Step tables: order, gaps, rows without steps, and their neighbours."""
 
+import jax
 import numpy as np
-from golden_vectors import array, jit
+from golden_vectors import array
 
 from rlvr_jax.objectives.steps import (
     at_tokens,
@@ -32,7 +33,7 @@ def test_tables_hold_sums_means_and_neighbours():
         others = (next_step(mean, steps), previous_step(mean, steps), at_tokens(mean, steps))
         return step_sum(values, steps), mean, *others
 
-    total, mean, following, preceding, tokens = jit(measure)(VALUES)
+    total, mean, following, preceding, tokens = jax.jit(measure)(VALUES)
     np.testing.assert_array_equal(total[0], [5, 1, 6, 0, 0, 0])
     np.testing.assert_array_equal(mean[0], [5, 0.5, 3, 0, 0, 0])
     np.testing.assert_array_equal(following[0], [0.5, 3, 0, 0, 0, 0])

@@ -11,7 +11,6 @@ import numpy as np
 import optax
 import pytest
 import training_runs
-from golden_vectors import jit
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from rlvr_jax import methods, objectives
@@ -113,7 +112,7 @@ def objective_of(name):
 @functools.cache
 def gradient_program(name, micro_batches, dtype="float64"):
     model, _ = tiny(dtype)
-    return jit(
+    return jax.jit(
         lambda params, rollouts, fresh: objective_gradient(
             model,
             objective_of(name),
@@ -162,7 +161,7 @@ def composed_program(name):
         state = own.init(Spec(4, ROWS, BUDGET))
         return own.loss(stats, replace(rollouts, **old), state, jax.random.key(3))[0]
 
-    return jit(jax.value_and_grad(loss))
+    return jax.jit(jax.value_and_grad(loss))
 
 
 @training_runs.every_trainable_method("clip_cov")
@@ -197,7 +196,7 @@ def test_a_prompt_computed_once_for_its_rows_changes_nothing(micro_batches):
     def found(shared, micro_batches):
         state = own.init(Spec(4, ROWS, BUDGET))
         options = dict(fresh=False, micro_batches=micro_batches, shared=shared)
-        return jit(
+        return jax.jit(
             lambda: objective_gradient(
                 model, own, params, rollouts, state, jax.random.key(3), **options
             )
@@ -266,7 +265,7 @@ OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.01, weight
 
 @functools.cache
 def program():
-    return jit(functools.partial(update, tiny("float32")[0], CUSTOM, OPTIMIZER))
+    return jax.jit(functools.partial(update, tiny("float32")[0], CUSTOM, OPTIMIZER))
 
 
 def start():
@@ -353,7 +352,7 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
     rollouts = replace(batch("float32"), **recorded)
     params = tiny("float32")[1]
     state = TrainState(params, OPTIMIZER.init(params), {}, jnp.zeros((), jnp.int32))
-    run = jit(functools.partial(update, tiny("float32")[0], own, OPTIMIZER))
+    run = jax.jit(functools.partial(update, tiny("float32")[0], own, OPTIMIZER))
     _, _, record = run(state, rollouts, jax.random.key(0), fresh=fresh)
     for name in fields:
         values = np.asarray(record[name])[np.asarray(rollouts.mask)]
@@ -417,7 +416,7 @@ def test_no_array_over_tokens_and_vocabulary_is_made(micro_batches):
     def start_of(params):
         return replace(start(), params=params, optimizer_state=OPTIMIZER.init(params))
 
-    program = jit(
+    program = jax.jit(
         functools.partial(update, model, CUSTOM, OPTIMIZER, fresh=True, micro_batches=micro_batches)
     )
     lowered = program.lower(

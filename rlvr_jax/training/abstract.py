@@ -181,9 +181,14 @@ def abstract_run(
       opening: tokens that all prompts begin with.
     Raises:
       ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
-        longer than the model was made for, or an objective that training cannot feed.
+        longer than the model was made for, an objective that training cannot feed, or a critic.
     """
-    check_needs(recipe.objective, config.method, config.updates_per_step())
+    check_needs(recipe, config.method, config.updates_per_step())
+    if recipe.critic is not None:
+        raise ValueError(
+            f"method {config.method!r} trains a critic, which is not compiled from shapes; a method"
+            " without one says what the policy costs"
+        )
     length = config.prompt_tokens + config.response_tokens
     if length > shape.max_positions:
         raise ValueError(
@@ -199,7 +204,7 @@ def abstract_run(
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
     sampling = replace(config.sampling(), **recipe.sampling)
-    optimizer = make_optimizer(config)
+    optimizer = make_optimizer(config, config.learning_rate)
     return AbstractRun(config, model, sampler, recipe.objective, sampling, optimizer, opening)
 
 

@@ -120,7 +120,8 @@ def train(
         "task": config.task,
         "seed": config.seed,
         "model": model_path,
-        "loss_terms": list(recipe.objective.labels),
+        "loss_terms": list(recipe.objective.labels)
+        + ([f"critic: {recipe.critic.label}"] if recipe.critic else []),
         "settings": config.to_json(),
         "hyperparameters": {name: _plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),

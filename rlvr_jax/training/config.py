@@ -84,6 +84,10 @@ class TrainConfig:
     """Decoupled, times the learning rate."""
     max_gradient_norm: float = 1.0
     """Longer gradients are scaled down to it; the norm is logged before."""
+    critic_learning_rate: float = 0.0
+    """Of the critic, where the method has one; 0: five times learning_rate."""
+    critic_epochs: int = 1
+    """Passes of the critic over a rollout batch, in the same minibatches."""
 
     lora_rank: int = 0
     """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
@@ -146,6 +150,10 @@ class TrainConfig:
         """Optimizer updates per rollout batch."""
         return self.minibatches * self.epochs
 
+    def critic_rate(self) -> float:
+        """Learning rate of the critic."""
+        return self.critic_learning_rate or 5 * self.learning_rate
+
     def evaluation_interval(self) -> int:
         """Steps between evaluations."""
         return self.evaluate_every or max(1, self.steps // 10)
@@ -163,6 +171,7 @@ _AT_LEAST_ONE = (
     "samples_per_prompt",
     "minibatches",
     "epochs",
+    "critic_epochs",
     "evaluation_prompts",
     "evaluation_samples",
 )
@@ -179,6 +188,7 @@ _AT_LEAST_ZERO = (
     "prompt_tokens",
     "warmup_updates",
     "weight_decay",
+    "critic_learning_rate",
     "lora_rank",
     "evaluate_every",
     "samples_kept",

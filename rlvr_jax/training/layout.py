@@ -37,6 +37,7 @@ __all__ = [
     "evaluation_mesh",
     "make_meshes",
     "make_reshard",
+    "optimizer_shardings",
     "sampler_params",
     "sampler_shardings",
     "sampling_mesh",
@@ -100,18 +101,28 @@ def trained_shapes(model: Model) -> Params:
 
 
 def state_shardings(model: Model, optimizer: optax.GradientTransformation) -> TrainState:
-    """Shardings of a state: what the optimizer keeps lies with the parameter it is kept for."""
+    """Shardings of a state, but for its critic."""
     whole = replicated(model.mesh)
     shapes = trained_shapes(model)
     shardings = jax.tree.map(lambda x: x.sharding, shapes)
-    kept = optax.tree.map_params(
+    return TrainState(shardings, optimizer_shardings(optimizer, shapes), whole, whole)
+
+
+def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params) -> Any:
+    """What the optimizer keeps lies with the parameter it is kept for; the rest is everywhere.
+
+    Args:
+      params: shapes with shardings.
+    """
+    shardings = jax.tree.map(lambda x: x.sharding, params)
+    whole = replicated(jax.tree.leaves(shardings)[0].mesh)
+    return optax.tree.map_params(
         optimizer,
         lambda _, sharding: sharding,
-        jax.eval_shape(optimizer.init, shapes),
+        jax.eval_shape(optimizer.init, params),
         shardings,
         transform_non_params=lambda _: whole,
     )
-    return TrainState(shardings, kept, whole, whole)
 
 
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:

@@ -11,6 +11,7 @@ import optax
 from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
 from rlvr_jax.policy import Model
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
 
 __all__ = ["check_memory", "free_bytes", "least_bytes"]
@@ -25,7 +26,10 @@ _LIMITS = (
 
 
 def least_bytes(
-    model: Model, optimizer: optax.GradientTransformation | None = None, frozen: bool = False
+    model: Model,
+    optimizer: optax.GradientTransformation | None = None,
+    frozen: bool = False,
+    critic_optimizer: optax.GradientTransformation | None = None,
 ) -> dict[str, int]:
     """Bytes on each device that a run cannot do without; activations and the sampler's cache come
     on top.
@@ -34,6 +38,7 @@ def least_bytes(
       model: on its mesh.
       optimizer: None: the policy is sampled from and not trained.
       frozen: weights that stay as they are, too: the base of adapters, or a reference.
+      critic_optimizer: None: there is no critic.
     """
     shardings = parameter_shardings(model.config, model.mesh)
     whole = bytes_per_device(placed_shapes(parameter_shapes(model.config), shardings))
@@ -44,7 +49,13 @@ def least_bytes(
     kept = placed_shapes(jax.eval_shape(optimizer.init, trained), shardings)
     weights = bytes_per_device(trained)
     parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
-    return parts | ({"frozen weights": whole} if frozen else {})
+    if frozen:
+        parts["frozen weights"] = whole
+    if critic_optimizer is not None:
+        # With its gradient; policy and critic are not updated at the same time.
+        parts["critic"] = bytes_per_device(critic_shapes(model, critic_optimizer))
+        parts["gradient"] = max(weights, whole)
+    return parts
 
 
 def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]) -> None:

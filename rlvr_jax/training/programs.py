@@ -1,4 +1,4 @@
-"""The compiled programs of a run: the scorer, what is decided once per batch, the update."""
+"""The compiled programs of a run: the scorer, what is decided once per batch, the updates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.update import TrainState, old_statistics, update
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = ["Programs", "jitted", "make_programs"]
 
@@ -35,6 +36,10 @@ class Programs:
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
+      values: (critic's parameters, rollouts of one update) -> its estimates [B, T]; None if the
+        method has no critic.
+      fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
+        read) -> (state, metrics), or None.
       reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
         that of evaluations.
     """
@@ -42,6 +47,8 @@ class Programs:
     score: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
+    values: Callable[..., jax.Array] | None
+    fit_critic: Callable[..., tuple[CriticState, dict]] | None
     reshard: Callable[[Params], Params]
     reshard_evaluator: Callable[[Params], Params]
 
@@ -51,12 +58,13 @@ def make_programs(
     sampler: Model,
     evaluator: Model,
     base: Params | None,
-    objective: Objective,
+    recipe: Recipe,
     optimizer: optax.GradientTransformation,
+    critic_optimizer: optax.GradientTransformation,
     config: TrainConfig,
     opening: int,
 ) -> Programs:
-    """The jitted functions; the update takes its state over.
+    """The jitted functions; updates take their state over.
 
     Args:
       model, sampler, evaluator: the policy on the meshes to train on, to sample on, and to sample
@@ -65,7 +73,10 @@ def make_programs(
         would be constants in its code.
       opening: tokens that all prompts begin with.
     """
-    score, decide, step = jitted(model, objective, optimizer, config, opening)
+    score, decide, step = jitted(model, recipe.objective, optimizer, config, opening)
+    values = fit = None
+    if recipe.critic is not None:
+        values, fit = jitted_critic(model, recipe.critic, critic_optimizer, config, opening)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -76,6 +87,8 @@ def make_programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
+        values=values and (lambda params, rollouts: values(params, put(rollouts))),
+        fit_critic=fit and (lambda state, rollouts: fit(state, put(rollouts))),
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )

@@ -20,6 +20,7 @@ from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
 from rlvr_jax.training.memory_check import check_memory, least_bytes
@@ -61,6 +62,7 @@ def load_policy(
     sampling: Sampling | None = None,
     optimizer: optax.GradientTransformation | None = None,
     frozen: bool = False,
+    critic_optimizer: optax.GradientTransformation | None = None,
 ) -> LoadedPolicy:
     """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
 
@@ -69,7 +71,8 @@ def load_policy(
     Args:
       path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
-      optimizer, frozen: what memory is wanted for besides the weights; see `least_bytes`.
+      optimizer, frozen, critic_optimizer: what memory is wanted for besides the weights; see
+        `least_bytes`.
     Raises:
       ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
         budget or with a token that the model does not embed, or sequences longer than the model
@@ -86,7 +89,8 @@ def load_policy(
         # Asked for once the shape is known, before weights are read.
         for table in (train_table, test_table):
             check_embedded(table, shape.vocab_size)
-        least = least_bytes(Model(replace(shape, **options), mesh=mesh), optimizer, frozen)
+        shaped = Model(replace(shape, **options), mesh=mesh)
+        least = least_bytes(shaped, optimizer, frozen, critic_optimizer)
         check_memory(path, least, mesh.local_devices)
         return parameter_shardings(shape, mesh)
 
@@ -157,6 +161,7 @@ class Run:
     start: LoadedPolicy
     weights: StartWeights
     optimizer: optax.GradientTransformation
+    critic_optimizer: optax.GradientTransformation
     held_out: np.ndarray
     evaluator: Sampler
     batches: Batches
@@ -181,7 +186,12 @@ class Run:
             params = self.weights.take()
         init = jax.jit(self.optimizer.init, out_shardings=shardings.optimizer_state)
         rest = (self.recipe.objective.init(spec), np.zeros((), np.int32))
-        return TrainState(params, init(params), *distribute(rest, replicated(model.mesh)))
+        critic = None
+        if self.recipe.critic is not None:
+            whole = self.start.params if self.adapts else params
+            critic = initial_critic(model, self.critic_optimizer, whole)
+        rest = distribute(rest, replicated(model.mesh))
+        return TrainState(params, init(params), *rest, critic)
 
     @property
     def adapts(self) -> bool:
@@ -226,11 +236,13 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     Raises:
       ValueError: as `load_policy`.
     """
-    check_needs(recipe.objective, config.method, config.updates_per_step())
-    optimizer = make_optimizer(config)
+    check_needs(recipe, config.method, config.updates_per_step())
+    optimizer = make_optimizer(config, config.learning_rate)
+    critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
     sampling = replace(config.sampling(), **recipe.sampling)
-    start = load_policy(config, task, model_path, sampling, optimizer, frozen)
+    fitted = critic_optimizer if recipe.critic is not None else None
+    start = load_policy(config, task, model_path, sampling, optimizer, frozen, fitted)
     sampler = start.sampler
     mesh = sampling_mesh(config, sampler.model)
     start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
@@ -245,8 +257,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         start.sampler.model,
         evaluator.model,
         start.params if config.lora_rank else None,
-        recipe.objective,
+        recipe,
         optimizer,
+        critic_optimizer,
         config,
         start.sampler.opening,
     )
@@ -260,6 +273,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         start=start,
         weights=weights,
         optimizer=optimizer,
+        critic_optimizer=critic_optimizer,
         held_out=held_out,
         evaluator=evaluator,
         batches=Batches(task, config.prompts_per_step, config.seed),
@@ -267,11 +281,11 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     )
 
 
-def make_optimizer(config: TrainConfig) -> optax.GradientTransformation:
-    """Gradient clipping, Adam with decoupled weight decay, linear warm-up."""
-    schedule = config.learning_rate
+def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:
+    """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate."""
+    schedule = learning_rate
     if config.warmup_updates:
-        schedule = optax.linear_schedule(0.0, config.learning_rate, config.warmup_updates)
+        schedule = optax.linear_schedule(0.0, learning_rate, config.warmup_updates)
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
         optax.adamw(

@@ -166,6 +166,10 @@ def learn(
     size = config.samples_per_prompt
     groups = config.prompts_per_step // config.minibatches
     rollouts = batch.rollouts
+
+    def of(rows):
+        return jax.tree.map(lambda x: x[rows], batch.rollouts)
+
     old = {
         field: np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
         for field in old_statistics(run.recipe.objective)
@@ -185,13 +189,20 @@ def learn(
             part = part[np.argsort(equal[part], kind="stable")]
             orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
 
+    # An update of the policy leaves the critic alone.
+    critic, state = state.critic, replace(state, critic=None)
+    if critic is not None:
+        estimates = np.zeros_like(rollouts.behaviour_logp)
+        for rows in orders[: config.minibatches]:
+            estimates[rows] = fetch(run.programs.values(critic.params, of(rows)))
+        rollouts = replace(rollouts, values=estimates)
+
     reference_logp = None
     if "reference_logp" in run.recipe.objective.needs:
         reference_logp = np.zeros_like(rollouts.behaviour_logp)
 
     def score(params, rows):
-        part = jax.tree.map(lambda x: x[rows], batch.rollouts)
-        return fetch(run.programs.score(params, part))
+        return fetch(run.programs.score(params, of(rows)))
 
     once = config.updates_per_step() > 1 and run.programs.decide_once is not None
     compared = once and bool({"logp", *old} & run.recipe.objective.once_needs)
@@ -230,6 +241,13 @@ def learn(
             for field in old:
                 old[field][rows] = records[field][rows]
     metrics = _average(fetch(collected))
+    if critic is not None:
+        fitted = []
+        for rows in orders[: config.minibatches] * config.critic_epochs:
+            critic, measured = run.programs.fit_critic(critic, take(rows))
+            fitted.append(measured)
+        metrics |= _average(fetch(fitted))
+        state = replace(state, critic=critic)
     for name, value in fetch(decided).items():
         metrics[f"batch/{name}" if name in metrics else name] = float(value)
     return state, metrics, records

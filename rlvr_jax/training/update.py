@@ -27,7 +27,7 @@ from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora, score
 from rlvr_jax.training.metrics import token_metrics
 from rlvr_jax.training.pieces import in_pieces, joined
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.types import Recipe, Rollouts, TokenStats
 
 # What `policy.score` measures.
 MEASURED = {*token_stats.STATISTICS, "hidden"} - {"kl", "reverse_kl", "js"}
@@ -46,12 +46,20 @@ __all__ = [
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class TrainState:
-    """What an update changes: parameters, optimizer state, method state, number of updates."""
+    """What a step changes.
+
+    Fields:
+      params, optimizer_state: of the policy.
+      method_state: of the objective, by the names of its parts.
+      updates: how many the policy has had.
+      critic: a `CriticState`, which an update of the policy leaves alone; None: there is none.
+    """
 
     params: Params
     optimizer_state: Any
     method_state: dict[str, Any]
     updates: Array
+    critic: Any = None
 
 
 @jax.tree_util.register_dataclass
@@ -78,15 +86,18 @@ def old_statistics(objective: Objective) -> dict[str, str]:
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in MEASURED}
 
 
-def check_needs(objective: Objective, method: str, updates_per_step: int) -> None:
+def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
-        the reference log-probs; old log-probs of what is likeliest now, where several updates are
-        taken per batch.
+        the reference log-probs, nor values of a critic that the recipe says how to fit; old
+        log-probs of what is likeliest now, where several updates are taken per batch.
     """
+    objective = recipe.objective
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    if recipe.critic is not None:
+        known.add("values")
     if "old_topk_logp" in objective.needs and updates_per_step > 1:
         raise ValueError(
             f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
@@ -278,6 +289,7 @@ def update(
         choose(optimizer_state, state.optimizer_state),
         jax.tree.map(partial(jnp.where, finite), gradient.method_state, state.method_state),
         state.updates + 1,
+        state.critic,
     )
     logp = gradient.stats.logp
     rollouts = with_old_statistics(objective, rollouts, gradient.stats, fresh)

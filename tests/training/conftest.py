@@ -18,6 +18,13 @@ def model(tmp_path_factory):
     return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
 
 
+@pytest.fixture
+def usual_promotion():
+    """A model in float64 finds its wider dtype by promotion, which strictness refuses."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def cheap_compilation(compiled):
     """The settings hold in this folder alone."""

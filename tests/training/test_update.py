@@ -12,21 +12,17 @@ import optax
 import pytest
 import training_runs
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from tiny_batch import BUDGET, REWARD, ROWS, batch, tiny
 
 from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
-from rlvr_jax.policy import Model, ModelConfig, score
+from rlvr_jax.policy import Model, score
 from rlvr_jax.training import TrainState, objective_gradient, update
 from rlvr_jax.training.update import check_needs, old_statistics, statistics_needed
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import replace
 
 # Sums of some hundred terms in another order, against the largest.
 ROUNDING = {"float64": 1e-12, "float32": 1e-6}
-ROWS, BUDGET = 8, 5
-# Row 2 is empty; the two groups lie across every split into micro-batches and devices.
-LENGTH = np.array([5, 3, 0, 1, 5, 2, 4, 5])
-GROUP = np.array([0, 1, 0, 1, 1, 0, 1, 0])
-REWARD = np.array([1.0, 0.0, 0.0, 1.0, 0.5, 1.0, 0.0, 0.0])
 # Published shares choose nothing among 25 tokens, there are no 50 likeliest of 11, all rollouts are
 # above the entropy where one is dropped, and groups have 4 rollouts.
 CHANGED = {
@@ -38,70 +34,8 @@ CHANGED = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("usual_promotion")
 freshness = pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "stale"])
-
-
-@pytest.fixture(autouse=True)
-def usual_promotion():
-    """A model in float64 finds its wider dtype by promotion, which strictness refuses."""
-    with jax.numpy_dtype_promotion("standard"):
-        yield
-
-
-@functools.cache
-def tiny(dtype="float64", vocabulary=11):
-    """A model, and weights with which its distributions are far from uniform."""
-    model = Model(
-        ModelConfig(
-            vocab_size=vocabulary,
-            width=8,
-            num_layers=2,
-            num_heads=2,
-            num_kv_heads=1,
-            head_size=4,
-            mlp_width=16,
-            compute_dtype=dtype,
-        )
-    )
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    random = np.random.default_rng(0)
-    params = jax.tree.map(lambda s: jnp.asarray(random.normal(0, 0.5, s.shape), dtype), shapes)
-    return model, params
-
-
-@functools.cache
-def batch(dtype="float64"):
-    """Rollouts with uneven lengths, an empty row, and old log-probs some way off."""
-    random = np.random.default_rng(1)
-    mask = np.arange(BUDGET) < LENGTH[:, None]
-
-    def logp():
-        return np.where(mask, random.uniform(-4, -1, mask.shape), 0).astype(dtype)
-
-    def whole(values):
-        return np.asarray(values, np.int32)
-
-    rollouts = Rollouts(
-        prompt_tokens=whole(random.integers(0, 11, (ROWS, 3))),
-        prompt_length=whole([3, 1, 2, 2, 1, 3, 3, 2]),
-        tokens=whole(np.where(mask, random.integers(0, 11, mask.shape), 0)),
-        length=whole(LENGTH),
-        mask=mask,
-        group=whole(GROUP),
-        rollout_id=whole(np.arange(ROWS)),
-        parent=whole(np.full(ROWS, -1)),
-        branch_position=whole(np.full(ROWS, -1)),
-        truncated=LENGTH == BUDGET,
-        behaviour_logp=logp(),
-        entropy=np.zeros(mask.shape, dtype),
-        temperature=np.ones(mask.shape, dtype),
-        outcome=REWARD.astype(dtype),
-        reward=REWARD.astype(dtype),
-        weight_version=whole(np.zeros(ROWS)),
-        old_logp=logp(),
-        reference_logp=logp(),
-    )
-    return jax.tree.map(jnp.asarray, rollouts)
 
 
 @functools.cache
@@ -360,12 +294,19 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
 
 
 def test_a_method_whose_needs_nobody_meets_is_refused():
+    with pytest.raises(ValueError, match="method 't_ppo' reads values, which training does not"):
+        check_needs(methods.recipe("t_ppo"), "t_ppo", 1)
+
+
+def test_values_are_provided_to_a_method_that_says_how_to_fit_its_critic():
+    recipe = methods.recipe("ppo")
+    check_needs(recipe, "ppo", 1)
     with pytest.raises(ValueError, match="method 'ppo' reads values, which training does not"):
-        check_needs(methods.recipe("ppo").objective, "ppo", 1)
+        check_needs(replace(recipe, critic=None), "ppo", 1)
 
 
 def test_likeliest_tokens_of_now_have_old_log_probs_in_the_first_update_only():
-    own = methods.recipe("simko").objective
+    own = methods.recipe("simko")
     check_needs(own, "simko", 1)
     with pytest.raises(ValueError, match="minibatches and epochs must be 1 for method 'simko'"):
         check_needs(own, "simko", 2)

@@ -1,0 +1,193 @@
+"""The critic of methods that read values: a network of its own, fitted to the returns it predicts.
+
+It starts as the policy does, with a linear head of zeros on the last hidden states: the first batch
+has values of 0, and its advantages are returns. It is trained with all its weights, also where the
+policy gets adapters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives import Critic, masked_mean, masked_std, value_loss
+from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
+from rlvr_jax.policy import Model, Params, hidden_states
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.layout import optimizer_shardings
+from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "CriticState",
+    "critic_shapes",
+    "critic_values",
+    "fit_critic",
+    "initial_critic",
+    "jitted_critic",
+]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class CriticState:
+    """Parameters and optimizer state; the parameters are a trunk, as of the policy, and a head."""
+
+    params: dict[str, Any]
+    optimizer_state: Any
+
+
+def critic_values(
+    model: Model, params: Params, rollouts: Rollouts, shared: int = 1, opening: int = 0
+) -> Float[Array, "B T"]:
+    """V at each response token: the return expected before the token is drawn; 0 off the mask.
+
+    Args:
+      model: the policy; its adapters are not the critic's.
+      params: of a `CriticState`.
+      shared, opening: as for `policy.score`.
+    """
+    trunk = replace(model, config=replace(model.config, lora=None))
+    hidden = hidden_states(trunk, params["trunk"], rollouts, shared, opening)
+    head = params["head"]
+    values = hidden.astype(head["weight"].dtype) @ head["weight"] + head["bias"]
+    return jnp.where(rollouts.mask, values, 0)
+
+
+def fit_critic(
+    model: Model,
+    critic: Critic,
+    optimizer: optax.GradientTransformation,
+    state: CriticState,
+    rollouts: Rollouts,
+    *,
+    micro_batches: int = 1,
+    shared: int = 1,
+    opening: int = 0,
+) -> tuple[CriticState, dict[str, Array]]:
+    """One optimizer update of `value_loss`, averaged over the tokens of all rows.
+
+    A gradient that is zero everywhere or not finite changes nothing.
+
+    Args:
+      rollouts: with `values`, the estimates when the batch was drawn, and what the returns read.
+      micro_batches: pieces in which the critic sees the rows; changes nothing but memory and time.
+      shared, opening: as for `policy.score`.
+    Returns:
+      The new state, and metrics: critic/loss, critic/gradient_norm, critic/value and critic/return
+      (means over the tokens), critic/explained_variance (1 - var(G - V_old) / var(G), NaN if all
+      returns are equal).
+    """
+    mask = rollouts.mask
+    returns = jax.lax.stop_gradient(critic.returns(rollouts))
+    tokens = jnp.maximum(jnp.sum(mask), 1).astype(returns.dtype)
+
+    def loss(params, rows, returns):
+        values = critic_values(model, params, rows, shared, opening)
+        errors = value_loss(values, rows.values, returns, critic.clip)
+        return jnp.sum(jnp.where(rows.mask, errors, 0)) / tokens
+
+    def add(carry, piece):
+        return jax.tree.map(jnp.add, carry, jax.value_and_grad(loss)(state.params, *piece)), None
+
+    nothing = jnp.zeros((), returns.dtype), jax.tree.map(jnp.zeros_like, state.params)
+    pieces = in_pieces((rollouts, returns), micro_batches, model.mesh)
+    (total, grads), _ = jax.lax.scan(add, nothing, pieces)
+    norm = optax.tree.norm(grads)
+    usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
+    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+    with jax.numpy_dtype_promotion("standard"):
+        changes, optimizer_state = optimizer.update(grads, state.optimizer_state, state.params)
+        params = optax.apply_updates(state.params, changes)
+    new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
+    spread = masked_std(returns, mask) ** 2
+    unexplained = masked_std(returns - rollouts.values, mask) ** 2
+    metrics = {
+        "critic/loss": total,
+        "critic/gradient_norm": norm,
+        "critic/value": masked_mean(rollouts.values, mask),
+        "critic/return": masked_mean(returns, mask),
+        "critic/explained_variance": jnp.where(spread > 0, 1 - unexplained / spread, jnp.nan),
+    }
+    return new, metrics
+
+
+def critic_shapes(model: Model, optimizer: optax.GradientTransformation) -> CriticState:
+    """Shapes, dtypes and shardings of a critic's state."""
+    trunk = placed_shapes(
+        parameter_shapes(model.config), parameter_shardings(model.config, model.mesh)
+    )
+    whole = replicated(model.mesh)
+    dtype = jax.tree.leaves(trunk)[0].dtype
+    head = {
+        "weight": jax.ShapeDtypeStruct((model.config.width,), dtype, sharding=whole),
+        "bias": jax.ShapeDtypeStruct((), dtype, sharding=whole),
+    }
+    params = {"trunk": trunk, "head": head}
+    kept = jax.eval_shape(optimizer.init, params)
+    return CriticState(params, placed_shapes(kept, optimizer_shardings(optimizer, params)))
+
+
+def initial_critic(
+    model: Model, optimizer: optax.GradientTransformation, start: Params
+) -> CriticState:
+    """The critic before the first update.
+
+    Args:
+      start: all weights of the policy; they are copied.
+    """
+    shapes = critic_shapes(model, optimizer)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes.params["head"])
+    head = jax.device_put(zeros, replicated(model.mesh))
+    params = {"trunk": jax.tree.map(jnp.copy, start), "head": head}
+    shardings = jax.tree.map(lambda x: x.sharding, shapes.optimizer_state)
+    return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
+
+
+def jitted_critic(
+    model: Model,
+    critic: Critic,
+    optimizer: optax.GradientTransformation,
+    config: TrainConfig,
+    opening: int,
+) -> tuple[Any, Any]:
+    """The two programs, for global arrays.
+
+    Returns:
+      values (params, rollouts of one update) -> [B, T]; and fit (state, the same rollouts) ->
+      (state, metrics), which takes its state over.
+    """
+    shared = shared_rows(config, model.mesh)
+
+    def values(params, rollouts):
+        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        found = jax.lax.map(
+            lambda piece: critic_values(model, params, piece, shared, opening), pieces
+        )
+        return joined(found, model.mesh)
+
+    def fit(state, rollouts):
+        return fit_critic(
+            model,
+            critic,
+            optimizer,
+            state,
+            rollouts,
+            micro_batches=config.micro_batches,
+            shared=shared,
+            opening=opening,
+        )
+
+    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
+    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, optimizer))
+    return (
+        jax.jit(values, out_shardings=rows),
+        jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
+    )

@@ -32,7 +32,7 @@ def one_step(model, **changes):
     config = training_runs.settings(model, "unused", **{"method": "grpo", **changes})
     with pytest.MonkeyPatch.context() as patch:
         # Adam would turn rounding into whole steps.
-        patch.setattr(run_module, "make_optimizer", lambda config: optax.sgd(1.0))
+        patch.setattr(run_module, "make_optimizer", lambda config, rate: optax.sgd(1.0))
         run = training_runs.prepared(config)
     state = run.initial_state()
     before = jax.device_get(state.params)

@@ -16,16 +16,15 @@ we take the row's. `length=1` is PPO on tokens without whitening. Other weights 
 clipped at 0.2.
 """
 
-from functools import partial
-
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import describe, objective
-from rlvr_jax.objectives.critics import Critic
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.critics import critic_of
 from rlvr_jax.objectives.macros import (
     Weights,
     equal_weights,
     macro_advantage,
-    macro_returns,
+    macro_mean,
+    ngram_macros,
 )
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
@@ -53,22 +52,18 @@ def ma_rlhf(
       weights: of the tokens in a macro (σ).
       value_clip: half-width of the critic's trust region.
     """
-    settings = dict(
-        length=length,
-        discount=discount,
-        trace_decay=trace_decay,
-        kl_coefficient=kl_coefficient,
-        reward_clip=reward_clip,
-        weights=weights,
-    )
-    returns = partial(macro_returns, **settings)
+    estimator = macro_advantage(length, discount, trace_decay, kl_coefficient, reward_clip, weights)
+
+    def value(rollouts):
+        return macro_mean(rollouts.values, ngram_macros(rollouts.mask, length), weights)
+
     return Recipe(
         objective=objective(
-            advantage=macro_advantage(**settings),
+            advantage=estimator,
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         ),
-        critic=Critic(returns, value_clip, describe("value_loss", clip=float(value_clip))),
+        critic=critic_of(estimator, value_clip, value),
     )
 
 

@@ -10,18 +10,16 @@ in the form of https://github.com/Open-Reasoner-Zero/Open-Reasoner-Zero
 With γ = λ = 1, its defaults, the critic is a plain baseline: Â = R - V. Log ratios are clamped to
 ±20. No KL and no entropy bonus. verl has λ = 1 too, whitens with n - 1 and 1e-8 inside the root,
 and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and `ppo_clip(…, dual=3)`.
-A KL in the reward is `generalized_advantage(kl_coefficient=…)`. The critic is a network of its own
-that starts as the policy does, with a linear head of zeros; it is fitted by `value_loss` to Â + V
-before whitening.
+A KL in the reward is `generalized_advantage(kl_coefficient=…)`. The critic is
+fitted by `value_loss` to Â + V before whitening; theirs takes 12 updates to one of the policy, ours
+as many unless `critic_epochs` says otherwise.
 """
 
-from functools import partial
-
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import describe, objective
-from rlvr_jax.objectives.critics import Critic
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.critics import critic_of
 from rlvr_jax.objectives.ratios import clamped_token_ratio
-from rlvr_jax.objectives.returns import generalized_advantage, generalized_returns
+from rlvr_jax.objectives.returns import generalized_advantage
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.objectives.whitening import whitened
 from rlvr_jax.types import Method, Recipe
@@ -42,14 +40,14 @@ def ppo(
       clip_low, clip_high: half-widths of the trust region (ε).
       value_clip: half-width of the critic's trust region (ε_v).
     """
-    returns = partial(generalized_returns, discount=discount, trace_decay=trace_decay)
+    estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
         objective=objective(
-            advantage=whitened(generalized_advantage(discount, trace_decay)),
+            advantage=whitened(estimator),
             surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio),
             aggregation=token_mean(),
         ),
-        critic=Critic(returns, value_clip, describe("value_loss", clip=float(value_clip))),
+        critic=critic_of(estimator, value_clip),
     )
 
 

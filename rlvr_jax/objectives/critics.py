@@ -8,9 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.types import Rollouts
+from rlvr_jax.objectives.core import Context, Transform, describe
+from rlvr_jax.types import Rollouts, Signals, TokenStats
 
-__all__ = ["Critic", "value_loss"]
+__all__ = ["Critic", "critic_of", "value_loss"]
+
+Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,37 @@ class Critic:
       ValueError: clip not positive.
     """
 
-    returns: Callable[[Rollouts], Float[Array, "B T"]]
+    returns: Estimate
     clip: float
     label: str
 
     def __post_init__(self):
         check_positive("Critic", clip=self.clip)
+
+
+def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
+    return rollouts.values
+
+
+def critic_of(estimator: Transform, clip: float, value: Estimate = _token_values) -> Critic:
+    """The critic of an advantage: fitted to G = Â + V, before any whitening.
+
+    Args:
+      estimator: gives Â from the outcome and `values`; without state, and row by row.
+      clip: see `Critic`.
+      value: V, what Â was formed against, from the values of the tokens.
+    Raises:
+      ValueError: clip not positive.
+    """
+
+    def returns(rollouts):
+        signals = Signals.neutral(rollouts.mask, rollouts.values.dtype)
+        # An estimator of returns reads no policy and draws nothing: who does, fails.
+        context = Context(TokenStats(), rollouts, rollouts.old_logp, None)
+        signals, _, _ = estimator.apply(signals, context, ())
+        return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
+
+    return Critic(returns, clip, describe("value_loss", clip=float(clip)))
 
 
 def value_loss(

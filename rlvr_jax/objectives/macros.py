@@ -14,7 +14,7 @@ from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_count, masked_rank
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
 from rlvr_jax.objectives.steps import Steps, at_tokens, step_sum
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import replace
 
 __all__ = [
     "equal_weights",
@@ -23,7 +23,6 @@ __all__ = [
     "macro_advantage",
     "macro_advantages",
     "macro_mean",
-    "macro_returns",
     "ngram_macros",
     "position_weights",
 ]
@@ -132,9 +131,14 @@ def macro_advantage(
     check_positive("macro_advantage", reward_clip=reward_clip)
 
     def apply(signals, context, state):
-        rollouts = replace(context.rollouts, mask=signals.mask, old_logp=context.old_logp)
-        advantages, _ = _of_rollouts(
-            rollouts, length, discount, trace_decay, kl_coefficient, reward_clip, weights
+        rollouts, mask = context.rollouts, signals.mask
+        reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
+        log_ratio = context.old_logp - rollouts.reference_logp
+        rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
+        macro = ngram_macros(mask, length)
+        most = (mask.shape[1] + length - 2) // length + 1
+        advantages = macro_advantages(
+            rewards, rollouts.values, macro, discount, trace_decay, weights, most
         )
         return replace(signals, advantage=advantages), state, {}
 
@@ -149,42 +153,6 @@ def macro_advantage(
     )
     needs = {"logp", "reference_logp", "values"}
     return stateless(apply, needs=needs, label=label, once=True)
-
-
-def macro_returns(
-    rollouts: Rollouts,
-    length: int,
-    discount: float = 1.0,
-    trace_decay: float = 0.95,
-    kl_coefficient: float = 0.05,
-    reward_clip: float = 2.5,
-    weights: Weights = equal_weights,
-) -> Float[Array, "B T"]:
-    """The advantage of its macro plus the macro's value, to which the value of each token is
-    fitted beside `macro_advantage`; 0 off the mask.
-
-    Args:
-      rollouts: reward, values, old_logp, reference_logp and mask are read.
-      length, discount, trace_decay, kl_coefficient, reward_clip, weights: as given there.
-    """
-    advantages, macro = _of_rollouts(
-        rollouts, length, discount, trace_decay, kl_coefficient, reward_clip, weights
-    )
-    return advantages + macro_mean(rollouts.values, macro, weights)
-
-
-def _of_rollouts(rollouts, length, discount, trace_decay, kl_coefficient, reward_clip, weights):
-    """The advantages of n-gram macros, and the macros."""
-    mask = rollouts.mask
-    reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
-    log_ratio = rollouts.old_logp - rollouts.reference_logp
-    rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
-    macro = ngram_macros(mask, length)
-    most = (mask.shape[1] + length - 2) // length + 1
-    advantages = macro_advantages(
-        rewards, rollouts.values, macro, discount, trace_decay, weights, most
-    )
-    return advantages, macro
 
 
 def _table(macro, most=None):

@@ -11,13 +11,12 @@ from jaxtyping import Array, Bool, Float
 from rlvr_jax.objectives.advantages import Statistic
 from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.core import Transform, describe, stateless
-from rlvr_jax.types import Rollouts, replace
+from rlvr_jax.types import replace
 
 __all__ = [
     "discounted_returns",
     "generalized_advantage",
     "generalized_advantages",
-    "generalized_returns",
     "is_last_token",
     "reward_to_go",
     "token_rewards",
@@ -115,8 +114,7 @@ def reward_to_go(
         rollouts, mask = context.rollouts, signals.mask
         reward, group = rollouts.reward, rollouts.group
         outcome = reward - center(reward, group) if center else reward
-        price = _price(context.old_logp, rollouts.reference_logp, kl_coefficient)
-        rewards = token_rewards(outcome, mask, *price)
+        rewards = token_rewards(outcome, mask, *_price(context, kl_coefficient))
         returns = discounted_returns(rewards, mask, discount)
         if baseline:
             returns = jnp.where(mask, returns - baseline(reward, group)[:, None], 0)
@@ -150,8 +148,9 @@ def generalized_advantage(
     check_at_least(0, "generalized_advantage", kl_coefficient=kl_coefficient)
 
     def apply(signals, context, state):
-        rollouts = replace(context.rollouts, mask=signals.mask, old_logp=context.old_logp)
-        advantages = _of_rollouts(rollouts, discount, trace_decay, kl_coefficient)
+        rollouts, mask = context.rollouts, signals.mask
+        rewards = token_rewards(rollouts.reward, mask, *_price(context, kl_coefficient))
+        advantages = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
         return replace(signals, advantage=advantages), state, {}
 
     label = describe(
@@ -164,30 +163,10 @@ def generalized_advantage(
     return stateless(apply, needs=needs, label=label, once=True)
 
 
-def generalized_returns(
-    rollouts: Rollouts,
-    discount: float = 1.0,
-    trace_decay: float = 1.0,
-    kl_coefficient: float = 0.0,
-) -> Float[Array, "B T"]:
-    """G_t = Â_t + V_t, to which a critic is fitted beside `generalized_advantage`; 0 off the mask.
-
-    Args:
-      rollouts: reward, values and mask are read; with β old_logp and reference_logp.
-      discount, trace_decay, kl_coefficient: as given there.
-    """
-    advantages = _of_rollouts(rollouts, discount, trace_decay, kl_coefficient)
-    return jnp.where(rollouts.mask, advantages + rollouts.values, 0)
-
-
-def _of_rollouts(rollouts, discount, trace_decay, kl_coefficient):
-    price = _price(rollouts.old_logp, rollouts.reference_logp, kl_coefficient)
-    rewards = token_rewards(rollouts.reward, rollouts.mask, *price)
-    return generalized_advantages(rewards, rollouts.values, rollouts.mask, discount, trace_decay)
-
-
-def _price(old_logp, reference_logp, kl_coefficient):
-    return (old_logp - reference_logp, kl_coefficient) if kl_coefficient else (None, 0.0)
+def _price(context, kl_coefficient):
+    if not kl_coefficient:
+        return None, 0.0
+    return context.old_logp - context.rollouts.reference_logp, kl_coefficient
 
 
 def _price_needs(kl_coefficient):

@@ -224,7 +224,13 @@ class Run:
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""
         plan = UpdatePlan(self.config.updates_per_step(), self.config.samples_per_prompt)
-        return self.recipe.objective.remarks(plan)
+        found = self.recipe.objective.remarks(plan)
+        asked = self.config.critic_learning_rate or self.config.critic_epochs > 1
+        if asked and self.recipe.critic is None:
+            found.append(
+                f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
+            )
+        return found
 
 
 def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:

@@ -189,7 +189,7 @@ def learn(
             part = part[np.argsort(equal[part], kind="stable")]
             orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
 
-    # An update of the policy leaves the critic alone.
+    # The policy's update is compiled for a state without a critic, which it would leave alone.
     critic, state = state.critic, replace(state, critic=None)
     if critic is not None:
         estimates = np.zeros_like(rollouts.behaviour_logp)

@@ -74,7 +74,8 @@ class Rollouts:
       teacher_logp: [B, T], of a stronger or an earlier policy that a method distils from.
       values: [B, T], the critic's estimates when the batch was drawn.
       process_reward: [B, T], reward of the token (a process reward model, a turn's outcome).
-      component_rewards: [B, K], the K rewards that `reward` was made of.
+      component_rewards: [B, K], K rewards of the row, for methods that weigh them themselves; NaN
+        where one does not apply.
       step, turn: int [B, T], which reasoning step or turn of its row a token belongs to; -1 off the
         mask. Ids that occur count, gaps are skipped.
       off_policy: bool [B], rows that another policy wrote.

@@ -59,7 +59,8 @@ def verify(prompts, responses):
     for prompt, response in zip(prompts, responses, strict=True):
         words = response.text.split()
         right = str(prompt.answer) in words
-        grades.append(Grade(float(right), info={"words": float(len(words))}))
+        info = {"words": float(len(words))}
+        grades.append(Grade(float(right), info=info, answer=" ".join(words[-1:])))
     return grades
 
 
@@ -71,7 +72,8 @@ def sums(offset=0):
         for b in range(4)
     ]
     train = [prompt for number, prompt in enumerate(prompts) if number % 4]
-    return Task("sums", train, prompts[::4], verify, BUDGET)
+    rewards = ("outcome", "words")
+    return Task("sums", train, prompts[::4], verify, BUDGET, rewards=rewards, answers=True)
 
 
 def write_policy(folder, seed=0, **overrides):

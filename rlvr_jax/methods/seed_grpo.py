@@ -54,5 +54,5 @@ METHOD = Method(
     "https://github.com/Dreamer312/SEED-GRPO",
     changes="advantage",
     evidence="reconstruction",
-    left_out="finding out which answers mean the same",
+    left_out="answers that say the same in other words",
 )

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import batch_mean, batch_std, group_deviation, group_std
 
@@ -66,12 +67,15 @@ def decoupled_normalized(
       batch_epsilon: ε', added to that of the batch; None: no batch step.
     Reads: component_rewards, group. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: a number to add that is not positive; in the loss, not one weight per reward.
+      ValueError: a number to add that is not positive, a weight that is not finite; in the loss,
+        not one weight per reward.
     Source: GDPO, https://github.com/NVlabs/GDPO.
     """
-    for name, value in (("epsilon", epsilon), ("batch_epsilon", batch_epsilon)):
-        if value is not None and not value > 0:
-            raise ValueError(f"decoupled_normalized: {name} must be positive, got {value}")
+    check_positive("decoupled_normalized", epsilon=epsilon)
+    if batch_epsilon is not None:
+        check_positive("decoupled_normalized", batch_epsilon=batch_epsilon)
+    for number, weight in enumerate(weights or ()):
+        check_finite("decoupled_normalized", **{f"weights[{number}]": weight})
 
     def advantage(rollouts):
         group = rollouts.group

@@ -15,11 +15,12 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from rlvr_jax.tasks.base import Prompt, Response, Task, graded_one_by_one
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 
 __all__ = ["arithmetic", "last_number"]
 
@@ -85,9 +86,11 @@ def arithmetic(
         name="arithmetic" if questions == "easy" else f"arithmetic:{questions}",
         train=tuple(train),
         test=tuple(test),
-        verify=graded_one_by_one(_reward),
+        verify=_verify,
         response_tokens=response_tokens,
         mixture=dict.fromkeys(sorted(pairs), 0.5),
+        rewards=("outcome", "ended"),
+        answers=True,
     )
 
 
@@ -118,5 +121,16 @@ def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
     ]
 
 
-def _reward(prompt: Prompt, response: Response) -> float:
-    return float(last_number(response.text) == prompt.answer)
+def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    """Right if the last number is; that the policy ended its answer is told beside it."""
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        number = last_number(response.text)
+        grades.append(
+            Grade(
+                outcome=float(number == prompt.answer),
+                info={"ended": float(not response.truncated)},
+                answer=None if number is None else str(number),
+            )
+        )
+    return grades

@@ -52,12 +52,15 @@ class Grade:
       reward: what is trained on; equal to the outcome unless the task shapes it.
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
       info: further numbers, averaged into the curves by name.
+      answer: the final answer; equal texts are equal answers. None, and a text of white space:
+        the response gives none, or the task does not say (`Task.answers`).
     """
 
     outcome: float
     reward: float | None = None
     timed_out: bool = False
     info: Mapping[str, float] = field(default_factory=dict)
+    answer: str | None = None
 
     def __post_init__(self):
         reward = self.outcome if self.reward is None else self.reward
@@ -66,6 +69,7 @@ class Grade:
         object.__setattr__(self, "reward", float(reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         object.__setattr__(self, "info", {name: float(x) for name, x in self.info.items()})
+        object.__setattr__(self, "answer", (self.answer or "").strip() or None)
 
 
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
@@ -82,6 +86,10 @@ class Task:
       response_tokens: the budget of a response that suits the task.
       mixture: share of each kind in a batch; empty means: as in `train`.
       base_model: folder of a policy made for this task, if there is one.
+      rewards: for methods that weigh several rewards themselves (GDPO), what there is to earn:
+        "outcome" and names of `Grade.info`, which every grade must have. NaN says that a reward
+        does not apply to the response.
+      answers: grades name final answers, for methods that ask which responses agree.
     """
 
     name: str
@@ -91,6 +99,8 @@ class Task:
     response_tokens: int = 256
     mixture: Mapping[str, float] = field(default_factory=dict)
     base_model: str | None = None
+    rewards: Sequence[str] = ()
+    answers: bool = False
 
     def __post_init__(self):
         for split in ("train", "test"):

@@ -101,6 +101,8 @@ def brackets(held_out: str = "test", response_tokens: int = MAX_TOKENS) -> Task:
         response_tokens=response_tokens,
         mixture={"easy": 0.67, "hard": 0.33},
         base_model=BASE_MODEL,
+        rewards=("outcome", "legal"),
+        answers=True,
     )
 
 
@@ -140,5 +142,5 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
         # The form is read off the first sign, so that illegal attempts count as what they try.
         form = not last.startswith("(") and "(" in last
         info = {"right_form": float(form), "legal": float(match is not None)}
-        grades.append(Grade(outcome=float(right), info=info))
+        grades.append(Grade(outcome=float(right), info=info, answer=last))
     return grades

@@ -87,7 +87,15 @@ def mathematics(
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         golds = [prompt.answer for prompt in prompts]
         verdicts = verifier.grade(golds, [response.text for response in responses])
-        return [Grade(outcome=float(v.correct is True), timed_out=v.timed_out) for v in verdicts]
+        return [
+            Grade(
+                outcome=float(verdict.correct is True),
+                timed_out=verdict.timed_out,
+                # Right answers are written in many ways, and equal all the same.
+                answer=golds[row] if verdict.correct else verdict.extracted,
+            )
+            for row, verdict in enumerate(verdicts)
+        ]
 
     test = _gradable(name, test, verifier)
     train = _gradable(name, train, verifier)
@@ -111,6 +119,7 @@ def mathematics(
         test=tuple(test),
         verify=verify,
         response_tokens=response_tokens,
+        answers=True,
     )
 
 

@@ -68,6 +68,8 @@ def operators(seed: int = 0, response_tokens: int = MAX_TOKENS) -> Task:
         test=_prompts([triples[index] for index in test]),
         verify=_verify,
         response_tokens=response_tokens,
+        rewards=("outcome", "legal"),
+        answers=True,
     )
 
 
@@ -91,7 +93,9 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
     for prompt, response in zip(prompts, responses, strict=True):
         *numbers, target = prompt.answer
         attempts = response.text.split(" ; ")
-        value = legal_attempts(*numbers).get(attempts[-1].strip())
+        last = attempts[-1].strip()
+        value = legal_attempts(*numbers).get(last)
         right = not response.truncated and len(attempts) <= 2 and value == target
-        grades.append(Grade(outcome=float(right), info={"legal": float(value is not None)}))
+        info = {"legal": float(value is not None)}
+        grades.append(Grade(outcome=float(right), info=info, answer=last))
     return grades

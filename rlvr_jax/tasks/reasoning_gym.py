@@ -20,7 +20,7 @@ import functools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
@@ -159,6 +159,7 @@ def reasoning_gym(
         test=test,
         verify=_verify_exact if exact else _Scorer(name, config, train[0].answer, wall_seconds),
         response_tokens=response_tokens,
+        answers=True,
     )
 
 
@@ -173,9 +174,10 @@ def extract_answer(response: Response) -> str | None:
 
 
 def _verify_exact(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    answers = [extract_answer(response) for response in responses]
     return [
-        Grade(outcome=float(extract_answer(response) == prompt.answer.strip()))
-        for prompt, response in zip(prompts, responses, strict=True)
+        Grade(outcome=float(answer == prompt.answer.strip()), answer=answer)
+        for prompt, answer in zip(prompts, answers, strict=True)
     ]
 
 
@@ -196,10 +198,10 @@ class _Scorer:
         )
 
     def __call__(self, prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        answers = [extract_answer(response) for response in responses]
         grades: list[Grade | None] = []
         jobs = []
-        for prompt, response in zip(prompts, responses, strict=True):
-            answer = extract_answer(response)
+        for prompt, answer in zip(prompts, answers, strict=True):
             gold = prompt.answer["answer"]
             if gold is not None and answer == gold.strip():
                 grades.append(_grade(1.0))
@@ -209,7 +211,10 @@ class _Scorer:
                 grades.append(None)
                 jobs.append({**self._job, "entry": prompt.answer, "answer": answer})
         results = iter(self._pool.map(jobs) if jobs else ())
-        return [grade or _from_result(next(results)) for grade in grades]
+        grades = [grade or _from_result(next(results)) for grade in grades]
+        return [
+            replace(grade, answer=answer) for grade, answer in zip(grades, answers, strict=True)
+        ]
 
 
 def _grade(outcome: float, error: bool = False, timed_out: bool = False) -> Grade:

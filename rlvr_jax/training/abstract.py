@@ -114,6 +114,11 @@ class AbstractRun:
         known.pop("old_topk_logp", None)  # known in the update's own pass only
         if "reference_logp" in self.objective.needs:
             known["reference_logp"] = drawn.behaviour_logp
+        if "answer" in self.objective.needs:
+            known["answer"] = drawn.group
+        if "component_rewards" in self.objective.needs:
+            # Two stand for as many as a task has.
+            known["component_rewards"] = _shape((rows, 2), drawn.reward.dtype, sharding)
         if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
             known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
             known["kept"] = drawn.mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
@@ -72,7 +72,7 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
     return values
 
 
-_READABLE = (Aggregation, bool, int, float, str)
+_READABLE = (Aggregation, Sequence[float], bool, int, float, str)
 
 
 def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
@@ -102,6 +102,14 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
         )
     if NoneType in kinds and text == "None":
         return None
+    if Sequence[float] in kinds:
+        try:
+            return tuple(float(number) for number in text.split(","))
+        except ValueError:
+            raise ValueError(
+                f"hyperparameters: {name} of {method} must be numbers with commas between them,"
+                f" got {text!r}"
+            ) from None
     if bool in kinds and text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float, str):

@@ -32,7 +32,7 @@ from rlvr_jax.training.prompts import (
     encode_prompts,
     shared_opening,
 )
-from rlvr_jax.training.sampling import Sampler
+from rlvr_jax.training.sampling import Sampler, check_grades_suffice
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
@@ -240,9 +240,10 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       config: checked already.
       model_path: folder of the policy.
     Raises:
-      ValueError: as `load_policy`.
+      ValueError: as `load_policy`, `check_needs` and `check_grades_suffice`.
     """
     check_needs(recipe, config.method, config.updates_per_step())
+    check_grades_suffice(task, recipe.objective.needs, config.method)
     optimizer = make_optimizer(config, config.learning_rate)
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from rlvr_jax.tasks import Grade, Prompt, Response, Task
 from rlvr_jax.training.prompts import PromptTable, responses
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Graded", "Sampler", "concatenate"]
+__all__ = ["Graded", "Sampler", "check_grades_suffice", "concatenate", "with_grades"]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -84,7 +84,8 @@ class Sampler:
             numbers. One number: of each prompt where it comes first; where it comes again, it goes
             on behind itself.
         Raises:
-          ValueError: a reward or outcome that is not finite.
+          ValueError: a reward or outcome that is not finite, or a grade without one of the task's
+            `rewards`.
         """
         started = time.perf_counter()
         rollouts, rows = self._sample(params, table, indices, first_sample, key, weight_version)
@@ -195,6 +196,45 @@ def concatenate(parts: Sequence[Graded]) -> Graded:
     )
 
 
+def check_grades_suffice(task: Task, needs: Collection[str], method: str) -> None:
+    """Refuses a method that reads of grades what those of the task do not say.
+
+    Args:
+      needs: of the method's objective.
+    Raises:
+      ValueError: `with_grades` could not fill one of them.
+    """
+    for need, given, where in (
+        ("answer", task.answers, "Task.answers"),
+        ("component_rewards", task.rewards, "Task.rewards"),
+    ):
+        if need in needs and not given:
+            raise ValueError(
+                f"method {method!r} reads {need}, which task {task.name!r} does not give"
+                f" ({where} is {given!r})"
+            )
+
+
+def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
+    """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
+
+    A response without an answer agrees with no other one.
+    """
+    known = {}
+    if "answer" in needs:
+        # A row's number is equal to no text.
+        answers = [row if g.answer is None else g.answer for row, g in enumerate(batch.grades)]
+        numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
+        known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
+    if "component_rewards" in needs:
+        earned = [
+            [grade.outcome if name == "outcome" else grade.info[name] for name in task.rewards]
+            for grade in batch.grades
+        ]
+        known["component_rewards"] = np.array(earned, batch.rollouts.reward.dtype)
+    return dataclasses.replace(batch, rollouts=replace(batch.rollouts, **known))
+
+
 def _occurrence(indices: np.ndarray) -> np.ndarray:
     """How often each entry has come before: a prompt asked twice must not be answered alike."""
     seen: dict[int, int] = {}
@@ -219,3 +259,9 @@ def _check_grades(task, prompts, texts, grades):
                     f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
                     f" {prompt.text!r} and response {text.text!r}"
                 )
+        missing = {*task.rewards} - {"outcome", *grade.info}
+        if missing:
+            raise ValueError(
+                f"task {task.name!r}: info must have the rewards {sorted(missing)} of every grade,"
+                f" got {sorted(grade.info)} for prompt {prompt.text!r} and response {text.text!r}"
+            )

@@ -15,7 +15,7 @@ from rlvr_jax.objectives import drop_rollouts
 from rlvr_jax.parallel import fetch
 from rlvr_jax.training.prompts import responses, token_texts
 from rlvr_jax.training.run import Run
-from rlvr_jax.training.sampling import Graded, concatenate
+from rlvr_jax.training.sampling import Graded, concatenate, with_grades
 from rlvr_jax.training.update import TrainState, old_statistics
 from rlvr_jax.types import Rollouts, replace
 
@@ -104,6 +104,7 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         sample_seconds=sum(graded.sample_seconds for graded in drawn),
         verify_seconds=sum(graded.verify_seconds for graded in drawn),
     )
+    batch = with_grades(batch, run.task, run.recipe.objective.needs)
     if run.recipe.reward is not None:
         batch = replace_reward(batch, run.recipe.reward)
     return batch, metrics
@@ -149,7 +150,9 @@ def _outcome_metrics(graded: Graded) -> dict[str, float]:
         for kind in names:
             metrics[f"outcome/{kind}"] = float(rollouts.outcome[kinds == kind].mean())
     for name in sorted({name for grade in graded.grades for name in grade.info}):
-        metrics[f"info/{name}"] = float(np.mean([g.info.get(name, 0.0) for g in graded.grades]))
+        values = np.array([grade.info.get(name, 0.0) for grade in graded.grades])
+        applies = ~np.isnan(values)
+        metrics[f"info/{name}"] = float(values[applies].mean()) if applies.any() else float("nan")
     return metrics
 
 

@@ -91,11 +91,12 @@ def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
 
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
-        the reference log-probs, nor values of a critic that the recipe says how to fit; old
-        log-probs of what is likeliest now, where several updates are taken per batch.
+        the reference log-probs, nor told by grades, nor values of a critic that the recipe says how
+        to fit; old log-probs of what is likeliest now, where several updates are taken per batch.
     """
     objective = recipe.objective
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    known |= {"answer", "component_rewards"}
     if recipe.critic is not None:
         known.add("values")
     if "old_topk_logp" in objective.needs and updates_per_step > 1:

@@ -83,6 +83,15 @@ def test_a_cut_off_answer_counts_if_its_last_number_is_right():
     assert task.verify([prompt], [Response("It is 56, as", truncated=True)])[0].outcome == 1
 
 
+def test_grades_tell_the_answer_and_whether_it_ended():
+    task = load("arithmetic")
+    prompt = Prompt("What is 7 times 8?", answer=56)
+    responses = [Response("It is 56.0."), Response("I think 5", truncated=True), Response("Well.")]
+    grades = task.verify([prompt] * 3, responses)
+    assert [grade.answer for grade in grades] == ["56", "5", None]
+    assert [grade.info["ended"] for grade in grades] == [1, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     (

@@ -16,3 +16,8 @@ def test_a_grade_of_numpy_numbers_goes_through_json(reward):
     assert Grade(**json.loads(json.dumps(dataclasses.asdict(grade)))) == grade
     assert grade == Grade(1.0, reward, False, {"words": 3.0, "legal": 1.0})
     assert grade.reward == (1 if reward is None else reward)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(" 7\n", "7"), (" ", None), ("", None), (None, None)])
+def test_an_answer_of_white_space_is_none(given, kept):
+    assert Grade(0.0, answer=given).answer == kept

@@ -28,6 +28,7 @@ def test_answers_are_graded_by_the_mathematics_verifier(path):
     texts = (f"so \\boxed{{{prompt.answer}}}", f"\\boxed{{{prompt.answer}.0}}", "\\boxed{-5}", "")
     grades = task.verify([prompt] * 4, [Response(text) for text in texts])
     assert [grade.outcome for grade in grades] == [1, 1, 0, 0]
+    assert [grade.answer for grade in grades] == [prompt.answer, prompt.answer, "-5", None]
 
 
 def test_the_boxed_answer_is_the_gold_and_the_self_check_is_content(path):

@@ -79,6 +79,16 @@ def test_outcomes(text, wanted):
     assert outcome(text) == wanted
 
 
+@pytest.mark.parametrize("name", ["brackets", "operators"])
+def test_the_last_attempt_is_the_answer(name):
+    task = load(name)
+    prompt = task.train[0]
+    texts = [f"anything ; {prompt.gold}", prompt.gold, "8 ", ""]
+    grades = task.verify([prompt] * 4, [Response(text) for text in texts])
+    assert [grade.answer for grade in grades] == [prompt.gold, prompt.gold, "8", None]
+    assert {*task.rewards} <= {"outcome", *grades[0].info}
+
+
 def test_an_answer_that_did_not_end_is_wrong():
     assert outcome("3 + 9 = 12 - 4 = 8", truncated=True) == 0
 

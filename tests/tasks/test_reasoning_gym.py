@@ -80,6 +80,9 @@ def test_padding_an_exact_answer_earns_nothing():
     task = load(**EXACT)
     gold = task.train[0].answer
     assert outcomes(task, task.train[0], [f" {gold} ", f"{gold} {gold}", "", "x"]) == [1, 0, 0, 0]
+    cut = Response("x", truncated=True)
+    grades = task.verify([task.train[0]] * 2, [Response(f" {gold} "), cut])
+    assert [grade.answer for grade in grades] == [gold, None]
 
 
 def test_the_own_scorer_decides_where_several_answers_are_right(graph_color):
@@ -94,6 +97,8 @@ def test_the_own_scorer_decides_where_several_answers_are_right(graph_color):
     wrong = json.dumps({str(v): colors[a] if v == b else color for v, color in colors.items()})
     texts = [f"<answer>{right}</answer>", f"<answer>{wrong}</answer>", "{", ""]
     assert outcomes(graph_color, prompt, texts) == [1, 0, 0, 0]
+    grades = graph_color.verify([prompt] * 4, [Response(text) for text in texts])
+    assert [grade.answer for grade in grades] == [right, wrong, "{", None]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Settings: what is refused, how hyperparameters are read, and the presets."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 import training_runs
@@ -76,7 +77,14 @@ def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
     assert given["overlong_factor"] == 0
 
 
-def my_loss(strength: float, low: float | None = None, high: "float | None" = 2, yes=True, **more):
+def my_loss(
+    strength: float,
+    low: float | None = None,
+    high: "float | None" = 2,
+    yes=True,
+    weights: Sequence[float] | None = None,
+    **more,
+):
     """A method of one's own: only the command line is looked at."""
 
 
@@ -90,10 +98,11 @@ def own(monkeypatch):
 
 
 def test_hyperparameters_are_read_by_their_annotations(own):
-    given = ("strength=1", "low=.5", "high=None", "yes=false")
+    given = ("strength=1", "low=.5", "high=None", "yes=false", "weights=1,.5")
     config = dataclasses.replace(OWN, hyperparameters=given)
     values = resolve_hyperparameters(config, response_tokens=40)
-    assert values == {"strength": 1.0, "low": 0.5, "high": None, "yes": False}
+    wanted = {"strength": 1.0, "low": 0.5, "high": None, "yes": False, "weights": (1.0, 0.5)}
+    assert values == wanted
 
 
 @pytest.mark.parametrize(
@@ -102,6 +111,7 @@ def test_hyperparameters_are_read_by_their_annotations(own):
         ((), "must give strength of training_runs:my_loss, which has no default, got \\[\\]"),
         (("strength=much",), "strength of .* must be float, got 'much'"),
         (("high=much",), "high of .* must be float or None like 2, got 'much'"),
+        (("weights=1,,2",), "weights of .* must be numbers with commas between them, got '1,,2'"),
     ],
 )
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):

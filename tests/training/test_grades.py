@@ -1,0 +1,129 @@
+"""What grades say beside the outcome reaches the objectives that read it, and no others."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax import methods
+from rlvr_jax.tasks import Grade
+from rlvr_jax.training.sampling import check_grades_suffice, with_grades
+from rlvr_jax.training.step import collect, learn
+
+
+def prepared(model, method, **changes):
+    return training_runs.prepared(training_runs.settings(model, "unused", method=method, **changes))
+
+
+def drawn(run):
+    state = run.initial_state()
+    return state, collect(run, state, 0)[0]
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    """A run of a method that reads the reward alone, and a batch of it."""
+    run = prepared(model, "grpo", hyperparameters=("kl_coefficient=0",))
+    return run, drawn(run)[1]
+
+
+def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
+    run, batch = plain
+    answers = ["4", None, "7", "4", None, "7"] + ["0"] * (len(batch.grades) - 6)
+    grades = [Grade(0.0, answer=answer) for answer in answers]
+    known = with_grades(dataclasses.replace(batch, grades=grades), run.task, {"answer"})
+    assert known.rollouts.answer.tolist() == [0, 1, 2, 0, 3, 2] + [4] * (len(answers) - 6)
+    assert known.rollouts.component_rewards is None
+
+
+def test_rewards_stand_in_the_order_of_the_task(plain):
+    run, batch = plain
+    grades = [Grade(row % 2, info={"words": row}) for row in range(len(batch.grades))]
+    batch = dataclasses.replace(batch, grades=grades)
+    task = dataclasses.replace(run.task, rewards=("words", "outcome"))
+    rewards = with_grades(batch, task, {"component_rewards"}).rollouts.component_rewards
+    rows = np.arange(len(grades))
+    np.testing.assert_array_equal(rewards, np.stack([rows, rows % 2], axis=1))
+    assert rewards.dtype == batch.rollouts.reward.dtype
+
+
+def test_who_does_not_read_them_gets_none(plain):
+    rollouts = plain[1].rollouts
+    assert rollouts.answer is None and rollouts.component_rewards is None
+
+
+def test_several_rewards_are_weighed_by_the_method(model):
+    advantages = {}
+    for weights in ("1,0", "0,1"):
+        run = prepared(model, "gdpo", hyperparameters=(f"weights={weights}",))
+        state, batch = drawn(run)
+        _, _, records = learn(run, state, batch, 0)
+        advantages[weights] = records["advantage"][:, 0]
+    size = run.config.samples_per_prompt
+    assert batch.rollouts.mask[:, 0].all()
+    for weights, rewards in zip(advantages, batch.rollouts.component_rewards.T, strict=True):
+        rewards = rewards.reshape(-1, size).astype(np.float64)
+        centered = rewards - rewards.mean(1, keepdims=True)
+        own = (centered / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)).reshape(-1)
+        wanted = (own - own.mean()) / (own.std(ddof=1) + 1e-4)
+        assert np.ptp(wanted) > 0
+        np.testing.assert_allclose(advantages[weights], wanted, rtol=2e-4, atol=2e-5)
+
+
+def test_groups_whose_answers_disagree_move_less(model):
+    run = prepared(model, "seed_grpo", hyperparameters=("entropy_rate=1",))
+    state, batch = drawn(run)
+    # One answer in the first group, another of each response in the second.
+    size = run.config.samples_per_prompt
+    classes = np.arange(len(batch.grades), dtype=np.int32)
+    classes[:size] = 0
+    outcome = np.tile(np.float32([1, 0]), len(classes) // 2)
+    rollouts = dataclasses.replace(batch.rollouts, answer=classes, reward=outcome, outcome=outcome)
+    _, _, records = learn(run, state, dataclasses.replace(batch, rollouts=rollouts), 0)
+    agreed, open_ = np.abs(records["advantage"][:, 0]).reshape(-1, size)[:2]
+    np.testing.assert_allclose(agreed, 0.5, rtol=1e-5)
+    assert (open_ < 0.4).all() and (open_ > 0.24).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "nothing"),
+    [("gdpo", "rewards", ()), ("seed_grpo", "answers", False)],
+)
+def test_a_task_that_does_not_tell_is_refused_by_name(method, field, nothing):
+    task = training_runs.sums()
+    needs = methods.recipe(method).objective.needs
+    check_grades_suffice(task, needs, method)
+    silent = dataclasses.replace(task, **{field: nothing})
+    with pytest.raises(ValueError, match=f"method '{method}' reads .* task 'sums'.*Task.{field}"):
+        check_grades_suffice(silent, needs, method)
+
+
+def test_a_grade_without_one_of_the_rewards_is_refused(plain):
+    run, _ = plain
+    task = dataclasses.replace(run.task, rewards=("outcome", "style"))
+    sampler = dataclasses.replace(run.start.sampler, task=task)
+    state = run.initial_state()
+    with pytest.raises(ValueError, match=r"must have the rewards \['style'\] of every grade"):
+        sampler.draw(
+            run.sampler_params(state),
+            run.start.train_table,
+            run.batches.indices(0),
+            run.key("sampler", 0),
+        )
+
+
+def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain, monkeypatch):
+    run, _ = plain
+
+    def verify(prompts, responses):
+        values = [math.nan if row % 2 else 3.0 for row in range(len(prompts))]
+        return [Grade(0.0, info={"words": value, "none": math.nan}) for value in values]
+
+    task = dataclasses.replace(run.task, verify=verify)
+    sampler = dataclasses.replace(run.start.sampler, task=task)
+    run = dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
+    metrics = collect(run, run.initial_state(), 0)[1]
+    assert metrics["info/words"] == 3.0
+    assert math.isnan(metrics["info/none"])

@@ -21,8 +21,9 @@ import tyro
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.rollout import save_rollouts
 from rlvr_jax.training import check_config, guarded, preset, resolve_hyperparameters
+from rlvr_jax.training.learning import learn
 from rlvr_jax.training.run import make_run
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.step import collect
 from rlvr_jax.types import replace
 
 STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")

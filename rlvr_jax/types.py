@@ -85,10 +85,10 @@ class Rollouts:
       old_p_squared, old_p_squared_logp, old_logsumexp, old_mean_logit: [B, T], those statistics of
         the old policy.
       old_topk_logp: [B, T, K], the old policy's log-probs of the ids of `TokenStats.topk_ids`.
-      old_tempered_logp: [B, T, K], the old policy's log-probs of the sampled tokens at K other
-        temperatures, which the reader names.
+      old_tempered_logp: [B, T, K], `tempered_logp` of the old policy.
       old_second_prompt_logp: [B, T], `second_prompt_logp` of the old policy.
-      prompt_logp: [B, P], the old policy's log-probs of the prompt's tokens.
+      prompt_logp: [B, P], the old policy's log-probs of the prompt's tokens, at temperature 1; 0
+        for the first one, before which there is nothing.
       probe_confidence, probe_accuracy: [B, T], in [0, 1] and equal on the tokens of a step: how
         sure and how right the policy is if it is made to answer after that step.
       embedding: [B, D], of the response as a whole.
@@ -246,6 +246,8 @@ class TokenStats:
         renormalized; with `include_crossing=False` without the last token of that set.
       kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
       second_logp: log p(target) at a second temperature.
+      tempered_logp: [..., K], log p(target) at K temperatures in the place of the sampler's. No
+        gradient.
       candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
 
     Some fields come from elsewhere than the vocabulary at the token:
@@ -274,6 +276,7 @@ class TokenStats:
     reverse_kl: Float[Array, "..."] | None = None
     js: Float[Array, "..."] | None = None
     second_logp: Float[Array, "..."] | None = None
+    tempered_logp: Float[Array, "... K"] | None = None
     candidate_logp: Float[Array, "... K"] | None = None
     value: Float[Array, "..."] | None = None
     hidden: Float[Array, "... D"] | None = None

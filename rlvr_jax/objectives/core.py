@@ -43,7 +43,7 @@ __all__ = [
     "stateless",
 ]
 
-Options = tuple[tuple[str, float], ...]
+Options = tuple[tuple[str, float | tuple[float, ...]], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
@@ -99,8 +99,8 @@ class Transform:
       label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
         bracket names its state and its random stream.
       remark: (plan) -> one sentence if the part cannot act under this plan, else None.
-      options: arguments of `token_stats` with which its needs are to be measured, name and value,
-        e.g. (("top_k", 8),).
+      options: with what its needs are to be measured, name and value: arguments of `token_stats`,
+        e.g. (("top_k", 8),), and "temperatures", those of `tempered_logp`.
       once: it decides about the whole batch before that is split into updates, for it compares
         rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
         and write advantage, weight and mask. An advantage that needs no statistics is decided once
@@ -172,7 +172,7 @@ class Objective:
         mask.
       needs: what must be measured, see `Transform`; always contains "logp".
       once_needs: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
-      options: with which arguments of `token_stats`, of all parts together.
+      options: with what they are measured, see `Transform`; of all parts together.
       labels: one per part, in order of action.
       remarks: (plan) -> sentences about parts that cannot act under this plan.
     """

@@ -106,4 +106,6 @@ def mix_in_tempered_policy(
         threshold=float(threshold),
         cap=float(cap),
     )
-    return Transform(init, apply, frozenset({"logp", "old_tempered_logp"}), label)
+    needs = frozenset({"logp", "old_tempered_logp"})
+    options = (("temperatures", (float(hot), float(cold))),)
+    return Transform(init, apply, needs, label, options=options)

@@ -12,7 +12,7 @@ from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["hidden_states", "score"]
+__all__ = ["hidden_states", "score", "score_prompts"]
 
 
 def score(
@@ -29,9 +29,10 @@ def score(
     No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask.
 
     Args:
-      needs: names of fields of `TokenStats`: statistics of `token_stats`, and "hidden", the state
-        that the token was predicted from.
-      options: further arguments of `token_stats`, name and value, e.g. (("top_k", 8),).
+      needs: names of fields of `TokenStats`: statistics of `token_stats`; "hidden", the state that
+        the token was predicted from; and "tempered_logp".
+      options: name and value, e.g. (("top_k", 8),): further arguments of `token_stats`, and
+        "temperatures", those of "tempered_logp".
       shared: of each so many rows that follow one another the prompt is computed once; they must
         have the same one, which is not checked.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
@@ -40,22 +41,63 @@ def score(
       ValueError: as `hidden_states`.
     """
     rows, budget = rollouts.tokens.shape
+    options = dict(options)
+    temperatures = options.pop("temperatures", ())
     hidden = hidden_states(model, params, rollouts, shared, opening)
-    stats = token_stats(
-        hidden.reshape(rows * budget, -1),
-        model.unembedding(params).astype(hidden.dtype),
-        rollouts.tokens.reshape(-1),
-        needs=set(needs) - {"hidden"},
-        mask=rollouts.mask.reshape(-1),
-        temperature=rollouts.temperature.reshape(-1),
-        softcap=model.config.logit_softcap,
-        mesh=model.mesh,
-        **dict(options),
-    )
-    stats = jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
+    unembedding = model.unembedding(params).astype(hidden.dtype)
+
+    def measured(hidden, unembedding, needs, temperature, **options):
+        stats = token_stats(
+            hidden.reshape(rows * budget, -1),
+            unembedding,
+            rollouts.tokens.reshape(-1),
+            needs=needs,
+            mask=rollouts.mask.reshape(-1),
+            temperature=temperature,
+            softcap=model.config.logit_softcap,
+            mesh=model.mesh,
+            **options,
+        )
+        return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
+
+    own = set(needs) - {"hidden", "tempered_logp"}
+    stats = measured(hidden, unembedding, own, rollouts.temperature.reshape(-1), **options)
     if "hidden" in needs:
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
+    if "tempered_logp" in needs:
+        fixed = jax.lax.stop_gradient((hidden, unembedding))
+        tempered = [measured(*fixed, {"logp"}, value).logp for value in temperatures]
+        stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
     return stats
+
+
+def score_prompts(
+    model: Model, params: Params, rollouts: Rollouts, shared: int = 1
+) -> Float[Array, "B P"]:
+    """Log-probs of the prompts' tokens at temperature 1; 0 for the first and behind the last.
+
+    Args:
+      shared: of each so many rows that follow one another the prompt is scored once.
+    Raises:
+      ValueError: as `hidden_states`.
+    """
+    tokens, length = rollouts.prompt_tokens, rollouts.prompt_length
+    rows, width = tokens.shape
+    if width == 1:
+        return jnp.zeros((rows, 1), rollouts.behaviour_logp.dtype)
+    # The first token is the prompt of the others.
+    mask = jnp.arange(1, width, dtype=length.dtype)[None] < length[:, None]
+    framed = replace(
+        rollouts,
+        prompt_tokens=tokens[:, :1],
+        prompt_length=jnp.ones_like(length),
+        tokens=tokens[:, 1:],
+        length=length - 1,
+        mask=mask,
+        temperature=jnp.ones(mask.shape, rollouts.temperature.dtype),
+    )
+    logp = score(model, params, jax.tree.map(lambda x: x[::shared], framed)).logp
+    return jnp.repeat(jnp.pad(logp, ((0, 0), (1, 0))), shared, axis=0)
 
 
 def hidden_states(

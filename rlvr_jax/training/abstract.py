@@ -35,7 +35,7 @@ from rlvr_jax.training.layout import (
 )
 from rlvr_jax.training.programs import jitted
 from rlvr_jax.training.run import make_optimizer
-from rlvr_jax.training.update import TrainState, check_needs, old_statistics
+from rlvr_jax.training.update import TrainState, check_needs, old_shapes
 from rlvr_jax.types import Recipe, Rollouts, replace
 
 __all__ = ["AbstractRun", "abstract_run"]
@@ -110,10 +110,15 @@ class AbstractRun:
         sharding = row_sharding(self.model.mesh)
         drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
         drawn = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), drawn)
-        known = {field: drawn.behaviour_logp for field in old_statistics(self.objective)}
-        known.pop("old_topk_logp", None)  # known in the update's own pass only
+        known = {
+            field: _shape(shape, drawn.behaviour_logp.dtype, sharding)
+            for field, shape in old_shapes(self.objective, drawn.tokens.shape).items()
+        }
         if "reference_logp" in self.objective.needs:
             known["reference_logp"] = drawn.behaviour_logp
+        if "prompt_logp" in self.objective.needs:
+            shape = drawn.prompt_tokens.shape
+            known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
         if "answer" in self.objective.needs:
             known["answer"] = drawn.group
         if "component_rewards" in self.objective.needs:

@@ -161,8 +161,8 @@ def jitted_critic(
     """The two programs, for global arrays.
 
     Returns:
-      values (params, rollouts of one update) -> [B, T]; and fit (state, the same rollouts) ->
-      (state, metrics), which takes its state over.
+      values (params, rollouts of one update) -> {"values": [B, T]}; and fit (state, the same
+      rollouts) -> (state, metrics), which takes its state over.
     """
     shared = shared_rows(config, model.mesh)
 
@@ -171,7 +171,7 @@ def jitted_critic(
         found = jax.lax.map(
             lambda piece: critic_values(model, params, piece, shared, opening), pieces
         )
-        return joined(found, model.mesh)
+        return {"values": joined(found, model.mesh)}
 
     def fit(state, rollouts):
         return fit_critic(

@@ -33,11 +33,13 @@ class Programs:
 
     Fields:
       score: (params, rollouts of one update) -> what the objective needs of the weights that
-        sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each.
+        sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
+        [B, T, K].
+      score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
-      values: (critic's parameters, rollouts of one update) -> its estimates [B, T]; None if the
-        method has no critic.
+      values: (critic's parameters, rollouts of one update) -> its estimates, "values" [B, T]; None
+        if the method has no critic.
       fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
         read) -> (state, metrics), or None.
       reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
@@ -45,9 +47,10 @@ class Programs:
     """
 
     score: Callable[..., dict[str, jax.Array]]
+    score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
-    values: Callable[..., jax.Array] | None
+    values: Callable[..., dict[str, jax.Array]] | None
     fit_critic: Callable[..., tuple[CriticState, dict]] | None
     reshard: Callable[[Params], Params]
     reshard_evaluator: Callable[[Params], Params]
@@ -77,6 +80,7 @@ def make_programs(
     values = fit = None
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, config, opening)
+    score_prompts = _jitted_prompts(model, config)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -85,6 +89,7 @@ def make_programs(
     reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
+        score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
         values=values and (lambda params, rollouts: values(params, put(rollouts))),
@@ -92,6 +97,20 @@ def make_programs(
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )
+
+
+def _jitted_prompts(model: Model, config: TrainConfig) -> Any:
+    """The program that scores the prompts of an update's rollouts."""
+    shared = shared_rows(config, model.mesh)
+
+    def score(params, rollouts):
+        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        found = jax.lax.map(
+            lambda piece: policy.score_prompts(model, params, piece, shared), pieces
+        )
+        return {"prompt_logp": joined(found, model.mesh)}
+
+    return jax.jit(score, out_shardings=row_sharding(model.mesh))
 
 
 def jitted(

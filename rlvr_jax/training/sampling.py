@@ -84,8 +84,7 @@ class Sampler:
             numbers. One number: of each prompt where it comes first; where it comes again, it goes
             on behind itself.
         Raises:
-          ValueError: a reward or outcome that is not finite, or a grade without one of the task's
-            `rewards`.
+          ValueError: a reward or outcome that is not finite.
         """
         started = time.perf_counter()
         rollouts, rows = self._sample(params, table, indices, first_sample, key, weight_version)
@@ -219,6 +218,9 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 
     A response without an answer agrees with no other one.
+
+    Raises:
+      ValueError: a grade without one of the task's rewards.
     """
     known = {}
     if "answer" in needs:
@@ -227,11 +229,15 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
         numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
         known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
     if "component_rewards" in needs:
-        earned = [
-            [grade.outcome if name == "outcome" else grade.info[name] for name in task.rewards]
-            for grade in batch.grades
-        ]
-        known["component_rewards"] = np.array(earned, batch.rollouts.reward.dtype)
+        earned = [{**grade.info, "outcome": grade.outcome} for grade in batch.grades]
+        for prompt, numbers in zip(batch.prompts, earned, strict=True):
+            if missing := sorted({*task.rewards} - numbers.keys()):
+                raise ValueError(
+                    f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
+                    f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
+                )
+        rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
+        known["component_rewards"] = np.array(rewards, batch.rollouts.reward.dtype)
     return dataclasses.replace(batch, rollouts=replace(batch.rollouts, **known))
 
 
@@ -259,9 +265,3 @@ def _check_grades(task, prompts, texts, grades):
                     f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
                     f" {prompt.text!r} and response {text.text!r}"
                 )
-        missing = {*task.rewards} - {"outcome", *grade.info}
-        if missing:
-            raise ValueError(
-                f"task {task.name!r}: info must have the rewards {sorted(missing)} of every grade,"
-                f" got {sorted(grade.info)} for prompt {prompt.text!r} and response {text.text!r}"
-            )

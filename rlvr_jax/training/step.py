@@ -1,25 +1,23 @@
-"""One step of a run: collect rollouts, learn from them, keep some to look at."""
+"""One step of a run: collect rollouts, learn from them (`learning`), keep some to look at."""
 
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
 from rlvr_jax.objectives import drop_rollouts
-from rlvr_jax.parallel import fetch
+from rlvr_jax.training.learning import learn
 from rlvr_jax.training.prompts import responses, token_texts
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.sampling import Graded, concatenate, with_grades
-from rlvr_jax.training.update import TrainState, old_statistics
+from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Taken", "collect", "learn", "sample_rows", "take_step"]
+__all__ = ["Taken", "collect", "sample_rows", "take_step"]
 
 
 @dataclass(frozen=True)
@@ -153,125 +151,6 @@ def _outcome_metrics(graded: Graded) -> dict[str, float]:
         values = np.array([grade.info.get(name, 0.0) for grade in graded.grades])
         applies = ~np.isnan(values)
         metrics[f"info/{name}"] = float(values[applies].mean()) if applies.any() else float("nan")
-    return metrics
-
-
-def learn(
-    run: Run, state: TrainState, batch: Graded, step: int
-) -> tuple[TrainState, dict[str, float], dict[str, np.ndarray]]:
-    """All updates of one step.
-
-    Returns:
-      The new state, metrics averaged over the updates, and the per-token record of the first pass
-      over the batch, rows in the batch's order.
-    """
-    config = run.config
-    size = config.samples_per_prompt
-    groups = config.prompts_per_step // config.minibatches
-    rollouts = batch.rollouts
-
-    def of(rows):
-        return jax.tree.map(lambda x: x[rows], batch.rollouts)
-
-    old = {
-        field: np.zeros(rollouts.tokens.shape, rollouts.behaviour_logp.dtype)
-        for field in old_statistics(run.recipe.objective)
-        if field != "old_topk_logp"  # its tokens are known in the update's own pass only
-    }
-    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
-    # are not pulled back.
-    equal = np.ptp(rollouts.reward.reshape(-1, size), axis=1) == 0
-    orders = []
-    for epoch in range(config.epochs):
-        order = np.arange(config.prompts_per_step)
-        if config.updates_per_step() > 1:
-            seed = [config.seed, zlib.crc32(b"minibatches"), step, epoch]
-            order = np.random.default_rng(seed).permutation(config.prompts_per_step)
-        for start in range(0, config.prompts_per_step, groups):
-            part = np.sort(order[start : start + groups])
-            part = part[np.argsort(equal[part], kind="stable")]
-            orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
-
-    # The policy's update is compiled for a state without a critic, which it would leave alone.
-    critic, state = state.critic, replace(state, critic=None)
-    if critic is not None:
-        estimates = np.zeros_like(rollouts.behaviour_logp)
-        for rows in orders[: config.minibatches]:
-            estimates[rows] = fetch(run.programs.values(critic.params, of(rows)))
-        rollouts = replace(rollouts, values=estimates)
-
-    reference_logp = None
-    if "reference_logp" in run.recipe.objective.needs:
-        reference_logp = np.zeros_like(rollouts.behaviour_logp)
-
-    def score(params, rows):
-        return fetch(run.programs.score(params, of(rows)))
-
-    once = config.updates_per_step() > 1 and run.programs.decide_once is not None
-    compared = once and bool({"logp", *old} & run.recipe.objective.once_needs)
-    for number, rows in enumerate(orders[: config.minibatches]):
-        if reference_logp is not None:
-            reference_logp[rows] = score(run.start.params, rows)["old_logp"]
-        # The first update's own pass gives the old statistics of its rows, unless they are
-        # compared with the others' before.
-        if number or compared:
-            for field, values in score(run.policy_params(state), rows).items():
-                old[field][rows] = values
-    decided = {}
-    if once:
-        scored = replace(rollouts, **old, reference_logp=reference_logp)
-        key = run.key("decide_once", step)
-        told, method_state, decided = run.programs.decide_once(scored, state.method_state, key)
-        names = ("advantage", "weight", "kept")
-        rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
-        state = replace(state, method_state=method_state)
-
-    def take(rows):
-        scored = replace(rollouts, **old, reference_logp=reference_logp)
-        return jax.tree.map(lambda x: x[rows], scored)
-
-    collected, records = [], {}
-    for number, rows in enumerate(orders):
-        key = run.key("objective", step, number)
-        state, metrics, record = run.programs.update(state, take(rows), key, number == 0)
-        collected.append(metrics)
-        if number < config.minibatches:
-            for name, values in fetch(record).items():
-                whole = records.setdefault(
-                    name, np.zeros((len(rollouts.group), *values.shape[1:]), values.dtype)
-                )
-                whole[rows] = values
-            for field in old:
-                old[field][rows] = records[field][rows]
-    metrics = _average(fetch(collected))
-    if critic is not None:
-        fitted = []
-        for rows in orders[: config.minibatches] * config.critic_epochs:
-            critic, measured = run.programs.fit_critic(critic, take(rows))
-            fitted.append(measured)
-        metrics |= _average(fetch(fitted))
-        state = replace(state, critic=critic)
-    for name, value in fetch(decided).items():
-        metrics[f"batch/{name}" if name in metrics else name] = float(value)
-    return state, metrics, records
-
-
-def _average(updates: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Means over the updates of a step; extremes of extremes; NaN where nothing was measured."""
-    metrics = {}
-    for name in updates[0]:
-        values = np.array([float(u[name]) for u in updates])
-        # A loss that is not a number must not hide behind those of the other updates.
-        if name not in ("loss", "gradient_norm"):
-            values = values[~np.isnan(values)]
-        if not len(values):
-            metrics[name] = float("nan")
-        elif name.endswith("/min"):
-            metrics[name] = float(values.min())
-        elif name.endswith("/max"):
-            metrics[name] = float(values.max())
-        else:
-            metrics[name] = float(values.mean())
     return metrics
 
 

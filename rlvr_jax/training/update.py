@@ -30,13 +30,14 @@ from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.types import Recipe, Rollouts, TokenStats
 
 # What `policy.score` measures.
-MEASURED = {*token_stats.STATISTICS, "hidden"} - {"kl", "reverse_kl", "js"}
+MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp"} - {"kl", "reverse_kl", "js"}
 
 __all__ = [
     "Gradient",
     "TrainState",
     "check_needs",
     "objective_gradient",
+    "old_shapes",
     "old_statistics",
     "statistics_needed",
     "update",
@@ -86,17 +87,33 @@ def old_statistics(objective: Objective) -> dict[str, str]:
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in MEASURED}
 
 
+def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+    """The shape of each of `old_statistics` that can be measured before an update, by its field.
+
+    Args:
+      tokens: [B, T] of the rollouts.
+    """
+    shapes = {}
+    for field in old_statistics(objective):
+        if field == "old_tempered_logp":
+            shapes[field] = (*tokens, len(dict(objective.options)["temperatures"]))
+        elif field != "old_topk_logp":  # its tokens are known in the update's own pass only
+            shapes[field] = tokens
+    return shapes
+
+
 def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
-        the reference log-probs, nor told by grades, nor values of a critic that the recipe says how
-        to fit; old log-probs of what is likeliest now, where several updates are taken per batch.
+        log-probs of the reference or of prompts, nor told by grades, nor values of a critic that
+        the recipe says how to fit; old log-probs of what is likeliest now, where several updates
+        are taken per batch.
     """
     objective = recipe.objective
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
-    known |= {"answer", "component_rewards"}
+    known |= {"prompt_logp", "answer", "component_rewards"}
     if recipe.critic is not None:
         known.add("values")
     if "old_topk_logp" in objective.needs and updates_per_step > 1:

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 
-from rlvr_jax.policy import Model, named_config, score
+from rlvr_jax.policy import Model, named_config, score, score_prompts
 from rlvr_jax.types import Rollouts, replace
 
 ROWS, WIDTH, BUDGET, VOCABULARY = 4, 5, 6, 11
@@ -101,6 +101,44 @@ def test_every_statistic_is_that_of_all_logits(logit_softcap):
     stats = score_all(model, params, rollouts())
     for name, expected in by_brute_force(model, params, rollouts()).items():
         assert_allclose(getattr(stats, name), expected, **EXACT, err_msg=name)
+
+
+def test_log_probs_at_other_temperatures_carry_no_gradient():
+    model, params = policy(logit_softcap=1.5)
+    given, temperatures = rollouts(), (0.7, 2.5)
+    options = (("temperatures", temperatures),)
+
+    def tempered(params):
+        return score(model, params, given, {"logp", "tempered_logp"}, options).tempered_logp
+
+    found = tempered(params)
+    assert found.shape == (ROWS, BUDGET, 2)
+    for place, value in enumerate(temperatures):
+        rows = replace(given, temperature=jnp.full((ROWS, BUDGET), value))
+        assert_allclose(found[..., place], by_brute_force(model, params, rows)["logp"], **EXACT)
+    grads = jax.grad(lambda params: jnp.sum(tempered(params)))(params)
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(grads))
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+def test_prompts_are_scored_from_their_second_token_on(shared):
+    model, params = policy()
+    given = rollouts()
+    first = np.arange(ROWS) // shared * shared
+    tokens, length = given.prompt_tokens[first], given.prompt_length[first]
+    given = replace(given, prompt_tokens=tokens, prompt_length=length)
+    logits = jax.nn.log_softmax(to_logits(model, params, tokens))
+    wanted = np.zeros((ROWS, WIDTH))
+    for row in range(ROWS):
+        for place in range(1, int(length[row])):
+            wanted[row, place] = logits[row, place - 1, tokens[row, place]]
+    assert_allclose(score_prompts(model, params, given, shared), wanted, **EXACT)
+
+
+def test_a_prompt_of_one_token_has_nothing_to_score():
+    model, params = policy()
+    one = {"prompt_tokens": rollouts().prompt_tokens[:, :1], "prompt_length": jnp.ones(ROWS, int)}
+    assert not np.any(score_prompts(model, params, replace(rollouts(), **one)))
 
 
 def test_off_the_mask_everything_is_zero():

@@ -10,7 +10,8 @@ import training_runs
 
 from rlvr_jax import policy
 from rlvr_jax.policy import lora
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
 
 LORA = dict(method="grpo", lora_rank=2, lora_alpha=4.0, lora_targets=("query", "up"))
 # Calls of the verifier: two by the self-check, one by the first evaluation, one by each step's

@@ -27,7 +27,8 @@ from rlvr_jax.training import run as run_module
 from rlvr_jax.training.abstract import abstract_run
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.critic import CriticState, critic_values, fit_critic
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
 from rlvr_jax.types import replace
 
 # A model in float64 needs it.

@@ -9,8 +9,9 @@ import training_runs
 
 from rlvr_jax import methods
 from rlvr_jax.tasks import Grade
+from rlvr_jax.training.learning import learn
 from rlvr_jax.training.sampling import check_grades_suffice, with_grades
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.step import collect
 
 
 def prepared(model, method, **changes):
@@ -101,17 +102,10 @@ def test_a_task_that_does_not_tell_is_refused_by_name(method, field, nothing):
 
 
 def test_a_grade_without_one_of_the_rewards_is_refused(plain):
-    run, _ = plain
+    run, batch = plain
     task = dataclasses.replace(run.task, rewards=("outcome", "style"))
-    sampler = dataclasses.replace(run.start.sampler, task=task)
-    state = run.initial_state()
-    with pytest.raises(ValueError, match=r"must have the rewards \['style'\] of every grade"):
-        sampler.draw(
-            run.sampler_params(state),
-            run.start.train_table,
-            run.batches.indices(0),
-            run.key("sampler", 0),
-        )
+    with pytest.raises(ValueError, match=r"every grade must have the rewards \['style'\], got"):
+        with_grades(batch, task, {"component_rewards"})
 
 
 def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain, monkeypatch):

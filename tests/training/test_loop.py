@@ -11,7 +11,8 @@ import training_runs
 
 from rlvr_jax import policy
 from rlvr_jax.tasks import Grade
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
 from rlvr_jax.types import replace
 
 FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats

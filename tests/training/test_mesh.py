@@ -12,7 +12,8 @@ from jax.sharding import PartitionSpec
 from rlvr_jax.training import prompts
 from rlvr_jax.training import run as run_module
 from rlvr_jax.training.checkpoints import Checkpoints
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
 
 # float32 sums in another order, against the largest entry
 ROUNDING = 1e-5

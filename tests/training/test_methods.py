@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import training_runs
 
-from rlvr_jax.training.step import collect, learn
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
 
 # A vocabulary of 14 has no 50 likeliest, rollouts of random weights are all above the entropy where
 # one is dropped, and subsets of 4 rollouts need groups of more.

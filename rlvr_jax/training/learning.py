@@ -1,0 +1,181 @@
+"""All updates of one step: what is measured before them, what is decided once, the updates."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.parallel import fetch
+from rlvr_jax.training.critic import CriticState
+from rlvr_jax.training.run import Run
+from rlvr_jax.training.sampling import Graded
+from rlvr_jax.training.update import TrainState, old_shapes
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["learn"]
+
+Metrics = dict[str, float]
+Records = dict[str, np.ndarray]
+
+
+def learn(
+    run: Run, state: TrainState, batch: Graded, step: int
+) -> tuple[TrainState, Metrics, Records]:
+    """All updates of one step.
+
+    Returns:
+      The new state, metrics averaged over the updates, and the per-token record of the first pass
+      over the batch, rows in the batch's order.
+    """
+    orders = _orders(run, batch.rollouts.reward, step)
+    parts = orders[: run.config.minibatches]
+    # The policy's update is compiled for a state without a critic, which it would leave alone.
+    critic, state = state.critic, replace(state, critic=None)
+    once = len(orders) > 1 and run.programs.decide_once is not None
+    rollouts = _measured(run, state, critic, batch.rollouts, parts, once)
+    decided = {}
+    if once:
+        key = run.key("decide_once", step)
+        told, method_state, decided = run.programs.decide_once(rollouts, state.method_state, key)
+        names = ("advantage", "weight", "kept")
+        rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
+        state = replace(state, method_state=method_state)
+    state, rollouts, metrics, records = _updated(run, state, rollouts, orders, step)
+    if critic is not None:
+        critic, fitted = _fitted(run, critic, rollouts, parts)
+        state, metrics = replace(state, critic=critic), metrics | fitted
+    for name, value in fetch(decided).items():
+        metrics[f"batch/{name}" if name in metrics else name] = float(value)
+    return state, metrics, records
+
+
+def _orders(run: Run, reward: np.ndarray, step: int) -> list[np.ndarray]:
+    """The rows of each update in turn; those of the first `minibatches` are all rows once."""
+    config = run.config
+    size = config.samples_per_prompt
+    groups = config.prompts_per_step // config.minibatches
+    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
+    # are not pulled back.
+    equal = np.ptp(reward.reshape(-1, size), axis=1) == 0
+    orders = []
+    for epoch in range(config.epochs):
+        order = np.arange(config.prompts_per_step)
+        if config.updates_per_step() > 1:
+            seed = [config.seed, zlib.crc32(b"minibatches"), step, epoch]
+            order = np.random.default_rng(seed).permutation(config.prompts_per_step)
+        for start in range(0, config.prompts_per_step, groups):
+            part = np.sort(order[start : start + groups])
+            part = part[np.argsort(equal[part], kind="stable")]
+            orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
+    return orders
+
+
+def _measured(
+    run: Run,
+    state: TrainState,
+    critic: CriticState | None,
+    rollouts: Rollouts,
+    parts: Sequence[np.ndarray],
+    once: bool,
+) -> Rollouts:
+    """The rollouts with what the objective reads of the critic, the reference, the old policy.
+
+    The old statistics of the first part are left at 0, for its update is the first one and has them
+    in its own pass; unless something is decided once (`once`) that compares them with the others.
+    """
+    objective, programs = run.recipe.objective, run.programs
+    policy = run.policy_params(state)
+
+    def over(parts, program, params) -> Records:
+        found = ((rows, fetch(program(params, _rows(rollouts, rows)))) for rows in parts)
+        return _joined(len(rollouts.group), found)
+
+    known = {}
+    if critic is not None:
+        known |= over(parts, programs.values, critic.params)
+    if "reference_logp" in objective.needs:
+        reference = over(parts, programs.score, run.start.params)
+        known["reference_logp"] = reference["old_logp"]
+    if "prompt_logp" in objective.needs:
+        known |= over(parts, programs.score_prompts, policy)
+    old = {
+        field: np.zeros(shape, rollouts.behaviour_logp.dtype)
+        for field, shape in old_shapes(objective, rollouts.tokens.shape).items()
+    }
+    compared = once and bool({"logp", *old} & objective.once_needs)
+    old |= over(parts if compared else parts[1:], programs.score, policy)
+    return replace(rollouts, **known, **old)
+
+
+def _updated(
+    run: Run, state: TrainState, rollouts: Rollouts, orders: Sequence[np.ndarray], step: int
+) -> tuple[TrainState, Rollouts, Metrics, Records]:
+    """The state after the updates, the rollouts with all old statistics, metrics and record."""
+    parts = run.config.minibatches
+    metrics, recorded = [], []
+    for number, rows in enumerate(orders):
+        if number == parts:
+            # The next epoch meets the rows of the first update with other weights than it had.
+            rollouts = _with_old(rollouts, _joined(len(rollouts.group), recorded))
+        key = run.key("objective", step, number)
+        own = _rows(rollouts, rows)
+        state, measured, record = run.programs.update(state, own, key, number == 0)
+        metrics.append(measured)
+        if number < parts:
+            recorded.append((rows, fetch(record)))
+    records = _joined(len(rollouts.group), recorded)
+    return state, _with_old(rollouts, records), _average(fetch(metrics)), records
+
+
+def _fitted(
+    run: Run, critic: CriticState, rollouts: Rollouts, parts: Sequence[np.ndarray]
+) -> tuple[CriticState, Metrics]:
+    """The critic after its passes over the batch, and metrics averaged over its updates."""
+    metrics = []
+    for rows in [*parts] * run.config.critic_epochs:
+        critic, measured = run.programs.fit_critic(critic, _rows(rollouts, rows))
+        metrics.append(measured)
+    return critic, _average(fetch(metrics))
+
+
+def _rows(rollouts: Rollouts, rows: np.ndarray) -> Rollouts:
+    return jax.tree.map(lambda x: x[rows], rollouts)
+
+
+def _joined(count: int, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Records:
+    """One array of `count` rows by name, from rows and what was measured of them."""
+    whole: Records = {}
+    for rows, values in found:
+        for name, value in values.items():
+            blank = np.zeros((count, *value.shape[1:]), value.dtype)
+            whole.setdefault(name, blank)[rows] = value
+    return whole
+
+
+def _with_old(rollouts: Rollouts, records: Records) -> Rollouts:
+    """The rollouts with the old statistics as they were used."""
+    known = {name: x for name, x in records.items() if getattr(rollouts, name, None) is not None}
+    return replace(rollouts, **{name: x for name, x in known.items() if name.startswith("old_")})
+
+
+def _average(updates: Sequence[Mapping[str, Any]]) -> Metrics:
+    """Means over the updates of a step; extremes of extremes; NaN where nothing was measured."""
+    metrics = {}
+    for name in updates[0]:
+        values = np.array([float(u[name]) for u in updates])
+        # A loss that is not a number must not hide behind those of the other updates.
+        if name not in ("loss", "gradient_norm"):
+            values = values[~np.isnan(values)]
+        if not len(values):
+            metrics[name] = float("nan")
+        elif name.endswith("/min"):
+            metrics[name] = float(values.min())
+        elif name.endswith("/max"):
+            metrics[name] = float(values.max())
+        else:
+            metrics[name] = float(values.mean())
+    return metrics

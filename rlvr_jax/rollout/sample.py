@@ -226,15 +226,16 @@ def to_rollouts(
     response_tokens: int,
     sampling: Sampling,
 ) -> Rollouts:
-    """Cuts the responses out of a pool: everything after each row's prompt.
+    """Cuts the responses out of a pool: at most `response_tokens` behind each prompt.
 
     Rollouts are numbered by their rows in this pool; `parent` still counts the rows of the pool
-    that was forked. A row that no stop token has finished is truncated, whatever ended it.
+    that was forked. A row that no stop token has finished, or that is cut here, is truncated.
     """
     rows = pool.tokens.shape[0]
     offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]
     index = jnp.minimum(pool.prompt_length[:, None] + offset, pool.tokens.shape[1] - 1)
-    length = pool.length - pool.prompt_length
+    whole = pool.length - pool.prompt_length
+    length = jnp.minimum(whole, response_tokens)
     written = offset < length[:, None]
 
     def cut(array):
@@ -254,12 +255,12 @@ def to_rollouts(
         branch_position=jnp.where(
             pool.branch_position < 0, -1, pool.branch_position - pool.prompt_length
         ),
-        truncated=pool.status != FINISHED,
+        truncated=(pool.status != FINISHED) | (length < whole),
         behaviour_logp=cut(pool.behaviour_logp),
         entropy=cut(pool.entropy),
         temperature=jnp.full(index.shape, sampling.temperature, pool.logp.dtype),
         outcome=zeros,
         reward=zeros,
         # Versions only rise: that of the last token that was sampled.
-        weight_version=jnp.max(pool.version, axis=1),
+        weight_version=jnp.max(cut(pool.version), axis=1),
     )

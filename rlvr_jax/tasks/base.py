@@ -51,7 +51,7 @@ class Grade:
       outcome: correctness in [0, 1]; pass rates and filters read it.
       reward: what is trained on; equal to the outcome unless the task shapes it.
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
-      info: further numbers, averaged into the curves by name.
+      info: further numbers, averaged into the curves by name; NaN does not count.
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response gives none, or the task does not say (`Task.answers`).
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.training.prompts import PromptTable
-from rlvr_jax.training.sampling import Graded, Sampler
+from rlvr_jax.training.sampling import Sampler, numbers_told
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
@@ -36,7 +36,7 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     members: dict[str, list[int]] = {}
     for index, prompt in enumerate(task.test):
         members.setdefault(prompt.kind, []).append(index)
-    shares = _shares(task)
+    shares = _shares([prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}")
     chosen, before = [], 0.0
     for number, (kind, rows) in enumerate(members.items()):
         order = np.random.default_rng([0, number]).permutation(rows)
@@ -47,18 +47,17 @@ def held_out_indices(task: Task, count: int) -> np.ndarray:
     return np.sort(np.array(chosen, int))
 
 
-def _shares(task: Task) -> dict[str, float]:
-    """Shares of the kinds of test prompts: those of the mixture, else of the test split."""
-    counts = Counter(prompt.kind for prompt in task.test)
-    if not task.mixture:
-        return {kind: count / len(task.test) for kind, count in counts.items()}
-    total = sum(task.mixture.get(kind, 0.0) for kind in counts)
+def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
+    """Shares of the kinds of test prompts: those of the mixture, else of these prompts."""
+    counts = Counter(kinds)
+    weights = {kind: mixture.get(kind, 0.0) for kind in counts} if mixture else counts
+    total = sum(weights.values())
     if not total > 0:
         raise ValueError(
-            f"task {task.name!r}: mixture must give a kind of the test prompts a share"
-            f" ({', '.join(counts)}), got {dict(task.mixture)}"
+            f"{place}: mixture must give a kind of the test prompts that are asked a share"
+            f" ({', '.join(counts)}), got {dict(mixture)}"
         )
-    return {kind: task.mixture.get(kind, 0.0) / total for kind in counts}
+    return {kind: weight / total for kind, weight in weights.items()}
 
 
 def ks_for(samples: int) -> list[int]:
@@ -146,8 +145,11 @@ def evaluate(
             np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
 
         add(correct, [grade.outcome >= 0.5 for grade in graded.grades])
-        for name, values in _info(graded).items():
-            add(info.setdefault(name, np.zeros(len(indices))), values)
+        for name, values in numbers_told(graded.grades).items():
+            applies = ~np.isnan(values)
+            total, number = info.setdefault(name, np.zeros((2, len(indices))))
+            add(total, np.where(applies, values, 0))
+            add(number, applies)
         entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
         tokens += float(graded.rollouts.mask[:asked].sum())
         truncated += float(graded.rollouts.truncated[:asked].sum())
@@ -160,8 +162,10 @@ def evaluate(
         for k in ks_for(n):
             estimate = pass_at_k(np.full(len(indices), n), correct, k)
             result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
-        for name, values in info.items():
-            result[f"{prefix}/info/{name}"] = float(weights @ values / n)
+        for name, (total, number) in info.items():
+            asked = weights * (number > 0)
+            mean = asked @ (total / np.maximum(number, 1)) / asked.sum() if asked.any() else np.nan
+            result[f"{prefix}/info/{name}"] = float(mean)
     return result
 
 
@@ -170,24 +174,9 @@ def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[s
 
     In the whole set the kinds have their shares of the mixture, however many prompts there are.
     """
-    names = sorted(set(kinds.tolist()))
-    rates = {name: kinds == name for name in names}
-    rates = {name: chosen / chosen.sum() for name, chosen in rates.items()}
-    if mixture:
-        shares = np.array([mixture.get(name, 0.0) for name in names])
-        if not shares.sum() > 0:
-            raise ValueError(
-                f"evaluate: indices must hold a kind with a share in the mixture {dict(mixture)},"
-                f" got prompts of {', '.join(names)}"
-            )
-        yield "held_out", (shares / shares.sum()) @ np.stack(list(rates.values()))
-    else:
-        yield "held_out", np.full(len(kinds), 1 / len(kinds))
-    if len(names) > 1:
-        for name in names:
-            yield f"held_out/{name}", rates[name]
-
-
-def _info(graded: Graded) -> Mapping[str, list[float]]:
-    names = sorted({name for grade in graded.grades for name in grade.info})
-    return {name: [grade.info.get(name, 0.0) for grade in graded.grades] for name in names}
+    shares = _shares(sorted(kinds.tolist()), mixture, "evaluate")
+    rates = {name: (kinds == name) / np.sum(kinds == name) for name in shares}
+    yield "held_out", np.array(list(shares.values())) @ np.stack(list(rates.values()))
+    if len(rates) > 1:
+        for name, weights in rates.items():
+            yield f"held_out/{name}", weights

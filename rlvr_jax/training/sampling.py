@@ -18,7 +18,14 @@ from rlvr_jax.tasks import Grade, Prompt, Response, Task
 from rlvr_jax.training.prompts import PromptTable, responses
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Graded", "Sampler", "check_grades_suffice", "concatenate", "with_grades"]
+__all__ = [
+    "Graded",
+    "Sampler",
+    "check_grades_suffice",
+    "concatenate",
+    "numbers_told",
+    "with_grades",
+]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -193,6 +200,12 @@ def concatenate(parts: Sequence[Graded]) -> Graded:
         sum(part.sample_seconds for part in parts),
         sum(part.verify_seconds for part in parts),
     )
+
+
+def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
+    """The info of grades by name, grade by grade: 0 where one has no such number."""
+    names = sorted({name for grade in grades for name in grade.info})
+    return {name: np.array([grade.info.get(name, 0.0) for grade in grades]) for name in names}
 
 
 def check_grades_suffice(task: Task, needs: Collection[str], method: str) -> None:

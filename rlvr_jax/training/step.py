@@ -13,7 +13,7 @@ from rlvr_jax.objectives import drop_rollouts
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.prompts import responses, token_texts
 from rlvr_jax.training.run import Run
-from rlvr_jax.training.sampling import Graded, concatenate, with_grades
+from rlvr_jax.training.sampling import Graded, concatenate, numbers_told, with_grades
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import Rollouts, replace
 
@@ -147,8 +147,7 @@ def _outcome_metrics(graded: Graded) -> dict[str, float]:
     if len(names) > 1:
         for kind in names:
             metrics[f"outcome/{kind}"] = float(rollouts.outcome[kinds == kind].mean())
-    for name in sorted({name for grade in graded.grades for name in grade.info}):
-        values = np.array([grade.info.get(name, 0.0) for grade in graded.grades])
+    for name, values in numbers_told(graded.grades).items():
         applies = ~np.isnan(values)
         metrics[f"info/{name}"] = float(values[applies].mean()) if applies.any() else float("nan")
     return metrics

@@ -290,6 +290,10 @@ def _interval(low: str, low_sign: str, high: str, high_sign: str) -> Container:
 
 
 def _equation(text: str) -> Value | None:
+    sides = _split(text, "=")
+    if len(sides) > 2 and all(_number(side.strip()) is not None for side in sides):
+        # A statement. Of one about a single number math-verify would take that number.
+        return Text(_bare(text))
     left, sign, right = text.partition("=")
     if not sign or not right.strip() or "=" in right:
         return None

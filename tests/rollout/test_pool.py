@@ -319,6 +319,18 @@ def test_the_rollouts_of_a_pool_say_where_they_branched_and_what_ended_them():
     assert_array_equal(rollouts.truncated, [False, True, True, True])
 
 
+def test_a_response_that_is_cut_is_truncated():
+    pool = draw(draw(started(), 2, weight_version=3), 1, weight_version=7)
+    pool = replace(pool, status=jnp.full(ROWS, FINISHED, jnp.int32))
+    whole, part = (to_rollouts(pool, PROMPTS, count, PLAIN) for count in (3, 2))
+    assert_array_equal(whole.length, np.full(ROWS, 3))
+    assert not np.any(whole.truncated)
+    assert_array_equal(part.length, np.full(ROWS, 2))
+    assert np.all(part.truncated)
+    assert_array_equal(part.weight_version, np.full(ROWS, 3))
+    assert_array_equal(part.tokens, whole.tokens[:, :2])
+
+
 # The draw itself.
 
 

@@ -9,6 +9,7 @@ import training_runs
 
 from rlvr_jax import methods
 from rlvr_jax.tasks import Grade
+from rlvr_jax.training.evaluation import evaluate
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.sampling import check_grades_suffice, with_grades
 from rlvr_jax.training.step import collect
@@ -108,7 +109,7 @@ def test_a_grade_without_one_of_the_rewards_is_refused(plain):
         with_grades(batch, task, {"component_rewards"})
 
 
-def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain, monkeypatch):
+def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):
     run, _ = plain
 
     def verify(prompts, responses):
@@ -118,6 +119,10 @@ def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain, monkeypatc
     task = dataclasses.replace(run.task, verify=verify)
     sampler = dataclasses.replace(run.start.sampler, task=task)
     run = dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
-    metrics = collect(run, run.initial_state(), 0)[1]
-    assert metrics["info/words"] == 3.0
-    assert math.isnan(metrics["info/none"])
+    state = run.initial_state()
+    asked = run.start.test_table, np.arange(len(run.task.test))
+    held_out = evaluate(sampler, run.sampler_params(state), *asked, 4, run.key("evaluation"))
+    for prefix, metrics in ("info", collect(run, state, 0)[1]), ("held_out/info", held_out):
+        # A weighted mean of the same number over prompts.
+        assert metrics[f"{prefix}/words"] == pytest.approx(3, rel=1e-12)
+        assert math.isnan(metrics[f"{prefix}/none"])

@@ -7,7 +7,11 @@ from typing import Any
 
 __all__ = ["describe_report"]
 
-_STAGES = {"sample": "sampling", "score": "scoring (the old or reference log-probs)"}
+_STAGES = {
+    "sample": "sampling",
+    "score": "scoring (the old or reference log-probs)",
+    "critic": "the critic's update",
+}
 
 _OPTIONS = ("mesh", "sample_mesh", "sample_waves", "micro_batches", "remat", "compute_dtype")
 
@@ -16,6 +20,7 @@ _HELP = {
     "sampler's weights": "tensor or fsdp in the sample mesh",
     "gradient, and that of a micro-batch": "more fsdp, a larger slice, --lora-rank",
     "parameters": "more fsdp, a larger slice",
+    "critic": "more fsdp, a larger slice, a method without one",
     "optimizer": "more fsdp, a larger slice, --lora-rank",
     "frozen weights": "more fsdp, a method without reference (kl_coefficient=0)",
     "inputs of layers kept for the backward pass": "--remat layers, more micro-batches",

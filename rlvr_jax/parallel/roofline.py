@@ -143,6 +143,7 @@ def update_work(
     parts: int,
     devices: int,
     forward_first: bool,
+    vocabulary: bool = True,
     flash: bool = False,
 ) -> Work:
     """Forward and backward passes over the rollouts of an update, and the optimizer.
@@ -150,6 +151,7 @@ def update_work(
     Args:
       forward_first: all rows are scored before the first is pulled back.
       devices: over which the state is split.
+      vocabulary: tokens meet the unembedding; those of a critic do not.
       flash: attention is its kernel's (`policy.flash`).
     """
     piece = rows / micro_batches
@@ -163,7 +165,7 @@ def update_work(
     passes = (
         _times(first + 1 + again + 2, one.layers())
         + _times(first + 1 + int(config.remat != "none") + backward, attention)
-        + _times(first + 1 + 1 + 2, one.vocabulary())
+        + _times((first + 1 + 1 + 2) * vocabulary, one.vocabulary())
     )
     # Parameter, two moments and gradient are read, all but the gradient are written.
     optimizer = Work(0, 7 * _WIDE * num_parameters(config) / devices)

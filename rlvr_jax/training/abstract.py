@@ -1,6 +1,7 @@
 """The programs of a run from shapes alone, to be compiled for devices that are not there.
 
-They are the run's own: the sampler, the scorer and the update that `make_run` would compile.
+They are the run's own: the sampler, the scorer, the update and the critic's that `make_run` would
+compile.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
 from rlvr_jax.training.layout import (
     copies_weights,
     sampler_params,
@@ -54,10 +56,15 @@ class AbstractRun:
     config: TrainConfig
     model: Model
     sampler: Model
-    objective: Objective
+    recipe: Recipe
     sampling: Sampling
     optimizer: optax.GradientTransformation
+    critic_optimizer: optax.GradientTransformation
     opening: int
+
+    @property
+    def objective(self) -> Objective:
+        return self.recipe.objective
 
     def params(self) -> Params:
         """All weights as they are trained, without adapters."""
@@ -98,6 +105,12 @@ class AbstractRun:
             _shape((), jnp.int32, whole),
         )
 
+    def critic(self) -> CriticState | None:
+        """What an update of the critic changes, if the method has one."""
+        if self.recipe.critic is None:
+            return None
+        return critic_shapes(self.model, self.critic_optimizer)
+
     def frozen(self) -> Params | None:
         """Weights kept beside the state: the base of adapters, or the reference of a KL."""
         wanted = self.model.config.lora or "reference_logp" in self.objective.needs
@@ -116,6 +129,8 @@ class AbstractRun:
         }
         if "reference_logp" in self.objective.needs:
             known["reference_logp"] = drawn.behaviour_logp
+        if self.recipe.critic is not None:
+            known["values"] = drawn.behaviour_logp
         if "prompt_logp" in self.objective.needs:
             shape = drawn.prompt_tokens.shape
             known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
@@ -154,6 +169,16 @@ class AbstractRun:
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
             return step.lower(self.state(), base, self.rollouts(), _key(whole), fresh)
 
+    def lower_fit(self) -> jax.stages.Lowered | None:
+        """The update of the critic, if the method has one; it takes more than to ask for values."""
+        if self.recipe.critic is None:
+            return None
+        _, fit = jitted_critic(
+            self.model, self.recipe.critic, self.critic_optimizer, self.config, self.opening
+        )
+        with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
+            return fit.lower(self.critic(), self.rollouts())
+
     def _jitted(self):
         return jitted(self.model, self.objective, self.optimizer, self.config, self.opening)
 
@@ -191,14 +216,9 @@ def abstract_run(
       opening: tokens that all prompts begin with.
     Raises:
       ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
-        longer than the model was made for, an objective that training cannot feed, or a critic.
+        longer than the model was made for, or an objective that training cannot feed.
     """
     check_needs(recipe, config.method, config.updates_per_step())
-    if recipe.critic is not None:
-        raise ValueError(
-            f"method {config.method!r} trains a critic, which is not compiled from shapes; a method"
-            " without one says what the policy costs"
-        )
     length = config.prompt_tokens + config.response_tokens
     if length > shape.max_positions:
         raise ValueError(
@@ -214,8 +234,9 @@ def abstract_run(
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
     sampling = replace(config.sampling(), **recipe.sampling)
-    optimizer = make_optimizer(config, config.learning_rate)
-    return AbstractRun(config, model, sampler, recipe.objective, sampling, optimizer, opening)
+    rates = config.learning_rate, config.critic_rate()
+    optimizers = (make_optimizer(config, rate) for rate in rates)
+    return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)
 
 
 def _shape(shape, dtype, sharding) -> jax.ShapeDtypeStruct:

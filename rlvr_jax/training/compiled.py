@@ -57,6 +57,7 @@ def compile_run(
     if not config.mesh:
         # float32: a parameter and its two moments, or what adapters lie on; and a reference.
         held = 4 if config.lora_rank else 12 + 4 * ("reference_logp" in objective.needs)
+        held += 12 * (recipe.critic is not None)
         shaped = replace(shape, remat=config.remat)
         config = replace(config, mesh=train_mesh(shaped, topology, length, held))
         if not config.sample_mesh:
@@ -126,11 +127,11 @@ def compile_run(
             work=score_work(run.model.config, **shared),
         )
     say("compiling the update")
-    beside = {"frozen weights"} & kept.keys() if not run.model.config.lora else set()
+    beside = {"critic"} if run.model.config.lora else {"critic", "frozen weights"}
     programs["update"] = measure(
         run.lower_update(),
         given={name: size for name, size in kept.items() if name not in beside},
-        rest={name: kept[name] for name in beside},
+        rest={name: kept[name] for name in beside & kept.keys()},
         buffers=buffers,
         work=update_work(
             run.model.config,
@@ -139,6 +140,21 @@ def compile_run(
             **shared,
         ),
     )
+    if (lowered := run.lower_fit()) is not None:
+        say("compiling the critic's update")
+        programs["critic"] = measure(
+            lowered,
+            given={"critic": kept["critic"]},
+            rest={name: size for name, size in kept.items() if name != "critic"},
+            buffers=buffers,
+            work=update_work(
+                run.model.config,
+                devices=topology.num_devices,
+                forward_first=False,
+                vocabulary=False,
+                **shared,
+            ),
+        )
     totals = {f"{name}_bytes": program["bytes"] for name, program in programs.items()}
     fits = all(program["fits"] for program in programs.values())
     return {"fits": fits, **report, **totals, "programs": programs}
@@ -198,9 +214,13 @@ def _sampling(
 def _held(run: AbstractRun) -> dict[str, Any]:
     """What lies on the devices all the time."""
     state = run.state()
-    held = {"parameters": state.params, "optimizer": state.optimizer_state}
-    frozen = run.frozen()
-    return held if frozen is None else {**held, "frozen weights": frozen}
+    held = {
+        "parameters": state.params,
+        "optimizer": state.optimizer_state,
+        "critic": run.critic(),
+        "frozen weights": run.frozen(),
+    }
+    return {name: tree for name, tree in held.items() if tree is not None}
 
 
 def _of_policy(run: AbstractRun) -> set[str]:

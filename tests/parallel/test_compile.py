@@ -259,6 +259,19 @@ def test_a_run_is_compiled_for_eight_devices(capsys, model):
     assert report["sample_waves"] == wave["waves"]
 
 
+@pytest.mark.slow
+def test_the_critic_of_a_run_is_compiled_for_eight_devices(capsys, model):
+    code, out, err = run(capsys, "cpu:8", "--model", model, *SMALL, "--method", "ppo", "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report["fits"]
+    assert report["programs"].keys() == {"sample", "update", "critic"}
+    assert "the critic's update" in describe_report(report)
+    critic, update = (report["programs"][name] for name in ("critic", "update"))
+    assert critic["parts"]["critic"] == update["parts"]["critic (beside the program)"]
+    assert 0 < critic["flops"] < update["flops"]
+
+
 def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkeypatch):
     told = []
     monkeypatch.setattr(command, "shared_opening", lambda tables: 2)
@@ -284,12 +297,9 @@ def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkey
         assert once < 0.8 * each
 
 
-@pytest.mark.parametrize(
-    ("method", "minibatches", "scored"),
-    [("dr_grpo", 2, {"parameters", "frozen weights"}), ("grpo", 1, {"frozen weights"})],
-)
-def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, monkeypatch):
-    """Programs are lowered and not compiled: their arguments are looked at."""
+def lowered_with(monkeypatch, **settings):
+    """Of each program of a small run the bytes of its arguments, and those that are said to be
+    given and to lie beside them. The programs are lowered and not compiled."""
     asked = []
 
     def told(lowered, given, rest, **others):
@@ -299,16 +309,39 @@ def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, m
 
     monkeypatch.setattr(compiled, "measured", told)
     config = TrainConfig(
-        method=method,
-        minibatches=minibatches,
-        lora_rank=2,
         prompts_per_step=2,
         samples_per_prompt=2,
         prompt_tokens=4,
         response_tokens=2,
         mesh="data=1",
+        **settings,
     )
     compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
+    return asked
+
+
+@pytest.mark.parametrize("adapters", [{}, {"lora_rank": 2}])
+def test_a_critic_is_updated_by_a_program_of_its_own_and_lies_beside_the_others(
+    adapters, monkeypatch
+):
+    asked = lowered_with(monkeypatch, method="ppo", **adapters)
+    (_, *sample), (_, *update), (size, given, rest) = asked
+    critic = given["critic"]
+    assert given.keys() == {"critic"} and critic <= size < 1.1 * critic
+    # All weights with their two moments, also where the policy has adapters.
+    weights = update[0]["parameters"] if not adapters else update[0]["frozen weights"]
+    assert critic == pytest.approx(3 * weights, rel=0.01)
+    for held in (sample, update):
+        assert held[1]["critic"] == critic
+        assert sum(map(sum, (each.values() for each in held))) == sum(rest.values()) + critic
+
+
+@pytest.mark.parametrize(
+    ("method", "minibatches", "scored"),
+    [("dr_grpo", 2, {"parameters", "frozen weights"}), ("grpo", 1, {"frozen weights"})],
+)
+def test_what_lies_below_adapters_is_counted_once(method, minibatches, scored, monkeypatch):
+    asked = lowered_with(monkeypatch, method=method, minibatches=minibatches, lora_rank=2)
     (_, *sample), (_, given, rest), (_, *update) = asked
     assert given.keys() == scored
     base = given["frozen weights"]

@@ -22,7 +22,6 @@ from rlvr_jax.objectives import (
     token_rewards,
     value_loss,
 )
-from rlvr_jax.training import TrainConfig
 from rlvr_jax.training import run as run_module
 from rlvr_jax.training.abstract import abstract_run
 from rlvr_jax.training.checkpoints import Checkpoints
@@ -227,7 +226,21 @@ def test_a_checkpoint_holds_the_critic(model, tmp_path):
     jax.tree.map(assert_array_equal, restored.critic, saved)
 
 
-def test_programs_compiled_from_shapes_refuse_a_critic():
-    config = TrainConfig(method="ppo", prompt_tokens=8, response_tokens=8, mesh="data=1")
-    with pytest.raises(ValueError, match="method 'ppo' trains a critic, which is not compiled"):
-        abstract_run(config, tiny()[0].config, methods.recipe("ppo"), jax.devices()[:1])
+def test_the_program_compiled_from_shapes_is_the_run_s(model):
+    run, _, state, _ = stepped(model)
+    config = replace(
+        run.config,
+        mesh="data=1",
+        prompt_tokens=run.start.train_table.tokens.shape[1],
+        response_tokens=run.start.sampler.response_tokens,
+    )
+    shape = run.start.model.config
+    made = abstract_run(config, shape, run.recipe, jax.devices()[:1], run.start.sampler.opening)
+    lowered = made.lower_fit()
+
+    def told(tree):
+        return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+
+    assert told(made.critic()) == told(state.critic)
+    assert told(lowered.out_info[0]) == told(state.critic)
+    assert lowered.cost_analysis()["flops"] > 0

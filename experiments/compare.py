@@ -11,6 +11,7 @@ methods or seeds can be added later.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +103,8 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
     if config.steps:
         options["steps"] = config.steps
     hyperparameters = []
-    for pair in filter(None, given.split(",")):
+    # A value may have commas of its own: what has no name belongs to what stands before it.
+    for pair in filter(None, re.split(r",(?=[^,=]*=)", given)):
         name, equals, value = pair.partition("=")
         if name in own:
             hyperparameters.append(pair)

@@ -246,8 +246,7 @@ class TokenStats:
         renormalized; with `include_crossing=False` without the last token of that set.
       kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
       second_logp: log p(target) at a second temperature.
-      tempered_logp: [..., K], log p(target) at K temperatures in the place of the sampler's. No
-        gradient.
+      tempered_logp: [..., K], log p(target) at K multiples of the token's temperature. No gradient.
       candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
 
     Some fields come from elsewhere than the vocabulary at the token:

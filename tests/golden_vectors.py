@@ -196,8 +196,8 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
     last_value = np.where(length > 0, data["values"][np.arange(rows), last], 0)
 
     return Rollouts(
-        prompt_tokens=array(np.zeros((rows, 1)), np.int32),
-        prompt_length=array(np.ones(rows), np.int32),
+        prompt_tokens=array(np.zeros((rows, 2)), np.int32),
+        prompt_length=array(np.full(rows, 2), np.int32),
         tokens=array(data["tokens"], np.int32),
         length=array(length, np.int32),
         mask=array(mask, bool),
@@ -232,7 +232,10 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
         old_topk_logp=array(np.take_along_axis(old, ids, axis=-1), dtype),
         old_tempered_logp=array(np.concatenate(own_tempered, axis=-1), dtype),
         old_second_prompt_logp=logp("old_logits"),
-        prompt_logp=array(np.log(np.maximum(prompt_probability, 1e-300))[:, None], dtype),
+        # Of two tokens, of which the first has none.
+        prompt_logp=array(
+            np.log(np.maximum(prompt_probability, 1e-300))[:, None] * np.array([0, 1]), dtype
+        ),
         probe_confidence=array(np.where(mask, np.exp((p * old).sum(axis=-1)), 0), dtype),
         probe_accuracy=array(mask & (data["tokens"] == old.argmax(axis=-1)), dtype),
         embedding=array(row_mean("hidden"), dtype),

@@ -37,7 +37,8 @@ def dcpo(
 
     Args:
       entropy_target: nats (H₀).
-      temperature_high, temperature_low: of the target policy (T_hot, T_cold).
+      temperature_high, temperature_low: of the target policy (T_hot, T_cold), in units of the
+        sampler's.
       outcome_threshold: above which a rollout is good.
       gap_cap: largest distance from the target that counts, nats.
       clip_low, clip_high: half-widths of the trust region (ε).

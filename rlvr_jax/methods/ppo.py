@@ -12,7 +12,7 @@ With γ = λ = 1, its defaults, the critic is a plain baseline: Â = R - V. Log 
 and adds a dual clip of 3: `whitened(…, ddof=1, epsilon=1e-8, floor=0)` and `ppo_clip(…, dual=3)`.
 A KL in the reward is `generalized_advantage(kl_coefficient=…)`. The critic is
 fitted by `value_loss` to Â + V before whitening; theirs takes 12 updates to one of the policy, ours
-as many unless `critic_epochs` says otherwise.
+passes `critic_epochs` times (1) over the batch.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean

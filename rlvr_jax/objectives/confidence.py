@@ -60,10 +60,14 @@ def low_probability_confidence(logp: Tokens, mask: Mask, share: float) -> Float[
 
 
 def prompt_confidence(rollouts: Rollouts, share: float) -> Float[Array, "B"]:
-    """The `low_probability_confidence` of the prompt, from `prompt_logp`."""
+    """The `low_probability_confidence` of the prompt, from `prompt_logp`; 1 for a single token.
+
+    The first token, before which there is nothing, does not count.
+    """
     logp = rollouts.prompt_logp
     position = jnp.arange(logp.shape[1], dtype=jnp.int32)[None]
-    return low_probability_confidence(logp, position < rollouts.prompt_length[:, None], share)
+    measured = (position > 0) & (position < rollouts.prompt_length[:, None])
+    return low_probability_confidence(logp, measured, share)
 
 
 def any_reward(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:

@@ -43,7 +43,8 @@ __all__ = [
     "stateless",
 ]
 
-Options = tuple[tuple[str, float | tuple[float, ...]], ...]
+Options = tuple[tuple[str, float], ...]
+Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
@@ -99,12 +100,14 @@ class Transform:
       label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
         bracket names its state and its random stream.
       remark: (plan) -> one sentence if the part cannot act under this plan, else None.
-      options: with what its needs are to be measured, name and value: arguments of `token_stats`,
-        e.g. (("top_k", 8),), and "temperatures", those of `tempered_logp`.
+      options: arguments of `token_stats` with which its needs are to be measured, name and value,
+        e.g. (("top_k", 8),).
       once: it decides about the whole batch before that is split into updates, for it compares
         rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
         and write advantage, weight and mask. An advantage that needs no statistics is decided once
         in any case; behind a part that is not, all are asked at every update.
+      records: how fields of the rollouts that it reads must have been made, name and value: the
+        temperatures of "old_tempered_logp", the number of "component_rewards".
     """
 
     init: Callable[[Spec], Any]
@@ -114,6 +117,7 @@ class Transform:
     remark: Callable[[UpdatePlan], str | None] = _silent
     options: Options = ()
     once: bool = False
+    records: Records = ()
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,8 @@ class Objective:
         mask.
       needs: what must be measured, see `Transform`; always contains "logp".
       once_needs: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
-      options: with what they are measured, see `Transform`; of all parts together.
+      options: with which arguments of `token_stats`, of all parts together.
+      records: see `Transform`, of all parts together.
       labels: one per part, in order of action.
       remarks: (plan) -> sentences about parts that cannot act under this plan.
     """
@@ -185,6 +190,7 @@ class Objective:
     needs: frozenset[str]
     once_needs: frozenset[str]
     options: Options
+    records: Records
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
 
@@ -336,7 +342,8 @@ def objective(
         token_loss=token_loss,
         needs=needs,
         once_needs=once_needs,
-        options=_merged_options(readers),
+        options=_merged({part.label: part.options for part in readers}),
+        records=_merged({part.label: part.records for part in parts.values()}),
         labels=tuple(labels),
         remarks=remarks,
     )
@@ -365,14 +372,15 @@ def _named(parts, taken=()):
     return named
 
 
-def _merged_options(parts):
+def _merged(parts):
+    """What parts want, by their labels, as one; they must not want different things."""
     merged, owner = {}, {}
-    for part in parts:
-        for name, value in part.options:
+    for label, pairs in parts.items():
+        for name, value in pairs:
             if merged.setdefault(name, value) != value:
                 raise ValueError(
                     f"objective: {name} must be one value for all parts, got {merged[name]} from"
-                    f" {owner[name]} and {value} from {part.label}"
+                    f" {owner[name]} and {value} from {label}"
                 )
-            owner.setdefault(name, part.label)
+            owner.setdefault(name, label)
     return tuple(sorted(merged.items()))

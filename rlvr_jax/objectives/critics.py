@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.core import Context, Transform, describe
+from rlvr_jax.objectives.inputs import MEASURED, on_mask
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 __all__ = ["Critic", "critic_of", "value_loss"]
@@ -45,14 +46,20 @@ def critic_of(estimator: Transform, clip: float, value: Estimate = _token_values
     """The critic of an advantage: fitted to G = Â + V, before any whitening.
 
     Args:
-      estimator: gives Â from the outcome and `values`; without state, and row by row.
+      estimator: gives Â from the reward and `values`; without state, and row by row.
       clip: see `Critic`.
       value: V, what Â was formed against, from the values of the tokens.
     Raises:
-      ValueError: clip not positive.
+      ValueError: clip not positive, or an estimator that reads no values or a policy.
     """
+    if "values" not in estimator.needs or estimator.needs & MEASURED - {"logp"}:
+        raise ValueError(
+            "critic_of: estimator must need values and no statistic of a policy, got"
+            f" {estimator.label} that needs {sorted(estimator.needs)}"
+        )
 
     def returns(rollouts):
+        _, rollouts = on_mask(TokenStats(logp=rollouts.values), rollouts)
         signals = Signals.neutral(rollouts.mask, rollouts.values.dtype)
         # An estimator of returns reads no policy and draws nothing: who does, fails.
         context = Context(TokenStats(), rollouts, rollouts.old_logp, None)

@@ -10,6 +10,7 @@ from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantag
 from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import batch_mean, batch_std, group_deviation, group_std
+from rlvr_jax.types import replace
 
 __all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]
 
@@ -67,15 +68,20 @@ def decoupled_normalized(
       batch_epsilon: ε', added to that of the batch; None: no batch step.
     Reads: component_rewards, group. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: a number to add that is not positive, a weight that is not finite; in the loss,
-        not one weight per reward.
+      ValueError: a number to add that is not positive, no weights or one that is not finite; in
+        the loss, not one weight per reward.
     Source: GDPO, https://github.com/NVlabs/GDPO.
     """
     check_positive("decoupled_normalized", epsilon=epsilon)
     if batch_epsilon is not None:
         check_positive("decoupled_normalized", batch_epsilon=batch_epsilon)
-    for number, weight in enumerate(weights or ()):
-        check_finite("decoupled_normalized", **{f"weights[{number}]": weight})
+    records = ()
+    if weights is not None:
+        if not len(weights):
+            raise ValueError("decoupled_normalized: weights must be numbers, got none")
+        for number, weight in enumerate(weights):
+            check_finite("decoupled_normalized", **{f"weights[{number}]": weight})
+        records = (("component_rewards", len(weights)),)
 
     def advantage(rollouts):
         group = rollouts.group
@@ -88,6 +94,6 @@ def decoupled_normalized(
     label = describe(
         "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon
     )
-    return rollout_advantage(
-        advantage, label, needs={"component_rewards"}, remark=group_of_one_remark
-    )
+    needs = {"component_rewards"}
+    transform = rollout_advantage(advantage, label, needs=needs, remark=group_of_one_remark)
+    return replace(transform, records=records)

@@ -33,7 +33,7 @@ def target_temperature(entropy: Float[Array, ""], target: float, hot, cold) -> F
 def tempered_ratio(
     tempered_logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B T"]:
-    """π_old at the temperature T over π_old at 1, of the sampled tokens; 0 off the mask."""
+    """π_old at T times its temperature over π_old, of the sampled tokens; 0 off the mask."""
     return jnp.where(mask, jnp.exp(jnp.where(mask, tempered_logp - old_logp, 0)), 0)
 
 
@@ -64,7 +64,8 @@ def mix_in_tempered_policy(
 
     Args:
       target: wanted entropy H₀, nats.
-      hot, cold: temperatures for an entropy that is too low, and too high.
+      hot, cold: T for an entropy that is too low, and too high; factors on the temperature of the
+        rollouts, which is 1 in the authors' runs.
       threshold: outcome above which a rollout is good.
       cap: largest |H₀ - H| that counts, nats; inf for none.
     Reads: advantage, outcome, old_logp, old_tempered_logp (at hot and cold), mask. Writes:
@@ -107,5 +108,5 @@ def mix_in_tempered_policy(
         cap=float(cap),
     )
     needs = frozenset({"logp", "old_tempered_logp"})
-    options = (("temperatures", (float(hot), float(cold))),)
-    return Transform(init, apply, needs, label, options=options)
+    records = (("old_tempered_logp", (float(hot), float(cold))),)
+    return Transform(init, apply, needs, label, records=records)

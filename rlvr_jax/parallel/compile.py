@@ -3,8 +3,9 @@
     python -m rlvr_jax.parallel.compile v5e-256 --model qwen2.5-7b
     python -m rlvr_jax.parallel.compile cpu:8 --experiment --task brackets --method clip_cov
 
-The programs are the run's own: the sampler, the scorer and the update of `rlvr_jax.training`, with
-shapes in place of arrays. Exit code 1: something does not fit; 2: what was asked for cannot be.
+The programs are the run's own: the sampler, the scorer, the update and the critic's of
+`rlvr_jax.training`, with shapes in place of arrays. Exit code 1: something does not fit; 2: what
+was asked for cannot be.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ def score(
     params: Params,
     rollouts: Rollouts,
     needs: Collection[str] = ("logp",),
-    options: Iterable[tuple[str, float]] = (),
+    options: Iterable[tuple[str, Any]] = (),
     shared: int = 1,
     opening: int = 0,
 ) -> TokenStats:
@@ -32,17 +33,19 @@ def score(
       needs: names of fields of `TokenStats`: statistics of `token_stats`; "hidden", the state that
         the token was predicted from; and "tempered_logp".
       options: name and value, e.g. (("top_k", 8),): further arguments of `token_stats`, and
-        "temperatures", those of "tempered_logp".
+        "temperatures", the factors of "tempered_logp".
       shared: of each so many rows that follow one another the prompt is computed once; they must
         have the same one, which is not checked.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
     Raises:
-      ValueError: as `hidden_states`.
+      ValueError: as `hidden_states`; "tempered_logp" without temperatures.
     """
     rows, budget = rollouts.tokens.shape
     options = dict(options)
     temperatures = options.pop("temperatures", ())
+    if "tempered_logp" in needs and not temperatures:
+        raise ValueError("score: options must have temperatures for tempered_logp, got none")
     hidden = hidden_states(model, params, rollouts, shared, opening)
     unembedding = model.unembedding(params).astype(hidden.dtype)
 
@@ -66,7 +69,10 @@ def score(
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
-        tempered = [measured(*fixed, {"logp"}, value).logp for value in temperatures]
+        tempered = [
+            measured(*fixed, {"logp"}, factor * rollouts.temperature.reshape(-1)).logp
+            for factor in temperatures
+        ]
         stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
     return stats
 

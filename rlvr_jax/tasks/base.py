@@ -112,6 +112,10 @@ class Task:
                 f"Task {self.name!r}: train and test must be disjoint, got {len(shared)} prompts in"
                 f" both, e.g. {next(iter(shared))!r}"
             )
+        if isinstance(self.rewards, str):
+            raise ValueError(
+                f"Task {self.name!r}: rewards must be a sequence of names, got {self.rewards!r}"
+            )
         unknown = set(self.mixture) - {p.kind for p in self.train}
         if unknown:
             raise ValueError(

@@ -141,6 +141,7 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
         )
         # The form is read off the first sign, so that illegal attempts count as what they try.
         form = not last.startswith("(") and "(" in last
+        answer = None if response.truncated else last
         info = {"right_form": float(form), "legal": float(match is not None)}
-        grades.append(Grade(outcome=float(right), info=info, answer=last))
+        grades.append(Grade(outcome=float(right), info=info, answer=answer))
     return grades

@@ -96,6 +96,7 @@ def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Gr
         last = attempts[-1].strip()
         value = legal_attempts(*numbers).get(last)
         right = not response.truncated and len(attempts) <= 2 and value == target
+        answer = None if response.truncated else last
         info = {"legal": float(value is not None)}
-        grades.append(Grade(outcome=float(right), info=info, answer=last))
+        grades.append(Grade(outcome=float(right), info=info, answer=answer))
     return grades

@@ -72,7 +72,8 @@ def self_check(task: Task, prompts_per_kind: int = 4) -> SelfCheck:
     """Grades gold, half and empty answers to train prompts of each kind.
 
     A problem is a gold answer that does not score 1, an empty answer that scores more than 0, a
-    grade that timed out. A kind without gold answers is not a problem: nothing is known about it.
+    grade that timed out or lacks one of the task's rewards. A kind without gold answers is not a
+    problem: nothing is known about it.
 
     Args:
       task: to check.
@@ -117,6 +118,8 @@ def _check_kind(
     for (case, prompt, answer), grade in zip(cases, grades, strict=True):
         outcomes[case].append(grade.outcome)
         named = f"kind {kind!r}, prompt {_short(prompt.text)}:" if kind else _short(prompt.text)
+        for name in sorted({*task.rewards} - {"outcome", *grade.info}):
+            problems.append(f"{named} the grade of the {case} answer lacks the reward {name!r}.")
         if grade.timed_out:
             problems.append(f"{named} grading the {case} answer timed out.")
         elif case == "gold" and grade.outcome != 1:

@@ -1,7 +1,7 @@
 """The programs of a run from shapes alone, to be compiled for devices that are not there.
 
 They are the run's own: the sampler, the scorer, the update and the critic's that `make_run` would
-compile.
+compile. Left out are what asks a critic for values and what scores prompts, forward passes alone.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class AbstractRun:
     Fields:
       config: with `prompt_tokens` and `response_tokens` given.
       model, sampler: the policy on the mesh to train on and on that to sample on.
+      recipe, sampling: the method, and how tokens are drawn with it.
+      optimizer, critic_optimizer: of the policy and of the critic, if the method has one.
       opening: tokens that all prompts begin with.
     """
 
@@ -137,8 +139,9 @@ class AbstractRun:
         if "answer" in self.objective.needs:
             known["answer"] = drawn.group
         if "component_rewards" in self.objective.needs:
-            # Two stand for as many as a task has.
-            known["component_rewards"] = _shape((rows, 2), drawn.reward.dtype, sharding)
+            # Without weights it does not matter how many there are.
+            rewards = dict(self.objective.records).get("component_rewards", 2)
+            known["component_rewards"] = _shape((rows, rewards), drawn.reward.dtype, sharding)
         if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
             known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
             known["kept"] = drawn.mask

@@ -146,10 +146,9 @@ def evaluate(
 
         add(correct, [grade.outcome >= 0.5 for grade in graded.grades])
         for name, values in numbers_told(graded.grades).items():
-            applies = ~np.isnan(values)
-            total, number = info.setdefault(name, np.zeros((2, len(indices))))
-            add(total, np.where(applies, values, 0))
-            add(number, applies)
+            total, absent = info.setdefault(name, np.zeros((2, len(indices))))
+            add(total, np.nan_to_num(values))
+            add(absent, np.isnan(values))
         entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
         tokens += float(graded.rollouts.mask[:asked].sum())
         truncated += float(graded.rollouts.truncated[:asked].sum())
@@ -162,7 +161,8 @@ def evaluate(
         for k in ks_for(n):
             estimate = pass_at_k(np.full(len(indices), n), correct, k)
             result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
-        for name, (total, number) in info.items():
+        for name, (total, absent) in info.items():
+            number = n - absent
             asked = weights * (number > 0)
             mean = asked @ (total / np.maximum(number, 1)) / asked.sum() if asked.any() else np.nan
             result[f"{prefix}/info/{name}"] = float(mean)

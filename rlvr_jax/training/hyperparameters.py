@@ -91,7 +91,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
     if not kinds:
         raise ValueError(
             f"hyperparameters: {name} of {method} must be set in Python, as it is not annotated as"
-            f" bool, int, float or str, got {text!r}"
+            f" bool, int, float, str or Sequence[float], got {text!r}"
         )
     if Aggregation in kinds:
         if text in AGGREGATIONS:

@@ -18,7 +18,7 @@ from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.update import TrainState, old_statistics, update
+from rlvr_jax.training.update import TrainState, old_statistics, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = ["Programs", "jitted", "make_programs"]
@@ -127,12 +127,12 @@ def jitted(
       (state, base weights under adapters, rollouts, key, fresh).
     """
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    wanted = old_statistics(objective)
+    wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(config, model.mesh)
 
     def of_piece(params, rollouts):
         needs = set(wanted.values())
-        stats = policy.score(model, params, rollouts, needs, objective.options, shared, opening)
+        stats = policy.score(model, params, rollouts, needs, options, shared, opening)
         return {field: getattr(stats, name) for field, name in wanted.items()}
 
     def score(params, rollouts):

@@ -243,7 +243,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       ValueError: as `load_policy`, `check_needs` and `check_grades_suffice`.
     """
     check_needs(recipe, config.method, config.updates_per_step())
-    check_grades_suffice(task, recipe.objective.needs, config.method)
+    check_grades_suffice(task, recipe.objective, config.method)
     optimizer = make_optimizer(config, config.learning_rate)
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs

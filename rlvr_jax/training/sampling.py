@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch, gather, own_rows
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling, sample
@@ -208,23 +209,28 @@ def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
     return {name: np.array([grade.info.get(name, 0.0) for grade in grades]) for name in names}
 
 
-def check_grades_suffice(task: Task, needs: Collection[str], method: str) -> None:
+def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
     """Refuses a method that reads of grades what those of the task do not say.
 
-    Args:
-      needs: of the method's objective.
     Raises:
-      ValueError: `with_grades` could not fill one of them.
+      ValueError: `with_grades` could not fill what the objective needs, or it was made for another
+        number of rewards.
     """
     for need, given, where in (
         ("answer", task.answers, "Task.answers"),
         ("component_rewards", task.rewards, "Task.rewards"),
     ):
-        if need in needs and not given:
+        if need in objective.needs and not given:
             raise ValueError(
                 f"method {method!r} reads {need}, which task {task.name!r} does not give"
                 f" ({where} is {given!r})"
             )
+    wanted = dict(objective.records).get("component_rewards", len(task.rewards))
+    if wanted != len(task.rewards):
+        raise ValueError(
+            f"method {method!r} must weigh the {len(task.rewards)} rewards of task {task.name!r}"
+            f" ({', '.join(task.rewards)}), got weights of {wanted}"
+        )
 
 
 def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
@@ -233,7 +239,7 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
     A response without an answer agrees with no other one.
 
     Raises:
-      ValueError: a grade without one of the task's rewards.
+      ValueError: a grade without one of the task's rewards, or with one that is infinite.
     """
     known = {}
     if "answer" in needs:
@@ -249,6 +255,12 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
                     f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
                     f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
                 )
+            for name in task.rewards:
+                if abs(numbers[name]) > LARGEST:
+                    raise ValueError(
+                        f"task {task.name!r}: {name} must be finite in float32 or NaN, got"
+                        f" {numbers[name]} for a response to prompt {prompt.text!r}"
+                    )
         rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
         known["component_rewards"] = np.array(rewards, batch.rollouts.reward.dtype)
     return dataclasses.replace(batch, rollouts=replace(batch.rollouts, **known))

@@ -39,6 +39,7 @@ __all__ = [
     "objective_gradient",
     "old_shapes",
     "old_statistics",
+    "scoring_options",
     "statistics_needed",
     "update",
 ]
@@ -87,6 +88,12 @@ def old_statistics(objective: Objective) -> dict[str, str]:
     return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in MEASURED}
 
 
+def scoring_options(objective: Objective) -> tuple[tuple[str, Any], ...]:
+    """With what `policy.score` measures what an objective needs."""
+    temperatures = dict(objective.records).get("old_tempered_logp", ())
+    return (*objective.options, ("temperatures", temperatures))
+
+
 def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple[int, ...]]:
     """The shape of each of `old_statistics` that can be measured before an update, by its field.
 
@@ -96,7 +103,7 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
     shapes = {}
     for field in old_statistics(objective):
         if field == "old_tempered_logp":
-            shapes[field] = (*tokens, len(dict(objective.options)["temperatures"]))
+            shapes[field] = (*tokens, len(dict(objective.records)[field]))
         elif field != "old_topk_logp":  # its tokens are known in the update's own pass only
             shapes[field] = tokens
     return shapes
@@ -108,14 +115,19 @@ def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
     Raises:
       ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
         log-probs of the reference or of prompts, nor told by grades, nor values of a critic that
-        the recipe says how to fit; old log-probs of what is likeliest now, where several updates
-        are taken per batch.
+        the recipe says how to fit; log-probs at temperatures that are not named; old log-probs of
+        what is likeliest now, where several updates are taken per batch.
     """
     objective = recipe.objective
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
     known |= {"prompt_logp", "answer", "component_rewards"}
     if recipe.critic is not None:
         known.add("values")
+    if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
+        raise ValueError(
+            f"method {method!r} reads old_tempered_logp and must say at which temperatures, in the"
+            f" records of the part that needs it, got {dict(objective.records)}"
+        )
     if "old_topk_logp" in objective.needs and updates_per_step > 1:
         raise ValueError(
             f"minibatches and epochs must be 1 for method {method!r}, whose likeliest tokens are"
@@ -163,11 +175,11 @@ def objective_gradient(
             f"objective_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows,"
             f" got {micro_batches}"
         )
-    needs = statistics_needed(objective)
+    needs, options = statistics_needed(objective), scoring_options(objective)
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
-        return score(model, whole, rollouts, needs, objective.options, shared, opening)
+        return score(model, whole, rollouts, needs, options, shared, opening)
 
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -272,8 +284,8 @@ def update(
     Args:
       fresh, micro_batches, shared, opening, base: as for `objective_gradient`.
     Returns:
-      The new state; scalar metrics; and per token, [B, T]: `old_logp` (and what else was needed of
-      the old policy) as it was used, `logp`, `entropy`,
+      The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and what else
+      was needed of the old policy) as it was used, `logp`, `entropy`,
       `advantage`, `ratio`, `chosen` (the method changed its weight or penalty), `clipped`.
     """
     gradient = objective_gradient(

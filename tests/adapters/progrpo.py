@@ -1,4 +1,4 @@
-"""ProGRPO's vectors. The prompt is one token, of the mean graded reward of its group."""
+"""ProGRPO's vectors. The prompt's second token has the mean graded reward of its group."""
 
 import golden_vectors as golden
 from adapters.common import row_advantages

@@ -113,11 +113,17 @@ def test_log_probs_at_other_temperatures_carry_no_gradient():
 
     found = tempered(params)
     assert found.shape == (ROWS, BUDGET, 2)
-    for place, value in enumerate(temperatures):
-        rows = replace(given, temperature=jnp.full((ROWS, BUDGET), value))
+    for place, factor in enumerate(temperatures):
+        rows = replace(given, temperature=factor * given.temperature)
         assert_allclose(found[..., place], by_brute_force(model, params, rows)["logp"], **EXACT)
     grads = jax.grad(lambda params: jnp.sum(tempered(params)))(params)
     assert not any(np.any(leaf) for leaf in jax.tree.leaves(grads))
+
+
+def test_other_temperatures_must_be_named():
+    model, params = policy()
+    with pytest.raises(ValueError, match="options must have temperatures for tempered_logp"):
+        score(model, params, rollouts(), {"logp", "tempered_logp"})
 
 
 @pytest.mark.parametrize("shared", [1, 2])

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from rlvr_jax.tasks import Grade
+from rlvr_jax.tasks import Grade, Prompt, Task
 
 
 @pytest.mark.parametrize("reward", [None, np.float64(0.5), np.int32(1)])
@@ -16,6 +16,11 @@ def test_a_grade_of_numpy_numbers_goes_through_json(reward):
     assert Grade(**json.loads(json.dumps(dataclasses.asdict(grade)))) == grade
     assert grade == Grade(1.0, reward, False, {"words": 3.0, "legal": 1.0})
     assert grade.reward == (1 if reward is None else reward)
+
+
+def test_rewards_are_a_sequence_of_names():
+    with pytest.raises(ValueError, match="Task 'own': rewards must be a sequence of names"):
+        Task("own", [Prompt("a")], [Prompt("b")], lambda *given: [], rewards="outcome")
 
 
 @pytest.mark.parametrize(("given", "kept"), [(" 7\n", "7"), (" ", None), ("", None), (None, None)])

@@ -86,6 +86,7 @@ def test_the_last_attempt_is_the_answer(name):
     texts = [f"anything ; {prompt.gold}", prompt.gold, "8 ", ""]
     grades = task.verify([prompt] * 4, [Response(text) for text in texts])
     assert [grade.answer for grade in grades] == [prompt.gold, prompt.gold, "8", None]
+    assert task.verify([prompt], [Response(prompt.gold, truncated=True)])[0].answer is None
     assert {*task.rewards} <= {"outcome", *grades[0].info}
 
 

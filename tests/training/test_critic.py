@@ -22,6 +22,8 @@ from rlvr_jax.objectives import (
     token_rewards,
     value_loss,
 )
+from rlvr_jax.objectives.advantages import group_normalized
+from rlvr_jax.objectives.target_temperature import mix_in_tempered_policy
 from rlvr_jax.training import run as run_module
 from rlvr_jax.training.abstract import abstract_run
 from rlvr_jax.training.checkpoints import Checkpoints
@@ -228,6 +230,14 @@ def test_a_checkpoint_holds_the_critic(model, tmp_path):
 
 def test_the_program_compiled_from_shapes_is_the_run_s(model):
     run, _, state, _ = stepped(model)
+    given = []
+
+    def fit(critic, rollouts):
+        given.append(rollouts)
+        return run.programs.fit_critic(critic, rollouts)
+
+    spying = replace(run, programs=replace(run.programs, fit_critic=fit))
+    learn(spying, run.initial_state(), collect(run, state, 1)[0], 1)
     config = replace(
         run.config,
         mesh="data=1",
@@ -236,11 +246,16 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
     )
     shape = run.start.model.config
     made = abstract_run(config, shape, run.recipe, jax.devices()[:1], run.start.sampler.opening)
-    lowered = made.lower_fit()
 
     def told(tree):
         return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
     assert told(made.critic()) == told(state.critic)
-    assert told(lowered.out_info[0]) == told(state.critic)
-    assert lowered.cost_analysis()["flops"] > 0
+    assert told(made.rollouts()) == told(given[0])
+    assert told(made.lower_fit().out_info[0]) == told(state.critic)
+
+
+@pytest.mark.parametrize("estimator", [group_normalized(), mix_in_tempered_policy(0, 1, 1, 0, 1)])
+def test_a_critic_of_who_reads_no_values_is_refused(estimator):
+    with pytest.raises(ValueError, match="estimator must need values and no statistic of a policy"):
+        critic_of(estimator, 0.2)

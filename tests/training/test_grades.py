@@ -95,11 +95,17 @@ def test_groups_whose_answers_disagree_move_less(model):
 )
 def test_a_task_that_does_not_tell_is_refused_by_name(method, field, nothing):
     task = training_runs.sums()
-    needs = methods.recipe(method).objective.needs
-    check_grades_suffice(task, needs, method)
+    objective = methods.recipe(method).objective
+    check_grades_suffice(task, objective, method)
     silent = dataclasses.replace(task, **{field: nothing})
     with pytest.raises(ValueError, match=f"method '{method}' reads .* task 'sums'.*Task.{field}"):
-        check_grades_suffice(silent, needs, method)
+        check_grades_suffice(silent, objective, method)
+
+
+def test_weights_of_another_number_of_rewards_are_refused_before_anything_is_drawn():
+    objective = methods.recipe("gdpo", weights=np.array([1, 1, 1.0])).objective
+    with pytest.raises(ValueError, match=r"weigh the 2 rewards of task 'sums' \(outcome, words\)"):
+        check_grades_suffice(training_runs.sums(), objective, "gdpo")
 
 
 def test_a_grade_without_one_of_the_rewards_is_refused(plain):
@@ -107,6 +113,35 @@ def test_a_grade_without_one_of_the_rewards_is_refused(plain):
     task = dataclasses.replace(run.task, rewards=("outcome", "style"))
     with pytest.raises(ValueError, match=r"every grade must have the rewards \['style'\], got"):
         with_grades(batch, task, {"component_rewards"})
+
+
+def test_an_infinite_reward_is_refused_and_one_that_does_not_apply_kept(plain):
+    run, batch = plain
+    grades = [Grade(0.0, info={"words": math.nan}) for _ in batch.grades]
+    known = with_grades(
+        dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"}
+    ).rollouts
+    assert np.isnan(known.component_rewards[:, 1]).all()
+    grades[3] = Grade(0.0, info={"words": 1e39})
+    with pytest.raises(ValueError, match="words must be finite in float32 or NaN, got 1e"):
+        with_grades(dataclasses.replace(batch, grades=grades), run.task, {"component_rewards"})
+
+
+def test_a_number_that_one_grade_tells_counts_as_0_for_the_others(plain):
+    run, _ = plain
+    told = iter([1.0])
+
+    def verify(prompts, responses):
+        return [Grade(0.0, info={"rare": x} if (x := next(told, None)) else {}) for _ in prompts]
+
+    sampler = dataclasses.replace(
+        run.start.sampler, task=dataclasses.replace(run.task, verify=verify)
+    )
+    asked = run.start.test_table, np.arange(4)
+    params = run.sampler_params(run.initial_state())
+    found = evaluate(sampler, params, *asked, 16, run.key("evaluation"))
+    # Four calls, of which the first one tells it.
+    assert found["held_out/info/rare"] == pytest.approx(1 / 64)
 
 
 def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):

@@ -184,6 +184,11 @@ def my_loss(clip: float = 0.2):
         ("siren:top_p=0.5", "siren", dict(hyperparameters=("top_p=0.5",))),
         ("training_runs:my_loss", "training_runs:my_loss", {}),
         (
+            "gdpo:weights=1,0.5,top_p=0.5",
+            "gdpo",
+            dict(hyperparameters=("weights=1,0.5",), top_p=0.5),
+        ),
+        (
             "training_runs:my_loss:clip=0.3,top_p=0.5",
             "training_runs:my_loss",
             dict(hyperparameters=("clip=0.3",), top_p=0.5),
@@ -211,7 +216,8 @@ class Shown:
         ("grpo:", None),
         ("grpoo", "grpo"),
         ("grpo:clip", "no module 'grpo'"),
-        ("grpo:clip_high=0.3,clip", "name:setting=value"),
+        ("grpo:clip_high=0.3,clip", "must be float like 0.2, got '0.3,clip'"),
+        ("grpo:,clip", "no module .grpo. can be imported"),
         ("grpo:seed=3", "does not set itself"),
         ("grpo:clip_hih=0.3", "clip_high"),
         ("grpo:clip_high=much", "must be float"),

@@ -1,0 +1,54 @@
+"""What a step measures before its updates, and that they get it."""
+
+import jax
+import numpy as np
+import training_runs
+from numpy.testing import assert_allclose
+
+from rlvr_jax.policy import score, score_prompts
+from rlvr_jax.training.learning import learn
+from rlvr_jax.training.step import collect
+from rlvr_jax.types import replace
+
+# float32 in programs of other shapes
+ROUNDING = dict(rtol=1e-4, atol=1e-5)
+
+
+def stepped(model, **changes):
+    """A run, its batch, the weights that drew it, and what the updates of a step are given."""
+    run = training_runs.prepared(training_runs.settings(model, "unused", **changes))
+    given, programs = [], run.programs
+
+    def update(state, rollouts, *others):
+        given.append(rollouts)
+        return programs.update(state, rollouts, *others)
+
+    run = replace(run, programs=replace(programs, update=update))
+    state = run.initial_state()
+    params = jax.device_get(state.params)
+    batch, _ = collect(run, state, 0)
+    _, _, records = learn(run, state, batch, 0)
+    return run, batch.rollouts, params, given, records
+
+
+def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
+    run, rollouts, params, given, records = stepped(model, method="dcpo", minibatches=2, epochs=2)
+    assert len(given) == 4
+    # Hot is the first, as the method reads them.
+    options = (("temperatures", (1.2, 0.8)),)
+    alone = replace(run.start.model, mesh=None)
+    wanted = score(alone, params, rollouts, {"logp", "tempered_logp"}, options).tempered_logp
+    assert_allclose(records["old_tempered_logp"], wanted, **ROUNDING)
+    assert not np.allclose(wanted[..., 0], wanted[..., 1], **ROUNDING)
+    again = np.concatenate([rows.old_tempered_logp for rows in given[2:]])
+    ids = np.concatenate([rows.rollout_id for rows in given[2:]])
+    assert_allclose(again[np.argsort(ids)], wanted, **ROUNDING)
+
+
+def test_prompts_are_scored_by_the_weights_that_sampled(model):
+    run, rollouts, params, given, _ = stepped(model, method="progrpo", minibatches=2)
+    wanted = score_prompts(replace(run.start.model, mesh=None), params, rollouts)
+    found = np.concatenate([rows.prompt_logp for rows in given])
+    ids = np.concatenate([rows.rollout_id for rows in given])
+    assert_allclose(found[np.argsort(ids)], wanted, **ROUNDING)
+    assert np.all(wanted[:, 0] == 0) and np.any(wanted[:, 1] < 0)

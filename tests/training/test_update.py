@@ -18,7 +18,12 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model, score
 from rlvr_jax.training import TrainState, objective_gradient, update
-from rlvr_jax.training.update import check_needs, old_statistics, statistics_needed
+from rlvr_jax.training.update import (
+    check_needs,
+    old_statistics,
+    scoring_options,
+    statistics_needed,
+)
 from rlvr_jax.types import replace
 
 # Sums of some hundred terms in another order, against the largest.
@@ -88,7 +93,7 @@ def composed_program(name):
     own = objective_of(name)
 
     def loss(params, rollouts, fresh):
-        stats = score(model, params, rollouts, statistics_needed(own), own.options)
+        stats = score(model, params, rollouts, statistics_needed(own), scoring_options(own))
         now = jax.lax.stop_gradient(stats)
         old = {field: getattr(now, name) for field, name in old_statistics(own).items()}
         old["old_logp"] = jnp.where(fresh, now.logp, rollouts.old_logp)  # others are not recorded

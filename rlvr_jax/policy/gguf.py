@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.policy.config import ModelConfig
+from rlvr_jax.policy.config import ModelConfig, RopeScaling
 from rlvr_jax.policy.tensors import StoredTensor
 
 __all__ = ["open_gguf", "read"]
@@ -43,14 +43,16 @@ _INNER = {
 }
 
 
-def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor]]:
-    """The shape of the model in a GGUF file, and its tensors in Hugging Face's names and layout.
+def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], list[int]]:
+    """The shape of the model in a GGUF file, its tensors in Hugging Face's names and layout, and
+    the tokens that end a response.
 
     Before a tensor's `read` is called, one row of it is dequantised, to see that it can be.
 
     Raises:
-      ValueError: no GGUF file, another architecture, a size that is missing, rotary scaling, or a
-        quantisation that the package `gguf` cannot turn into floats. The package is missing.
+      ValueError: no GGUF file, another architecture, a size that is missing or none, a rotary
+        scaling that is not built, or a quantisation that the package `gguf` cannot turn into
+        floats. The package is missing.
     """
     reader, fields = open_gguf(path)
     kind = fields("general.architecture")
@@ -59,12 +61,18 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor]]:
             f"load: the architecture of {path} must be one of {', '.join(_ARCHITECTURES)},"
             f" got {kind!r}"
         )
-    scaling = fields(f"{kind}.rope.scaling.type", "none")
-    if scaling != "none":
-        raise ValueError(f"load: {kind}.rope.scaling.type must be 'none', got {scaling!r}")
     stored = {tensor.name: tensor for tensor in reader.tensors}
-    heads, width = fields(f"{kind}.attention.head_count"), fields(f"{kind}.embedding_length")
-    size = fields(f"{kind}.attention.key_length", width // heads)
+
+    def count(key, *default):
+        number = fields(f"{kind}.{key}", *default)
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(
+                f"load: {kind}.{key} of {path} must be a positive integer, got {number!r}"
+            )
+        return number
+
+    heads, width = count("attention.head_count"), count("embedding_length")
+    size = count("attention.key_length", max(1, width // heads))
     for key in ("rope.dimension_count", "attention.value_length"):
         if fields(f"{kind}.{key}", size) != size:
             raise ValueError(
@@ -75,15 +83,16 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor]]:
     config = ModelConfig(
         vocab_size=int(stored["token_embd.weight"].shape[1]),
         width=width,
-        num_layers=fields(f"{kind}.block_count"),
+        num_layers=count("block_count"),
         num_heads=heads,
-        num_kv_heads=fields(f"{kind}.attention.head_count_kv", heads),
+        num_kv_heads=count("attention.head_count_kv", heads),
         head_size=size,
-        mlp_width=fields(f"{kind}.feed_forward_length"),
+        mlp_width=count("feed_forward_length"),
         rope_theta=_decimal(fields(f"{kind}.rope.freq_base", 10_000.0)),
         norm_epsilon=_decimal(fields(f"{kind}.attention.layer_norm_rms_epsilon")),
         tied="output.weight" not in stored,
-        max_positions=fields(f"{kind}.context_length"),
+        max_positions=count("context_length"),
+        rope_scaling=_scaling(kind, fields),
         **_ARCHITECTURES[kind],
     )
     # Only llama's files keep the two halves of a rotary pair side by side.
@@ -97,14 +106,29 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor]]:
         else:
             stem, _, kind_of_tensor = name.partition(".")
             tensors[f"{_OUTER.get(stem, stem)}.{kind_of_tensor}"] = _stored(tensor, None)
-    return config, tensors
+    ends = (fields(f"tokenizer.ggml.{name}_token_id", None) for name in ("eos", "eot", "eom"))
+    stop_tokens = dict.fromkeys(end for end in ends if end is not None and end < config.vocab_size)
+    return config, tensors, list(stop_tokens)
+
+
+def _scaling(kind: str, fields: Any) -> RopeScaling | None:
+    """How rotary frequencies are stretched; a file that names a factor and no type means linear."""
+    scaling = fields(f"{kind}.rope.scaling.type", "linear")
+    if scaling not in ("none", "linear"):
+        raise ValueError(f"load: {kind}.rope.scaling.type must be none or linear, got {scaling!r}")
+    old = fields(f"{kind}.rope.scale_linear", 0.0)
+    factor = _decimal(fields(f"{kind}.rope.scaling.factor", old))
+    # 0 says: not scaled.
+    return RopeScaling(factor) if scaling == "linear" and factor not in (0, 1) else None
 
 
 def open_gguf(path: str | Path) -> tuple[Any, Any]:
     """The package's reader of a file, and a function from a key of its metadata to the value."""
     try:
         import gguf
-    except ModuleNotFoundError:
+
+        gguf.GGUFReader  # noqa: B018  a folder of that name can be imported too
+    except (ModuleNotFoundError, AttributeError):
         raise ValueError(
             f"load: {path} is read by the package gguf, found none; it comes with"
             " `pip install gguf`"
@@ -114,7 +138,7 @@ def open_gguf(path: str | Path) -> tuple[Any, Any]:
     stat = Path(path).stat()
     try:
         reader = _reader(gguf, str(path), stat.st_mtime_ns, stat.st_size)
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, KeyError) as error:
         raise ValueError(f"load: {path} must be a GGUF file, got one with: {error}") from None
 
     def field(key, *default):
@@ -147,19 +171,27 @@ def _stored(tensor: Any, paired_heads: int | None) -> StoredTensor:
     """A tensor of the file; with `paired_heads`, its rows in the order of Hugging Face."""
     import gguf
 
+    shape = tuple(int(size) for size in tensor.shape[::-1])
+    # Bytes of a vector cannot be cut where its numbers are.
+    vector = len(shape) == 1
     try:
-        gguf.dequantize(tensor.data[:1], tensor.tensor_type)
+        gguf.dequantize(tensor.data if vector else tensor.data[:1], tensor.tensor_type)
     except NotImplementedError:
         raise ValueError(
             f"load: {tensor.name} must have a quantisation that gguf turns into floats,"
             f" got {tensor.tensor_type.name}"
         ) from None
-    shape = tuple(int(size) for size in tensor.shape[::-1])
+    except ValueError as error:
+        raise ValueError(
+            f"load: {tensor.name} must hold whole blocks of {tensor.tensor_type.name}, got {error}"
+        ) from None
     order = np.arange(shape[0])
     if paired_heads is not None:
         order = order.reshape(paired_heads, -1, 2).swapaxes(1, 2).reshape(-1)
 
     def read(index):
+        if vector:
+            return gguf.dequantize(tensor.data, tensor.tensor_type)[order][index]
         rows = tensor.data[order[index[0]]]
         return gguf.dequantize(rows, tensor.tensor_type)[(slice(None), *index[1:])]
 

@@ -12,7 +12,7 @@ from rlvr_jax.policy.gguf import open_gguf
 
 __all__ = ["gguf_tokenizer"]
 
-_CONTROL, _USER_DEFINED = 3, 4  # kinds of token in `tokenizer.ggml.token_type`
+_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4  # kinds of token in `tokenizer.ggml.token_type`
 _QWEN_WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -24,7 +24,8 @@ def gguf_tokenizer(path: str | Path) -> Any:
 
     Raises:
       ValueError: no GGUF file, another kind of tokenizer, more tokens than the model has
-        embeddings, or no end-of-sequence token. The package `gguf` is missing.
+        embeddings, merges, kinds or ids that do not fit the tokens, or no end-of-sequence token.
+        The package `gguf` is missing.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -46,15 +47,27 @@ def gguf_tokenizer(path: str | Path) -> Any:
             f"tokenizer: that of {path} must have at most the {rows[1]} ids that the model embeds,"
             f" got {len(tokens)}"
         )
+    vocabulary = {token: index for index, token in enumerate(tokens)}
     merges = [tuple(pair.split(" ")) for pair in fields("tokenizer.ggml.merges")]
-    bpe = Tokenizer(BPE({token: index for index, token in enumerate(tokens)}, merges))
+    for pair in merges:
+        if len(pair) != 2 or not {*pair, "".join(pair)} <= vocabulary.keys():
+            raise ValueError(
+                f"tokenizer: each merge of {path} must join two tokens to a third, got"
+                f" {' '.join(pair)!r}"
+            )
+    bpe = Tokenizer(BPE(vocabulary, merges))
     # Qwen's expression splits all of the text; the others leave words to GPT-2's.
     words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split != "qwen2")
     bpe.pre_tokenizer = pre_tokenizers.Sequence([*splits[split], words])
     if split == "qwen2":
         bpe.normalizer = normalizers.NFC()
     bpe.decoder = decoders.ByteLevel()
-    types = fields("tokenizer.ggml.token_type")
+    types = fields("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
+    if len(types) != len(tokens):
+        raise ValueError(
+            f"tokenizer: {path} must have one kind for each of its {len(tokens)} tokens, got"
+            f" {len(types)}"
+        )
     for token, kind in zip(tokens, types, strict=True):
         if kind in (_CONTROL, _USER_DEFINED):
             bpe.add_tokens([AddedToken(token, special=kind == _CONTROL, normalized=False)])
@@ -62,6 +75,12 @@ def gguf_tokenizer(path: str | Path) -> Any:
         f"{ours}_token": fields(f"tokenizer.ggml.{theirs}_token_id", None)
         for ours, theirs in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))
     }
+    for name, index in ids.items():
+        if index is not None and index >= len(tokens):
+            raise ValueError(
+                f"tokenizer: the id of the {name} of {path} must be below {len(tokens)}, got"
+                f" {index}"
+            )
     if ids["eos_token"] is None:
         raise ValueError(f"tokenizer: {path} must name an eos_token, found none")
     loaded = PreTrainedTokenizerFast(

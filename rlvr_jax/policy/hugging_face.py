@@ -63,7 +63,7 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
         would change the result and is not built.
     """
     kind = config.get("model_type")
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         raise ValueError(
             f"from_hugging_face: model_type must be one of {', '.join(FAMILIES)}, got {kind!r}"
         )
@@ -254,7 +254,7 @@ def _scaling(rope: Mapping[str, Any]) -> RopeScaling | None:
             "high_freq_factor",
         ),
     }
-    if kind not in keys:
+    if not isinstance(kind, str) or kind not in keys:
         raise ValueError(
             f"from_hugging_face: rope type must be one of {', '.join(keys)}, got {kind!r}"
         )

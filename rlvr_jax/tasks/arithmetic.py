@@ -6,7 +6,7 @@
 
 Right is an answer whose last number is the right one, wherever it stands and whether or not the
 budget cut the answer off after it: small models first learn the form, then sharpen the recall.
-The questions are few on purpose (72 products, 361 sums); a fifth of the unordered pairs is held
+The questions are few on purpose (64 products, 361 sums); a fifth of the unordered pairs is held
 out, so 7 times 8 and 8 times 7 are in the same split.
 """
 

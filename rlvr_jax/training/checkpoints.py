@@ -43,7 +43,8 @@ class Checkpoints:
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
 
     def restore(self, step: int, like: TrainState) -> TrainState:
-        """Reads a state with the structure, dtypes and shardings of `like`.
+        """Reads a state with the structure, dtypes and shardings of `like`, which is used up: the
+        memory of what is read is given back first.
 
         A part of the objective that the checkpoint does not know has the state it has in `like`.
 
@@ -63,6 +64,8 @@ class Checkpoints:
             )
         stored = {name: leaf for name, leaf in named.items() if name in found}
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, stored)
+        for leaf in stored.values():
+            leaf.delete()
         restored = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
         # Orbax may hand back containers of its own; the values go into ours.
         leaves = [restored.get(name, leaf) for name, leaf in named.items()]

@@ -234,9 +234,9 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         state = train_steps(run, state, first_step, writer, checkpoints, on_step)
         # While the last checkpoint is still being written.
         model, params = run.start.model, run.policy_params(state)
-        policy.save(directory / "policy", model, params, run.start.tokenizer)
         if run.adapts:
             policy.lora.save(directory / "adapter", model, state.params, run.start.path)
+        policy.save(directory / "policy", model, params, run.start.tokenizer)
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)

@@ -33,7 +33,7 @@ class TrainConfig:
     task: str = "brackets"
     """Built-in name, reasoning_gym:<data set>, jsonl:<file>, tfds:<name>, or module:name."""
     model: str = ""
-    """Policy folder in Hugging Face's layout; empty: the task's own base model."""
+    """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")
     """Directory of the run; refused if it exists, unless resuming."""
     steps: int = 300

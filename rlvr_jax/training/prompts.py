@@ -19,6 +19,9 @@ LEAST_OPENING = 16
 a pass reads all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
 
 
+_MOST_PIECES = 16
+
+
 @dataclass(frozen=True)
 class PromptTable:
     """Prompts of one split with their tokens: int32 [n, P], right-padded, and lengths [n]."""
@@ -105,7 +108,8 @@ def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """What each token adds to the text; a token that completes no character adds nothing.
 
     A token is decoded behind the one that completed a character last, which it may depend on (a
-    space at the beginning of a text is dropped by some tokenizers), so the time is linear.
+    space at the beginning of a text is dropped by some tokenizers). A character has four bytes at
+    most: what is not complete after `_MOST_PIECES` tokens never will be, and the time is linear.
     """
 
     def decoded(start, end):
@@ -114,7 +118,7 @@ def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     texts, start, complete, before = [], 0, 0, ""
     for end in range(1, len(ids) + 1):
         now = decoded(start, end)
-        whole = now.rstrip("\ufffd")
+        whole = now if end - complete >= _MOST_PIECES else now.rstrip("\ufffd")
         texts.append(whole[len(before) :])
         before = whole if len(whole) > len(before) else before
         if whole == now:

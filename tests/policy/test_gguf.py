@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax import policy
 from rlvr_jax.policy import Model, ModelConfig, gguf
+from rlvr_jax.policy.config import RopeScaling
 from rlvr_jax.policy.parameters import parameter_table
 from rlvr_jax.policy.placement import on_host
 
@@ -52,7 +53,20 @@ def tensors_of(config, params, kind):
             yield f"{prefix}{name}.{last}", np.ascontiguousarray(array)
 
 
-def write(path, name="llama", *, without=(), values=(), tensors=None, words=WORDS, quantised=()):
+def write(
+    path,
+    name="llama",
+    *,
+    without=(),
+    values=(),
+    tensors=None,
+    words=WORDS,
+    quantised=(),
+    merges=("a b", "Ġ a"),
+    kinds=None,
+    padding=None,
+    ends=(),
+):
     """Writes a GGUF file of a random model; returns its config and parameters."""
     library = pytest.importorskip("gguf")
     kind, config = name.split("-")[0], CONFIGS[name]
@@ -79,8 +93,12 @@ def write(path, name="llama", *, without=(), values=(), tensors=None, words=WORD
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(dict(values).get("pre", "smollm"))
     writer.add_token_list(words)
-    writer.add_token_types([3 if word.startswith("<|") else 1 for word in words])
-    writer.add_token_merges(["a b", "Ġ a"])
+    writer.add_token_types(kinds or [3 if word.startswith("<|") else 1 for word in words])
+    writer.add_token_merges(list(merges))
+    if padding is not None:
+        writer.add_pad_token_id(padding)
+    for end in ends:
+        writer.add_uint32(f"tokenizer.ggml.{end}_token_id", 1)
     writer.add_bos_token_id(1)
     if "eos" not in without:
         writer.add_eos_token_id(2)
@@ -125,6 +143,39 @@ def test_quantised_tensors_are_read_within_their_steps(tmp_path):
     assert_array_equal(loaded["layers"]["query"][0], params["layers"]["query"][0])
 
 
+def test_a_quantised_vector_is_read_whole(tmp_path):
+    name = "blk.1.attn_norm.weight"
+    _, params = write(tmp_path / "x.gguf", quantised=[name])
+    _, loaded = policy.load(tmp_path / "x.gguf")
+    ours, theirs = (tree["layers"]["input_norm"][1] for tree in (loaded, params))
+    assert_allclose(ours, theirs, atol=2 / 127)
+
+
+@pytest.mark.parametrize(
+    ("values", "factor"),
+    [
+        ([("rope.scaling.type", "linear"), ("rope.scaling.factor", 4.0)], 4.0),
+        # Files that name no type mean linear; the second key is the older one.
+        ([("rope.scaling.factor", 4.0)], 4.0),
+        ([("rope.scale_linear", 2.5)], 2.5),
+        ([("rope.scaling.type", "none"), ("rope.scaling.factor", 4.0)], None),
+        ([("rope.scaling.factor", 1.0)], None),
+    ],
+)
+def test_linear_scaling_of_positions_is_read(values, factor, tmp_path):
+    write(tmp_path / "x.gguf", values=values)
+    scaling = policy.load(tmp_path / "x.gguf")[0].config.rope_scaling
+    assert scaling == (None if factor is None else RopeScaling(factor))
+
+
+def test_all_tokens_that_end_a_turn_stop_a_response(tmp_path):
+    write(tmp_path / "x.gguf", ends=("eot",))
+    model, params = policy.load(tmp_path / "x.gguf")
+    assert model.stop_tokens == (2, 1)
+    policy.save(tmp_path / "folder", model, params)
+    assert policy.load(tmp_path / "folder")[0].stop_tokens == (2, 1)
+
+
 def test_the_tokenizer_comes_with_its_template(tmp_path):
     write(tmp_path / "x.gguf")
     loaded = policy.tokenizer(tmp_path / "x.gguf")
@@ -157,7 +208,9 @@ def test_what_was_read_is_saved_as_a_folder(tmp_path):
             r"must hold model\.layers\.1\.mlp\.up_proj\.weight, found no such tensor",
         ),
         (dict(without=["token_embd.weight"]), "must hold token_embd.weight, found no such tensor"),
-        (dict(values=[("rope.scaling.type", "yarn")]), "rope.scaling.type must be 'none', got"),
+        (dict(values=[("rope.scaling.type", "yarn")]), "rope.scaling.type must be none or linear"),
+        (dict(values=[("attention.head_count", 0)]), "head_count of .* positive integer, got 0"),
+        (dict(values=[("block_count", "two")]), "block_count of .* positive integer, got 'two'"),
         (dict(values=[("rope.dimension_count", 4)]), "dimension_count must be the head size 8"),
         (dict(values=[("attention.head_count_kv", 3)]), "num_kv_heads must divide num_heads = 4"),
         (dict(values=[("feed_forward_length", 63)]), r"must have the shape \(63, 32\) .* \(64, 32"),
@@ -171,7 +224,7 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_is_read(
     whole = library.dequantize
 
     def one_row_at_most(data, kind):
-        assert len(data) == 1
+        assert len(data) == 1 or data.ndim == 1
         return whole(data, kind)
 
     monkeypatch.setattr(library, "dequantize", one_row_at_most)
@@ -202,6 +255,10 @@ def test_a_quantisation_that_is_not_read_is_refused_by_name(tmp_path, monkeypatc
         (dict(values=[("pre", "tekken")]), "one of the splits smollm, qwen2, got .* 'tekken'"),
         (dict(words=[*WORDS, "x", "y"]), "at most the 12 ids that the model embeds, got 13"),
         (dict(without=["eos"]), "must name an eos_token, found none"),
+        (dict(padding=99), "the id of the pad_token of .* must be below 11, got 99"),
+        (dict(merges=["a b", "a x"]), "each merge of .* must join two tokens.*, got 'a x'"),
+        (dict(merges=["a"]), "each merge of .* must join two tokens to a third, got 'a'"),
+        (dict(kinds=[1, 1]), "must have one kind for each of its 11 tokens, got 2"),
     ],
 )
 def test_a_tokenizer_that_does_not_fit_is_refused(changes, message, tmp_path):

@@ -46,6 +46,20 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
         tokenizer(tmp_path / "absent")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("tokenizer.json", "version https://git-lfs", "tokenizer.json must hold a JSON object"),
+        ("tokenizer.json", '{"a": 1}', "tokenizer.json must hold a tokenizer, got one with"),
+        ("tokenizer_config.json", "{", "tokenizer_config.json must hold a JSON object"),
+    ],
+)
+def test_a_file_that_is_not_what_it_is_named_for_is_refused(file, text, message, folder):
+    (folder / file).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        tokenizer(folder)
+
+
 def test_a_tokenizer_without_an_end_is_refused(folder):
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     del settings["eos_token"]

@@ -224,6 +224,20 @@ def test_saving_replaces_a_sharded_policy(tmp_path):
     assert files == {"config.json", "model.safetensors"}
 
 
+def test_saving_leaves_nothing_of_another_tokenizer(tmp_path):
+    model, params = policy("llama")
+    first = small_tokenizer()
+    first.chat_template = "{{ messages[0]['content'] }}"
+    save(tmp_path, model, params, first)
+    # What servers with an older transformers know, too.
+    written = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert written["tokenizer_class"] == "PreTrainedTokenizerFast"
+    save(tmp_path, model, params, small_tokenizer())
+    assert tokenizer(tmp_path).chat_template is None
+    save(tmp_path, model, params)
+    assert not list(tmp_path.glob("*token*"))
+
+
 def test_the_generation_config_and_the_chat_template_travel_along(tmp_path):
     model, params = policy("llama")
     words = small_tokenizer()

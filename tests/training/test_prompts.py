@@ -147,6 +147,12 @@ def test_bytes_that_are_no_characters_are_seen_with_the_next_one():
     assert texts == ["a", "", "", "\ufffd\ufffdb", "c"]
 
 
+def test_bytes_that_never_become_a_character_are_shown_after_a_while():
+    texts = token_texts(Bytes(), [0xFF] * 40 + [0x61])
+    assert "".join(texts) == "\ufffd" * 40 + "a"
+    assert max(map(len, texts)) <= 17
+
+
 def test_a_long_response_is_decoded_in_linear_time(tokenizer):
     class Counting:
         tokens = 0

@@ -21,6 +21,8 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -61,9 +63,6 @@ def main(arguments: Sequence[str]) -> None:
     if unknown:
         raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
     console = Console()
-    console.print(
-        f"{jax.devices()[0].device_kind}, {len(jax.devices())} devices, jax {jax.__version__}"
-    )
     sizes = config.size or _all_sizes(console)
     work = [partial(_measure_step, size) for size in sizes]
     if config.micro_batches:
@@ -73,9 +72,18 @@ def main(arguments: Sequence[str]) -> None:
             for pieces in config.micro_batches
         ]
     rows = []
+    spawn = multiprocessing.get_context("spawn")
     for measure in work:
-        with multiprocessing.get_context("spawn").Pool(1, parallel.start) as pool:
-            rows.append(pool.apply(measure))
+        # The devices are the processes' own: this one has none.
+        with ProcessPoolExecutor(1, spawn, parallel.start) as pool:
+            try:
+                rows.append(pool.submit(measure).result())
+            except BrokenProcessPool:
+                raise ValueError(
+                    f"size {measure.args[0]}: its process was killed, as by a system that is out of"
+                    " memory"
+                ) from None
+    console.print(f"{rows[0]['device']}, jax {jax.__version__}")
     console.print(_table(rows))
     if config.json:
         for row in rows:
@@ -133,6 +141,7 @@ def _measure_step(size: str) -> dict[str, Any]:
         "update_floor_s": updating,
         "floor_s": sampling + updating,
         "times_floor": warm["step_s"] / (sampling + updating),
+        "device": _device(),
     }
 
 
@@ -161,7 +170,12 @@ def _measure_update(size: str, micro_batches: int) -> dict[str, Any]:
         "update_s": reused,
         "scored_first_s": scored,
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "device": _device(),
     }
+
+
+def _device() -> str:
+    return f"{len(jax.devices())} x {jax.devices()[0].device_kind}"
 
 
 @dataclass(frozen=True)
@@ -248,7 +262,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     ]
     for head in ("", *heads):
         table.add_column(head, justify="right")
-    for name in [name for name in rows[0] if name not in ("size", "micro_batches")]:
+    for name in [name for name in rows[0] if name not in ("size", "micro_batches", "device")]:
         table.add_row(
             name, *(f"{row[name]:,.3g}" if row[name] < 100 else f"{row[name]:,.0f}" for row in rows)
         )
@@ -256,4 +270,4 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 if __name__ == "__main__":
-    guarded(main)
+    guarded(main, join=False)

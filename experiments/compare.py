@@ -71,13 +71,20 @@ def main(arguments: Sequence[str]) -> None:
     console = Console()
     # Seed after seed, so that an interrupted comparison has all methods.
     in_order = [each for of_seed in zip(*settings.values(), strict=True) for each in of_seed]
-    train_together(in_order, console, config.jobs)
+    diverged = None
+    try:
+        train_together(in_order, console, config.jobs)
+    except FloatingPointError as error:
+        # The page tells of all others, and how far these came.
+        diverged = error
     page = config.run_dir / "comparison"
     runs = {entry: [each.run_dir for each in own] for entry, own in settings.items()}
     comparison = compare_runs(page, runs, baseline=config.methods[0])
     for sentence in comparison.sentences:
         console.print(sentence, highlight=False)
     console.print(f"page: {page / 'comparison.html'}", highlight=False)
+    if diverged:
+        raise diverged
 
 
 def _settings(config: Config, entry: str, seed: int) -> TrainConfig:

@@ -62,7 +62,8 @@ class Comparison:
       x: by path of the run and step, rollouts sampled until the end of that step (of all that were
         drawn, also those that a filter dropped), or the step itself.
       note: how many samples per prompt the held-out numbers rest on.
-      equal_rollouts: the numbers after as many rollouts (or steps) as every run sampled.
+      equal_rollouts: the numbers after as many rollouts (or steps) as every run that has come to
+        its last step sampled; as every run, if none has.
       equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
         is below where some run starts or above where some run gets.
       sentences: what the intervals allow to say.
@@ -140,7 +141,15 @@ def compare_runs(
         }
         return View(where, values)
 
-    end = min(series(run, "held_out/pass@1")[0][-1] for run in everything)
+    # A run that was stopped on its way does not set the end for all.
+    came = [run for run in everything if _last_step(run) == run.setting("steps")] or everything
+    end = min(series(run, "held_out/pass@1")[0][-1] for run in came)
+    short = [
+        f"{name} seed {seed} has come to {reached:,} of {end:,} {unit} and is left out there."
+        for name, seeds in grouped.items()
+        for seed, run in seeds.items()
+        if (reached := int(series(run, "held_out/pass@1")[0][-1])) < end
+    ]
     level = _common_level(everything) if level is None else level
     equal_rollouts = view(f"after {end:,} {unit}", lambda run: end)
     equal_pass = None
@@ -159,6 +168,7 @@ def compare_runs(
         equal_rollouts=equal_rollouts,
         equal_pass=equal_pass,
         sentences=[
+            *short,
             *_sentences(equal_rollouts, grouped, baseline),
             *(_sentences(equal_pass, grouped, baseline) if equal_pass else ()),
         ],

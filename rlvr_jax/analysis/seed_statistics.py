@@ -83,7 +83,7 @@ def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """Gives the first x at which y reaches `level` from below, linear between points.
 
-    NaN if it never does; the first x if y starts at or above the level.
+    NaN if it never does, or if y starts above the level: when it was there is not known.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     above = np.flatnonzero(y >= level)
@@ -91,6 +91,6 @@ def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
         return float("nan")
     i = above[0]
     if i == 0:
-        return float(x[0])
+        return float(x[0]) if y[0] == level else float("nan")
     share = (level - y[i - 1]) / (y[i] - y[i - 1])
     return float(x[i - 1] + share * (x[i] - x[i - 1]))

@@ -79,7 +79,7 @@ def truncate_importance(
         weight = jnp.minimum(own, cap)
         metrics = {
             "importance_mean": masked_mean(weight, mask),
-            "truncated_share": masked_mean(own > cap, mask),
+            "importance_capped_share": masked_mean(own > cap, mask),
         }
         if normalizer is not None:
             mean = normalizer(weight, mask)

@@ -109,12 +109,19 @@ def gather(value: Any) -> list[Any]:
     return [json.loads(row[:size].tobytes()) for row, size in zip(rows, sizes, strict=True)]
 
 
-def must_stop(step: int) -> bool:
+def must_stop(step: int, first_step: int = 0) -> bool:
     """Whether some process got SIGTERM (a pre-emption), and this is the step to stop before.
 
     All processes ask before every step, and all hear the same; one process alone hears no.
+
+    Args:
+      first_step: where the run goes on. JAX stops at the step behind the last one it was asked of,
+        0 if none: a signal during the start is heard only if all steps from there are asked.
     """
-    return jax.process_count() > 1 and multihost_utils.reached_preemption_sync_point(step)
+    if jax.process_count() == 1:
+        return False
+    asked = range(step + 1) if step == first_step else (step,)
+    return any([multihost_utils.reached_preemption_sync_point(number) for number in asked])
 
 
 def _in_slurm_step() -> bool:

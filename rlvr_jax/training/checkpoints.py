@@ -65,7 +65,8 @@ class Checkpoints:
         stored = {name: leaf for name, leaf in named.items() if name in found}
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, stored)
         for leaf in stored.values():
-            leaf.delete()
+            if isinstance(leaf, jax.Array):
+                leaf.delete()
         restored = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
         # Orbax may hand back containers of its own; the values go into ours.
         leaves = [restored.get(name, leaf) for name, leaf in named.items()]

@@ -52,6 +52,8 @@ _FREE = {
     "mesh",
     "sample_mesh",
     "sample_waves",
+    "micro_batches",
+    "remat",
 }
 
 
@@ -240,8 +242,9 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
-        write_json(directory / "summary.json", summary)
+        # Who finds a summary takes the run for finished.
         write_report(directory / "report.html", [directory])
+        write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
 
 

@@ -213,6 +213,12 @@ def check_config(config: TrainConfig) -> None:
     for name in ("learning_rate", "max_gradient_norm"):
         if not getattr(config, name) > 0:
             raise ValueError(f"TrainConfig: {name} must be positive, got {getattr(config, name)}")
+    for name in ("learning_rate", "critic_learning_rate", "weight_decay", "temperature"):
+        if not math.isfinite(getattr(config, name)):
+            raise ValueError(f"TrainConfig: {name} must be finite, got {getattr(config, name)}")
+    if config.seed >= 2**32:
+        # JAX would take the rest of a division by 2^32.
+        raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
     config.sampling()
     if config.prompts_per_step % config.minibatches:
         raise ValueError(

@@ -117,6 +117,7 @@ def _updated(
     """The state after the updates, the rollouts with all old statistics, metrics and record."""
     parts = run.config.minibatches
     metrics, recorded = [], []
+    empty = []
     for number, rows in enumerate(orders):
         if number == parts:
             # The next epoch meets the rows of the first update with other weights than it had.
@@ -125,10 +126,11 @@ def _updated(
         own = _rows(rollouts, rows)
         state, measured, record = run.programs.update(state, own, key, number == 0)
         metrics.append(measured)
+        empty.append(not own.mask.any())
         if number < parts:
             recorded.append((rows, fetch(record)))
     records = _joined(len(rollouts.group), recorded)
-    return state, _with_old(rollouts, records), _average(fetch(metrics)), records
+    return state, _with_old(rollouts, records), _average(fetch(metrics), empty), records
 
 
 def _fitted(
@@ -136,10 +138,12 @@ def _fitted(
 ) -> tuple[CriticState, Metrics]:
     """The critic after its passes over the batch, and metrics averaged over its updates."""
     metrics = []
-    for rows in [*parts] * run.config.critic_epochs:
-        critic, measured = run.programs.fit_critic(critic, _rows(rollouts, rows))
+    passes = [_rows(rollouts, rows) for rows in parts]
+    for own in passes * run.config.critic_epochs:
+        critic, measured = run.programs.fit_critic(critic, own)
         metrics.append(measured)
-    return critic, _average(fetch(metrics))
+    empty = [not own.mask.any() for own in passes] * run.config.critic_epochs
+    return critic, _average(fetch(metrics), empty)
 
 
 def _rows(rollouts: Rollouts, rows: np.ndarray) -> Rollouts:
@@ -162,14 +166,21 @@ def _with_old(rollouts: Rollouts, records: Records) -> Rollouts:
     return replace(rollouts, **{name: x for name, x in known.items() if name.startswith("old_")})
 
 
-def _average(updates: Sequence[Mapping[str, Any]]) -> Metrics:
-    """Means over the updates of a step; extremes of extremes; NaN where nothing was measured."""
+# Of every update; a number that is not finite must not hide behind those of the others.
+_WHOLE = {"loss", "gradient_norm", "critic/loss", "critic/gradient_norm", "skipped_updates"}
+
+
+def _average(updates: Sequence[Mapping[str, Any]], empty: Sequence[bool]) -> Metrics:
+    """Means over the updates of a step; extremes of extremes; NaN where nothing was measured.
+
+    Args:
+      empty: which updates had no token, whose zeros are no measurements.
+    """
     metrics = {}
     for name in updates[0]:
-        values = np.array([float(u[name]) for u in updates])
-        # A loss that is not a number must not hide behind those of the other updates.
-        if name not in ("loss", "gradient_norm"):
-            values = values[~np.isnan(values)]
+        values = np.array([float(update[name]) for update in updates])
+        if name not in _WHOLE:
+            values = values[~np.isnan(values) & ~np.array(empty)]
         if not len(values):
             metrics[name] = float("nan")
         elif name.endswith("/min"):

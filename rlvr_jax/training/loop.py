@@ -24,6 +24,7 @@ from rlvr_jax.training.update import TrainState
 __all__ = ["Stopped", "evaluate_run", "train_steps"]
 
 CHECKPOINT_SECONDS = 300.0
+_FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
 
 
 class Stopped(Exception):
@@ -56,10 +57,13 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
 
 def _rows_of_update(run: Run) -> np.ndarray:
     """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
-    many prompts as there are."""
+    many prompts as there are, at equal distances: prompts of one kind stand together."""
     size = run.config.samples_per_prompt
     groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
-    times, prompts = np.divmod(groups, run.evaluator.num_prompts)
+    there = min(run.evaluator.num_prompts, len(run.held_out))
+    times, prompts = np.divmod(groups, there)
+    if len(groups) < there:
+        prompts = groups * there // len(groups)
     first = prompts * run.evaluator.samples + times * size
     return (first[:, None] + np.arange(size)).reshape(-1)
 
@@ -90,21 +94,20 @@ def train_steps(
             writer.log(0, metrics, timings)
             on_step(0, metrics, timings)
         for step in range(first_step, config.steps):
-            if asked or must_stop(step):
+            if asked or must_stop(step, first_step):
                 break
             started = time.perf_counter()
             taken = take_step(run, state, step)
             state, metrics, timings = taken.state, taken.metrics, taken.timings
-            if not np.isfinite(metrics["loss"]) or not np.isfinite(metrics["gradient_norm"]):
+            watched = {name: metrics[name] for name in _FINITE if name in metrics}
+            if not np.isfinite(list(watched.values())).all():
                 kept = "the last checkpoint stands"
                 # Of several updates some may have been made, and resuming would make them again.
-                if config.updates_per_step() == 1:
+                if config.updates_per_step() == 1 and state.critic is None:
                     checkpoints.save(step, state)
                     kept = "the state before this update is saved"
-                raise FloatingPointError(
-                    f"step {step + 1}: loss is {metrics['loss']} and the gradient norm"
-                    f" {metrics['gradient_norm']}; {kept}"
-                )
+                told = ", ".join(f"{name} is {value}" for name, value in watched.items())
+                raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
             if (step + 1) % interval == 0 or step + 1 == config.steps:
                 evaluating = time.perf_counter()
                 metrics |= evaluate_run(run, state, step + 1)

@@ -84,11 +84,23 @@ def load_policy(
     train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
     options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
+    budget = config.response_tokens or task.response_tokens
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
         for table in (train_table, test_table):
             check_embedded(table, shape.vocab_size)
+        if width + budget > shape.max_positions:
+            room = shape.max_positions - width
+            raise ValueError(
+                f"response_tokens must be at most {room} for this model (max_positions"
+                f" {shape.max_positions}, prompts of {width}), got {budget}"
+                if room > 0
+                else f"prompts must be shorter than the {shape.max_positions} positions of this"
+                f" model, got one of {width} tokens"
+            )
+        parameter_shardings(shape, sample_mesh)
         shaped = Model(replace(shape, **options), mesh=mesh)
         least = least_bytes(shaped, optimizer, frozen, critic_optimizer)
         check_memory(path, least, mesh.local_devices)
@@ -96,13 +108,6 @@ def load_policy(
 
     model, params = policy.load(path, shardings)
     model = replace(model, config=replace(model.config, **options), mesh=mesh)
-    width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
-    budget = config.response_tokens or task.response_tokens
-    if width + budget > model.config.max_positions:
-        raise ValueError(
-            f"response_tokens must be at most {model.config.max_positions - width} for this model"
-            f" (max_positions {model.config.max_positions}, prompts of {width}), got {budget}"
-        )
     sampler = Sampler(
         replace(model, mesh=sample_mesh),
         tokenizer,
@@ -225,12 +230,25 @@ class Run:
         """What of the method cannot act with these settings, a sentence each."""
         plan = UpdatePlan(self.config.updates_per_step(), self.config.samples_per_prompt)
         found = self.recipe.objective.remarks(plan)
+        sampling = self.start.sampler.sampling
+        cut = [name for name in ("top_k", "top_p", "min_p") if _cuts(sampling, name)]
+        if cut and self.config.method != "rollout_correction":
+            found.append(
+                f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
+                " are of all of it; rollout_correction reads the log-probs of the part."
+            )
+        if self.config.lora() is None and self.config.lora_alpha != TrainConfig.lora_alpha:
+            found.append("lora_alpha: lora_rank is 0, so all weights are trained.")
         asked = self.config.critic_learning_rate or self.config.critic_epochs > 1
         if asked and self.recipe.critic is None:
             found.append(
                 f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
             )
         return found
+
+
+def _cuts(sampling: Sampling, name: str) -> bool:
+    return getattr(sampling, name) != getattr(Sampling(), name)
 
 
 def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:
@@ -244,6 +262,8 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     """
     check_needs(recipe, config.method, config.updates_per_step())
     check_grades_suffice(task, recipe.objective, config.method)
+    batches = Batches(task, config.prompts_per_step, config.seed)
+    held_out = held_out_indices(task, config.evaluation_prompts)
     optimizer = make_optimizer(config, config.learning_rate)
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
@@ -257,7 +277,6 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         width = start.train_table.tokens.shape[1]
         group = width + config.samples_per_prompt * start.sampler.response_tokens
         config = replace(config, micro_batches=usual_pieces(config, start.model.mesh, group))
-    held_out = held_out_indices(task, config.evaluation_prompts)
     evaluator = evaluation_sampler(config, start.sampler, len(held_out), config.evaluation_samples)
     programs = make_programs(
         start.model,
@@ -283,7 +302,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         critic_optimizer=critic_optimizer,
         held_out=held_out,
         evaluator=evaluator,
-        batches=Batches(task, config.prompts_per_step, config.seed),
+        batches=batches,
         programs=programs,
     )
 

@@ -14,8 +14,11 @@ __all__ = ["NoWriter", "RunWriter", "write_json"]
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file so that a reader sees the old one or the new one, never half of it."""
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(json.dumps(value, indent=2) + "\n")
-    temporary.replace(path)
+    try:
+        temporary.write_text(json.dumps(value, indent=2) + "\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 class RunWriter:

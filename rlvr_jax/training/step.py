@@ -52,7 +52,10 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
         "update_s": now - learning,
         "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
     }
-    metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics, **learned}
+    metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics}
+    # A part of an objective must not pass for what was measured of the batch.
+    taken = metrics.keys() & learned.keys()
+    metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
     return Taken(state, batch, metrics, timings, records)
 
 

@@ -48,7 +48,8 @@ def train_together(
 
     A run that has come to its last step is not run again, and one that has begun goes on; either
     only with its own settings. Ctrl-C or SIGTERM stops all of them, and so does the failure of one;
-    each saves its state.
+    each saves its state. A run whose loss is not finite ends alone, which is said when all others
+    have ended.
 
     Args:
       configs: their `resume` is set here.
@@ -60,6 +61,7 @@ def train_together(
       ValueError: jobs is negative, or a finished run had other settings; or whatever `work` raises
         in one of the processes.
       Stopped: asked to by a signal.
+      FloatingPointError: names the runs whose loss is not finite.
       RuntimeError: a process died without a word.
     """
     if jobs < 0:
@@ -76,6 +78,7 @@ def train_together(
             begun = (config.run_dir / "config.json").is_file()
             waiting.insert(0, (number, replace(config, resume=begun)))
     failure: BaseException | None = None
+    diverged: list[str] = []
 
     def stop_all() -> None:
         for run in running.values():
@@ -90,6 +93,9 @@ def train_together(
                 run = running[connection]
                 try:
                     result = run.receive()
+                except FloatingPointError as error:
+                    diverged.append(f"{run.run_dir}: {error}")
+                    result = run
                 except Exception as error:
                     if failure is None:
                         failure = error
@@ -103,6 +109,8 @@ def train_together(
         raise Stopped("stopped; the runs are saved") from failure
     if failure:
         raise failure
+    if diverged:
+        raise FloatingPointError("\n".join(diverged))
     return [summaries[number] for number in range(len(configs))]
 
 
@@ -111,7 +119,7 @@ class _Run:
 
     def __init__(self, number, config, console: Console, bar: Progress, work):
         self.number = number
-        self._config = config
+        self.run_dir = config.run_dir
         self._console = console
         self._bar = bar
         self._progress: RunProgress | None = None
@@ -134,7 +142,7 @@ class _Run:
         except EOFError:
             self.process.join()
             raise RuntimeError(
-                f"the process of {self._config.run_dir} ended with exit code"
+                f"the process of {self.run_dir} ended with exit code"
                 f" {self.process.exitcode}; go on with --resume"
             ) from None
         if kind == "text":

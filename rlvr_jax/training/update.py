@@ -331,8 +331,9 @@ def update(
         "skipped_updates": 1.0 - usable.astype(norm.dtype),
         "chosen_share": masked_mean(chosen, rollouts.mask),
         **token_metrics(gradient.stats, rollouts),
-        **gradient.metrics,
     }
+    for name, value in gradient.metrics.items():
+        metrics[f"objective/{name}" if name in metrics else name] = value
     record = {
         **{field: getattr(rollouts, field) for field in old_statistics(objective)},
         "logp": logp,

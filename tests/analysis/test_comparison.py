@@ -77,7 +77,8 @@ def test_equal_values_have_no_interval_and_show_nothing(values):
 def test_interpolation_finds_levels_and_values():
     x, y = [0, 10, 20], [0.2, 0.4, 0.3]
     assert_allclose(crossing(x, y, 0.3), 5.0)
-    assert crossing(x, y, 0.1) == 0.0 and np.isnan(crossing(x, y, 0.5))
+    assert crossing(x, y, 0.2) == 0.0
+    assert np.isnan(crossing(x, y, 0.1)) and np.isnan(crossing(x, y, 0.5))
     assert_allclose(value_at(x, y, 15.0), 0.35)
     assert np.isnan(value_at(x, y, 21.0)) and np.isnan(value_at(x, y, np.nan))
 

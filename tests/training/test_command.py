@@ -111,7 +111,7 @@ WRONG = {
     ),
     "no such model": (
         dict(model="nowhere"),
-        "path must be a folder with a tokenizer.json, got 'nowhere'",
+        "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
     ),
     "nothing to resume": (dict(resume=True), "resume: run_dir must hold a run, got"),
     "reward that is no number": (

@@ -1,6 +1,7 @@
 """Settings: what is refused, how hyperparameters are read, and the presets."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -44,6 +45,9 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
         ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
+        ({"learning_rate": math.inf}, "learning_rate must be finite, got inf"),
+        ({"temperature": math.inf}, "temperature must be finite, got inf"),
+        ({"seed": 2**32}, "seed must be below 2\\*\\*32, got 4294967296"),
         ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (

@@ -45,6 +45,25 @@ def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
     assert_allclose(again[np.argsort(ids)], wanted, **ROUNDING)
 
 
+def test_updates_without_tokens_measure_nothing(model):
+    """Of four updates one has a group that is kept; the others' zeros are no entropies."""
+    settings = training_runs.settings(model, "unused", method="rloo", minibatches=4)
+    run = training_runs.prepared(settings)
+    batch, _ = collect(run, run.initial_state(), 0)
+    size = run.config.samples_per_prompt
+    kept = np.arange(len(batch.grades)) // size == 2
+    mask = batch.rollouts.mask & kept[:, None]
+    reward = np.arange(len(kept), dtype=np.float32) % 2
+    rollouts = replace(batch.rollouts, mask=mask, reward=reward, outcome=reward)
+    _, metrics, records = learn(run, run.initial_state(), replace(batch, rollouts=rollouts), 0)
+    assert metrics["skipped_updates"] == 0.75
+    assert_allclose(metrics["entropy"], records["entropy"][mask].mean(), rtol=1e-5)
+    assert metrics["ratio/min"] > 0.5
+    nothing = replace(rollouts, mask=np.zeros_like(mask))
+    _, metrics, _ = learn(run, run.initial_state(), replace(batch, rollouts=nothing), 0)
+    assert np.isnan(metrics["entropy"]) and metrics["skipped_updates"] == 1
+
+
 def test_prompts_are_scored_by_the_weights_that_sampled(model):
     run, rollouts, params, given, _ = stepped(model, method="progrpo", minibatches=2)
     wanted = score_prompts(replace(run.start.model, mesh=None), params, rollouts)

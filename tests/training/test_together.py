@@ -110,6 +110,22 @@ def test_the_failure_of_one_stops_the_others_which_save(tmp_path):
     assert not runs[2].run_dir.exists()
 
 
+def diverges(config, console, watch):
+    """The first run's loss is not finite; the second one counts."""
+    if config.run_dir.name == "first":
+        raise FloatingPointError("step 3: loss is nan")
+    return counts(config, console, watch) | {"ended": (config.run_dir / "ended").touch()}
+
+
+def test_a_loss_that_is_not_finite_ends_its_run_alone(tmp_path):
+    runs = [config(tmp_path, name) for name in ("first", "second", "third")]
+    for run in runs:
+        run.run_dir.mkdir()
+    with pytest.raises(FloatingPointError, match=r"first: step 3: loss is nan$"):
+        train_together(runs, console(), jobs=1, work=diverges)
+    assert [(run.run_dir / "ended").exists() for run in runs] == [False, True, True]
+
+
 def test_a_signal_stops_all_runs_and_they_save(tmp_path):
     runs = [config(tmp_path, name) for name in ("first", "second")]
     shown = console()

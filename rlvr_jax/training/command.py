@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import inspect
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.tasks import Task
 from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 from rlvr_jax.training.config import TrainConfig, check_config
 from rlvr_jax.training.hyperparameters import resolve_hyperparameters
@@ -30,15 +32,19 @@ from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.training.loop import Stopped, train_steps
 from rlvr_jax.training.presets import preset
 from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
+from rlvr_jax.training.prompts import tokens_fingerprint
 from rlvr_jax.training.run import Run, make_run
 from rlvr_jax.training.run_writer import NoWriter, RunWriter, write_json
+from rlvr_jax.types import Recipe
 
 __all__ = [
     "check_directory",
+    "check_same_run",
     "check_settings",
     "describe_end",
     "guarded",
     "parse_config",
+    "run_card",
     "train",
 ]
 
@@ -110,30 +116,19 @@ def train(
     check_directory(directory, config.resume)
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
-    task = tasks.load(config.task)
-    model_path = config.model or task.base_model
-    if not model_path:
-        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
-    budget = config.response_tokens or task.response_tokens
-    hyperparameters = resolve_hyperparameters(config, budget)
-    recipe = methods.recipe(config.method, **hyperparameters)
-    card = {
-        "method": config.method,
-        "task": config.task,
-        "seed": config.seed,
-        "model": model_path,
-        "loss_terms": list(recipe.objective.labels)
-        + ([f"critic: {recipe.critic.label}"] if recipe.critic else []),
-        "settings": config.to_json(),
-        "hyperparameters": {name: _plain(value) for name, value in hyperparameters.items()},
-        "task_fingerprint": task.fingerprint(),
-        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
-    }
-    first_step = 0
+    card, task, recipe = run_card(config)
+    stored, first_step = {}, 0
     if config.resume:
-        _check_same_run(json.loads((directory / "config.json").read_text()), card)
+        stored = json.loads((directory / "config.json").read_text())
+        check_same_run(stored, card)
         first_step = _first_step(config)
-    run = make_run(config, task, recipe, model_path)
+    run = make_run(config, task, recipe, card["model"])
+    card["prompts"] = tokens_fingerprint([run.start.train_table, run.start.test_table])
+    if stored.get("prompts", card["prompts"]) != card["prompts"]:
+        raise ValueError(
+            "resume: the tokens of the prompts must be those of the run (fingerprint"
+            f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
+        )
 
     title = f"{config.method} on {config.task}"
     print_settings(console, title, _settings(card), card["loss_terms"], run.remarks())
@@ -146,6 +141,40 @@ def train(
         (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
     return _train(run, first_step, console, watch)
+
+
+def run_card(
+    config: TrainConfig, load: Callable[[str], Task] = tasks.load
+) -> tuple[dict[str, Any], Task, Recipe]:
+    """What `config.json` of a run says, with its task and its method.
+
+    Args:
+      load: from the task's name to the task.
+    Raises:
+      ValueError: a task or a method that cannot be made, or no policy to start from.
+    """
+    task = load(config.task)
+    model = config.model or task.base_model
+    if not model:
+        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
+    budget = config.response_tokens or task.response_tokens
+    hyperparameters = resolve_hyperparameters(config, budget)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    card = {
+        "method": config.method,
+        "task": config.task,
+        "seed": config.seed,
+        "model": model,
+        "loss_terms": list(recipe.objective.labels)
+        + ([f"critic: {recipe.critic.label}"] if recipe.critic else []),
+        "settings": config.to_json(),
+        "hyperparameters": {name: _plain(value) for name, value in hyperparameters.items()},
+        "task_fingerprint": task.fingerprint(),
+        "mixture": dict(task.mixture),
+        "response_tokens": budget,
+        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
+    }
+    return card, task, recipe
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
@@ -303,17 +332,36 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
 
 
-def _check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run goes on only with the settings and the data it began with."""
-    if stored.keys() != now.keys():
+def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuses to take a run for one with other settings, another method or other data.
+
+    Args:
+      stored, now: cards (`run_card`) of the run and of what is asked for. What the run's version
+        did not write is not compared; a hyperparameter that it did not have stood at its default.
+    Raises:
+      ValueError: names what differs and both values.
+    """
+    needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
+    if not needed <= stored.keys():
         raise ValueError(
-            f"resume: config.json must have the entries {sorted(now)}, got {sorted(stored)}"
+            f"resume: config.json must have the entries {sorted(needed)}, got {sorted(stored)}"
         )
     if stored["task_fingerprint"] != now["task_fingerprint"]:
         raise ValueError(
             f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
             f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
         )
+    for name in ("mixture", "response_tokens"):
+        if stored.get(name, now[name]) != now[name]:
+            raise ValueError(
+                f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
+                f" {now[name]}"
+            )
+    missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
+    if missing and stored["settings"].get("method") == now["settings"]["method"]:
+        parameters = inspect.signature(methods.method(now["method"]).recipe).parameters
+        defaults = {name: _plain(parameters[name].default) for name in missing}
+        stored = {**stored, "hyperparameters": defaults | stored["hyperparameters"]}
     check_settings(_settings(stored), _settings(now))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jinja2 import TemplateError
 
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
 __all__ = ["PromptTable", "check_embedded", "encode_prompts", "responses", "shared_opening"]
-__all__ += ["token_texts"]
+__all__ += ["token_texts", "tokens_fingerprint"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
@@ -20,6 +22,7 @@ a pass reads all weights, and SmolLM2's 28 tokens save a twentieth of a call of 
 
 
 _MOST_PIECES = 16
+_DATE = "26 Jul 2024"  # that of Llama 3.2's template where it cannot ask
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,11 @@ def encode_prompts(
       budget: longest allowed prompt; 0: the longest there is.
       where: name of the split, for errors.
     Raises:
-      ValueError: a prompt is empty, or longer than the budget.
+      ValueError: a prompt is empty, or longer than the budget; a chat template that refuses one or
+        cannot be read.
     """
     if tokenizer.chat_template:
-        rows = [
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": prompt.text}],
-                add_generation_prompt=True,
-                return_dict=False,
-            )
-            for prompt in prompts
-        ]
+        rows = [_by_template(tokenizer, prompt.text) for prompt in prompts]
     else:
         rows = tokenizer([prompt.text for prompt in prompts])["input_ids"]
     length = np.array([len(row) for row in rows], np.int32)
@@ -66,6 +63,32 @@ def encode_prompts(
     for row, ids in enumerate(rows):
         tokens[row, : len(ids)] = ids
     return PromptTable(prompts, tokens, length)
+
+
+def _by_template(tokenizer: Any, text: str) -> list[int]:
+    try:
+        return tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}],
+            add_generation_prompt=True,
+            return_dict=False,
+            # Llama's templates put in the date of the day, with which no run could be repeated.
+            date_string=_DATE,
+        )
+    except TemplateError as error:
+        raise ValueError(
+            f"the tokenizer's chat template must take a user's message, got {type(error).__name__}:"
+            f" {error} for {text[:80]!r}"
+        ) from error
+
+
+def tokens_fingerprint(tables: Sequence[PromptTable]) -> str:
+    """Hash of the tokens of all prompts: a run refuses to resume on others."""
+    digest = hashlib.sha256()
+    for table in tables:
+        digest.update(repr(table.tokens.shape).encode())
+        digest.update(np.ascontiguousarray(table.tokens, "<i4").tobytes())
+        digest.update(np.ascontiguousarray(table.length, "<i4").tobytes())
+    return digest.hexdigest()[:16]
 
 
 def check_embedded(table: PromptTable, rows: int) -> None:

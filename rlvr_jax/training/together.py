@@ -8,6 +8,7 @@ rounded in another order.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -20,8 +21,10 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator
-from rlvr_jax.training.command import check_settings, train
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.command import check_same_run, check_settings, run_card, train
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.loop import Stopped
 from rlvr_jax.training.progress import RunProgress, progress_bar
@@ -70,8 +73,9 @@ def train_together(
     running: dict[Connection, _Run] = {}
     summaries: dict[int, dict[str, Any]] = {}
     waiting = []
+    load = functools.cache(tasks.load)
     for number, config in enumerate(configs):
-        finished = _summary(config)
+        finished = _summary(config, load)
         if finished:
             summaries[number] = finished
         else:
@@ -189,16 +193,19 @@ class _Sender:
         """Nothing is kept back."""
 
 
-def _summary(config: TrainConfig) -> dict[str, Any] | None:
+def _summary(config: TrainConfig, load: Callable[[str], Task]) -> dict[str, Any] | None:
     """That of a finished run; None if it has not come to the steps that are asked.
 
     Raises:
-      ValueError: the run has other settings, or has taken more steps.
+      ValueError: the run has other settings or other data, or has taken more steps.
     """
     card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
     if not (card.is_file() and summary.is_file()):
         return None
-    check_settings(json.loads(card.read_text()).get("settings", {}), config.to_json())
+    stored = json.loads(card.read_text())
+    # Settings first, which need no task to be loaded.
+    check_settings(stored.get("settings", {}), config.to_json())
+    check_same_run(stored, run_card(config, load)[0])
     found = json.loads(summary.read_text())
     if found["steps"] > config.steps:
         raise ValueError(

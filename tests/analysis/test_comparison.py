@@ -102,6 +102,21 @@ def test_values_are_taken_at_equal_rollouts_not_steps(tmp_path):
     assert_allclose(found.equal_rollouts.values["held_out/pass@8"]["b"][0], 0.4)
 
 
+def test_a_run_that_was_stopped_does_not_set_the_end_for_all(tmp_path):
+    curve = [0.2, 0.4, 0.6]
+    runs = [write_curve(tmp_path / f"{m}{n}", m, n, curve, curve) for m in "ab" for n in (0, 1)]
+    for run in runs:
+        card = json.loads((run / "config.json").read_text())
+        (run / "config.json").write_text(json.dumps(card | {"steps": 20}))
+    lines = (runs[3] / "metrics.jsonl").read_text().splitlines()
+    (runs[3] / "metrics.jsonl").write_text("\n".join(lines[:2]) + "\n")
+    found = compare_runs(tmp_path / "out", runs)
+    assert "after 640 sampled rollouts" in found.equal_rollouts.where
+    assert found.sentences[0].startswith("b seed 1 has come to 320 of 640 sampled rollouts")
+    assert np.isnan(found.equal_rollouts.values["held_out/pass@8"]["b"][1])
+    assert_allclose(found.equal_rollouts.mean("held_out/pass@8", "b").values, [0.6])
+
+
 def test_rollouts_that_a_filter_dropped_count_as_sampled(tmp_path):
     curve = [0.2, 0.4, 0.6]
     runs = [write_curve(tmp_path / name, name, 0, curve, curve) for name in "ab"]

@@ -17,6 +17,7 @@ from rlvr_jax.training.prompts import (
     responses,
     shared_opening,
     token_texts,
+    tokens_fingerprint,
 )
 from rlvr_jax.training.run import load_policy
 from rlvr_jax.types import Rollouts, replace
@@ -127,6 +128,36 @@ def test_texts_of_tokens_add_up_to_the_response(tokenizer):
     texts = token_texts(tokenizer, ids)
     assert len(texts) == 3
     assert "".join(texts) == tokenizer.decode(ids)
+
+
+def templated(folder, template):
+    loaded = policy.tokenizer(folder)
+    loaded.chat_template = template
+    return loaded
+
+
+def test_a_template_that_asks_for_the_date_gets_the_same_one_every_day(model):
+    unless = (
+        "{% if date_string is not defined %}{% set date_string = strftime_now('%d') %}{% endif %}"
+    )
+    asked = templated(model, unless + "{{ date_string }} {{ messages[0]['content'] }}")
+    plain = templated(model, "26 Jul 2024 {{ messages[0]['content'] }}")
+    tables = [encode_prompts(each, [Prompt("1 + 2 =")], 0, "train") for each in (asked, plain)]
+    assert tables[0].tokens.tolist() == tables[1].tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('only tools') }}", "{% if %}", "{{ messages[0].x.y }}"]
+)
+def test_a_template_that_does_not_work_is_refused_with_the_prompt(template, model):
+    with pytest.raises(ValueError, match=r"chat template must take a user's message.*'1 \+ 2 ='"):
+        encode_prompts(templated(model, template), [Prompt("1 + 2 =")], 0, "train")
+
+
+def test_other_tokens_have_another_fingerprint(tokenizer):
+    tables = [encode_prompts(tokenizer, [Prompt(text)], 0, "train") for text in ("1 +", "1 =")]
+    first, second = (tokens_fingerprint([table]) for table in tables)
+    assert first != second == tokens_fingerprint([tables[1]])
 
 
 class Bytes:

@@ -15,6 +15,7 @@ from rich.console import Console
 from experiments import compare
 from experiments.compare import main
 from rlvr_jax.training import TrainConfig, default_jobs, preset, train_together
+from rlvr_jax.training.command import run_card
 from rlvr_jax.training.loop import Stopped
 from rlvr_jax.training.run_writer import write_json
 
@@ -77,7 +78,7 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
         run.run_dir.mkdir()
-        write_json(run.run_dir / "config.json", {"settings": run.to_json()})
+        write_json(run.run_dir / "config.json", run_card(run)[0])
     (done.run_dir / "summary.json").write_text(json.dumps({"name": "old", "steps": 2}))
     (more.run_dir / "summary.json").write_text(json.dumps({"name": "short", "steps": 1}))
     found = train_together([done, begun, more], console(), jobs=1, work=counts)
@@ -96,11 +97,43 @@ def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
 def test_a_finished_run_does_not_stand_for_another(changes, sentence, tmp_path):
     done = config(tmp_path, "done")
     done.run_dir.mkdir()
-    write_json(done.run_dir / "config.json", {"settings": done.to_json()})
+    write_json(done.run_dir / "config.json", run_card(done)[0])
     write_json(done.run_dir / "summary.json", {"steps": 2})
     assert train_together([done], console(), work=fails) == [{"steps": 2}]
     with pytest.raises(ValueError, match=sentence):
         train_together([dataclasses.replace(done, **changes)], console(), work=fails)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "sentence"),
+    [
+        ("task_fingerprint", "0", "prompts of task 'brackets' must be those of the run"),
+        ("model", "elsewhere", "resume: model must be 'elsewhere' as in the run"),
+        ("hyperparameters", {"clip_low": 0.9}, "method.clip_low must be 0.9 as in the run"),
+        ("mixture", {"easy": 1.0}, "mixture of task 'brackets' must be {'easy': 1.0} as in the"),
+        ("response_tokens", 3, "response_tokens of task 'brackets' must be 3 as in the run"),
+    ],
+)
+def test_a_finished_run_of_other_data_does_not_stand_for_another(entry, value, sentence, tmp_path):
+    done = config(tmp_path, "done")
+    done.run_dir.mkdir()
+    card = run_card(done)[0]
+    if isinstance(card[entry], dict) and entry == "hyperparameters":
+        value = card[entry] | value
+    write_json(done.run_dir / "config.json", card | {entry: value})
+    write_json(done.run_dir / "summary.json", {"steps": 2})
+    with pytest.raises(ValueError, match=sentence):
+        train_together([done], console(), work=fails)
+
+
+def test_what_an_earlier_version_did_not_write_is_not_compared(tmp_path):
+    done = config(tmp_path, "done")
+    done.run_dir.mkdir()
+    card = run_card(done)[0]
+    del card["mixture"], card["hyperparameters"]["clip_low"]
+    write_json(done.run_dir / "config.json", card)
+    write_json(done.run_dir / "summary.json", {"steps": 2})
+    assert train_together([done], console(), work=fails) == [{"steps": 2}]
 
 
 def test_the_failure_of_one_stops_the_others_which_save(tmp_path):

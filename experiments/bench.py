@@ -9,7 +9,9 @@ The pieces of work are the first steps of the quickstart and of SmolLM2, and thr
 included; times are medians of warm steps. The floor is the time that the matrix products take at
 the rate of a large one, or the weights at the speed of memory where that is slower, both measured
 in the same run. It counts the tokens that were drawn and no padding; the prompt of every rollout in
-the update and once per group in the sampler; and no pass for old log-probs.
+the update and once per group in the sampler; and no pass for old log-probs. `least_s` counts the
+prompt once per group in the update too, what all prompts begin with once for all, and no pass for
+the last token of a response.
 """
 
 from __future__ import annotations
@@ -119,6 +121,7 @@ def _measure_step(size: str) -> dict[str, Any]:
     warm = {name: _middle(part[name] for part in timings) for name in timings[0]}
     tokens = _middle(rollouts.length.sum() for rollouts in drawn)
     machine = Machine(_matmul_rate(), _bandwidth())
+    least = _middle(sum(_floor(machine, run, rollouts, shared=True)) for rollouts in drawn)
     floors = [_floor(machine, run, rollouts) for rollouts in drawn]
     sampling, updating = (_middle(part) for part in zip(*floors, strict=True))
     parts = ("sample", "verify", "update")
@@ -141,6 +144,8 @@ def _measure_step(size: str) -> dict[str, Any]:
         "update_floor_s": updating,
         "floor_s": sampling + updating,
         "times_floor": warm["step_s"] / (sampling + updating),
+        "least_s": least,
+        "times_least": warm["step_s"] / least,
         "device": _device(),
     }
 
@@ -186,8 +191,14 @@ class Machine:
     bandwidth: float
 
 
-def _floor(machine: Machine, run: Run, rollouts: Rollouts) -> tuple[float, float]:
-    """Seconds that drawing these rollouts and learning from them take at the machine's speeds."""
+def _floor(
+    machine: Machine, run: Run, rollouts: Rollouts, shared: bool = False
+) -> tuple[float, float]:
+    """Seconds that drawing these rollouts and learning from them take at the machine's speeds.
+
+    Args:
+      shared: nothing that rollouts have in common counts twice, and what nobody reads not at all.
+    """
     config = run.start.model.config
     asked, responses = rollouts.prompt_length.astype(float), rollouts.length.astype(float)
     prompts = asked[:: run.config.samples_per_prompt]
@@ -201,13 +212,23 @@ def _floor(machine: Machine, run: Run, rollouts: Rollouts) -> tuple[float, float
         """FLOPs of one token's scores and values over `seen` positions, all layers."""
         return 4 * config.num_layers * queries * seen
 
-    prefill = np.sum(prompts * (2 * layers + attention(prompts / 2))) / machine.rate
+    def read(tokens, before=0.0):
+        """FLOPs of the layers for rows of tokens behind others."""
+        return tokens * (2 * layers + attention(before + tokens / 2))
+
+    opening = float(run.start.sampler.opening) if shared else 0.0
+    heads = read(opening) + np.sum(read(prompts - opening, opening))
+    prefill = heads / machine.rate
     token = 2 * (layers + unembedding) + attention(np.mean(asked + responses / 2))
     drawing = [np.sum(responses > place) for place in range(rollouts.length.max())]
     least = weights / machine.bandwidth
-    decode = sum(max(rows * token / machine.rate, least) for rows in drawing)
-    whole = asked + responses
-    forward = np.sum(whole * (2 * layers + attention(whole / 2)) + responses * 2 * unembedding)
+    decode = sum(max(rows * token / machine.rate, least) for rows in drawing[int(shared) :])
+    if shared:
+        # The token before the first one stands in the prompt; behind the last one nothing is asked.
+        tails = np.sum(read(np.maximum(responses - 1, 0), asked))
+    else:
+        heads, tails = 0.0, np.sum(read(asked + responses))
+    forward = heads + tails + np.sum(responses) * 2 * unembedding
     # Adam reads a gradient, a parameter and two moments, and writes three of them.
     adam = run.config.updates_per_step() * 7 * weights / machine.bandwidth
     return float(prefill + decode), float(3 * run.config.epochs * forward / machine.rate + adam)

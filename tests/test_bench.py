@@ -34,7 +34,8 @@ def test_the_floor_counts_the_tokens_that_were_drawn(short):
     """Two groups of four; by hand, for a rate and a bandwidth of 1; `short` rows have one token."""
     shape = bench_work._FIXED["S"].model
     config = SimpleNamespace(samples_per_prompt=4, epochs=1, updates_per_step=lambda: 2)
-    run = SimpleNamespace(config=config, start=SimpleNamespace(model=SimpleNamespace(config=shape)))
+    model, sampler = SimpleNamespace(config=shape), SimpleNamespace(opening=4)
+    run = SimpleNamespace(config=config, start=SimpleNamespace(model=model, sampler=sampler))
     lengths = np.array([3] * (8 - short) + [1] * short, np.int32)
     rollouts = SimpleNamespace(prompt_length=np.full(8, 10, np.int32), length=lengths)
     layers, unembedding, score = 4 * 128 * (2 * 128 + 2 * 64 + 3 * 512), 64 * 128, 4 * 4 * 128
@@ -44,6 +45,12 @@ def test_the_floor_counts_the_tokens_that_were_drawn(short):
     assert sampling == pytest.approx(2 * 10 * (2 * layers + score * 5) + drawn)
     forward = sum((10 + n) * (2 * layers + score * (10 + n) / 2) for n in lengths)
     assert updating == pytest.approx(3 * (forward + 2 * unembedding * tokens))
+    sampling, updating = bench._floor(bench.Machine(1.0, 1e30), run, rollouts, shared=True)
+    heads = layers * 2 * (4 + 2 * 6) + score * (4 * 2 + 2 * 6 * (4 + 3))
+    below = sum((lengths > place).sum() for place in range(1, 3))
+    assert sampling == pytest.approx(heads + below * (2 * (layers + unembedding) + score * middle))
+    tails = sum((n - 1) * (2 * layers + score * (10 + (n - 1) / 2)) for n in lengths)
+    assert updating == pytest.approx(3 * (heads + tails + 2 * unembedding * tokens))
     sampling, updating = bench._floor(bench.Machine(1e30, 1.0), run, rollouts)
     assert sampling == pytest.approx(3 * 4 * (layers + unembedding))
     assert updating == pytest.approx(2 * 7 * 4 * (layers + unembedding))

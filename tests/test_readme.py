@@ -6,12 +6,23 @@ from pathlib import Path
 import golden_vectors as golden
 import numpy as np
 import pytest
+import tyro
 
+from experiments import bench, compare, evaluate
 from rlvr_jax import methods, tasks
 from rlvr_jax.tasks import Response
 from rlvr_jax.training import parse_config
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def commands_of(module):
+    """Arguments of all command lines of a module in README and docs."""
+    pages = [README, *(page.read_text() for page in DOCS.rglob("*.md"))]
+    lines = re.compile(rf"^    python -m experiments\.{module}( .+|)$", re.MULTILINE)
+    texts = [page.replace("\\\n", " ") for page in pages]
+    return [line.partition("  #")[0].split() for text in texts for line in lines.findall(text)]
 
 
 @pytest.fixture
@@ -44,7 +55,19 @@ def test_the_task_of_ones_own_grades_the_first_attempt(programs):
 
 
 def test_every_training_command_is_understood(programs):
-    commands = re.findall(r"python -m experiments\.train (.+)", README)
+    commands = commands_of("train")
     assert len(commands) >= 4
     for command in commands:
-        parse_config(command.split())
+        parse_config(command)
+
+
+def test_every_other_command_is_understood(programs):
+    found = 0
+    for module in (bench, compare, evaluate):
+        for command in commands_of(module.__name__.rpartition(".")[2]):
+            found += 1
+            config = tyro.cli(module.Config, args=command)
+            if module is compare:
+                for entry in config.methods:
+                    compare._settings(config, entry, 0)
+    assert found >= 6

@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from rlvr_jax import parallel
+from rlvr_jax.parallel import processes
 
 NAMES = ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
 
@@ -70,6 +71,22 @@ def test_a_process_alone_agrees_with_itself():
     assert parallel.first_says(True) and not parallel.first_says(False)
     assert not parallel.must_stop(0)
     parallel.barrier("alone")
+
+
+def test_a_signal_during_the_start_of_a_resumed_job_is_heard(monkeypatch):
+    """JAX says yes at one number only: the one behind the last it was asked of, at first 0."""
+    asked = []
+
+    def reached(number):
+        asked.append(number)
+        return number == 1
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(processes.multihost_utils, "reached_preemption_sync_point", reached)
+    assert parallel.must_stop(4, first_step=4)
+    assert asked == [0, 1, 2, 3, 4]
+    assert not parallel.must_stop(5, first_step=4)
+    assert asked[5:] == [5]
 
 
 @pytest.mark.parametrize("spec", ["data=8", "data=2,tensor=4", "fsdp=2,tensor=4"])

@@ -14,8 +14,14 @@ import jax
 import tyro
 
 from rlvr_jax import tasks
+from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
 from rlvr_jax.training import check_config, guarded, preset
-from rlvr_jax.training.evaluation import evaluate, evaluation_sampler, held_out_indices
+from rlvr_jax.training.evaluation import (
+    evaluate,
+    evaluation_sampler,
+    held_out_indices,
+    ks_for,
+)
 from rlvr_jax.training.layout import make_reshard
 from rlvr_jax.training.run import load_policy
 
@@ -43,7 +49,7 @@ class Config:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prints one number a line."""
+    """Prints one number a line, and of pass@k an interval over the choice of prompts."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
     settings = dataclasses.replace(
         preset(config.task, "grpo"),
@@ -71,8 +77,11 @@ def main(arguments: Sequence[str]) -> None:
         config.samples,
         jax.random.key(config.seed),
     )
-    for name, value in result.items():
+    for name, value in result.metrics.items():
         print(f"{name:<40} {value:.4f}" if isinstance(value, float) else f"{name:<40} {value}")
+    for k in ks_for(result.n):
+        interval = bootstrap_mean(estimates([result.counts()], k), result.weights)
+        print(f"{f'held_out/pass@{k} over prompts':<40} {interval}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     python -m rlvr_jax.analysis.comparison RUN [RUN …] --out comparison --baseline grpo
 
 Two views, because a slower method is not a worse one: values after equally many sampled rollouts,
-and values at an equal held-out pass@1, interpolated to where each run first reached it. Intervals
-cover the seeds, not the choice of held-out prompts, and are not corrected for their number.
+and values at an equal held-out pass@1, interpolated to where each run first reached it. t-intervals
+cover the seeds and not the choice of held-out prompts, which a bootstrap of the last evaluation
+does; none is corrected for their number.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from rlvr_jax.analysis.comparison_page import write_comparison
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, estimates
 from rlvr_jax.analysis.run_directory import Run, load_run
 from rlvr_jax.analysis.seed_statistics import Interval, crossing, mean_interval, value_at
 
@@ -64,6 +66,9 @@ class Comparison:
       note: how many samples per prompt the held-out numbers rest on.
       equal_rollouts: the numbers after as many rollouts (or steps) as every run that has come to
         its last step sampled; as every run, if none has.
+      prompts: metric -> method -> interval over prompts and seeds at the last evaluation, of runs
+        that have come to their end; with "method − baseline" for paired differences. Empty where
+        runs did not count prompt by prompt, or asked others.
       equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
         is below where some run starts or above where some run gets.
       sentences: what the intervals allow to say.
@@ -75,6 +80,7 @@ class Comparison:
     x: Mapping[Path, np.ndarray]
     note: str
     equal_rollouts: View
+    prompts: Mapping[str, Mapping[str, PromptInterval]]
     equal_pass: View | None
     sentences: Sequence[str]
 
@@ -166,6 +172,7 @@ def compare_runs(
         x=x,
         note=held_out_note(everything),
         equal_rollouts=equal_rollouts,
+        prompts=_over_prompts(grouped, baseline, came),
         equal_pass=equal_pass,
         sentences=[
             *short,
@@ -235,6 +242,39 @@ def _common_level(runs: Sequence[Run]) -> float | None:
     curves = [run.series("held_out/pass@1")[1] for run in runs]
     level = math.floor(100 * min(curve.max() for curve in curves) + 1e-9) / 100
     return level if level > max(curve[0] for curve in curves) else None
+
+
+def _over_prompts(
+    grouped: Mapping[str, Mapping[int, Run]], baseline: str, came: Sequence[Run]
+) -> dict[str, dict[str, PromptInterval]]:
+    """See `Comparison.prompts`."""
+    ended = {run.path for run in came}
+    last = {
+        name: {
+            seed: run.held_out[-1]
+            for seed, run in seeds.items()
+            if run.path in ended and run.held_out
+        }
+        for name, seeds in grouped.items()
+    }
+    every = [counts for seeds in last.values() for counts in seeds.values()]
+    asked = {(counts["n"], *counts["prompts"]) for counts in every}
+    if len(asked) != 1 or not all(last.values()):
+        return {}
+    weights = every[0]["weights"]
+    found: dict[str, dict[str, PromptInterval]] = {}
+    for k in held_out_ks(came):
+        own = {name: estimates(list(seeds.values()), k) for name, seeds in last.items()}
+        rows = {name: bootstrap_mean(values, weights) for name, values in own.items()}
+        for name, seeds in last.items():
+            both = [seed for seed in seeds if seed in last[baseline]]
+            if name != baseline and both:
+                ours, base = (
+                    estimates([last[each][seed] for seed in both], k) for each in (name, baseline)
+                )
+                rows[f"{name} − {baseline}"] = bootstrap_mean(ours - base, weights)
+        found[f"held_out/pass@{k}"] = rows
+    return found
 
 
 def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:

@@ -31,6 +31,13 @@ _CAVEAT = (
 )
 
 
+_PROMPTS = "If other prompts had been held out"
+_BOOTSTRAP = (
+    "Last evaluation of the runs that have come to their end: mean and 95 % bootstrap interval over"
+    " held-out prompts and seeds, both drawn with replacement; with one seed, over prompts alone."
+)
+
+
 def write_comparison(out: Path, comparison: Comparison) -> None:
     """Writes comparison.md, comparison.html and the PNGs into the folder `out`."""
     out.mkdir(parents=True, exist_ok=True)
@@ -189,6 +196,17 @@ def _pairs(interval: Interval) -> str:
     return f"{interval.signed} ({len(interval.values)} paired)"
 
 
+def _prompt_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """One row per method and difference, one column per metric."""
+    found = comparison.prompts
+    rows = {name: [name] for each in found.values() for name in each}
+    for each in found.values():
+        for name, interval in each.items():
+            rows[name].append(str(interval))
+    first = next(iter(next(iter(found.values())).values()))
+    return [f"{first.prompts} prompts", *map(_short, found)], list(rows.values())
+
+
 def _seed_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
     head = ["method", "seed", *(_short(metric) for metric in view.values)]
     rows = []
@@ -216,6 +234,11 @@ def _markdown(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         for head, rows in (_mean_table(comparison, view), _seed_table(comparison, view)):
             lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
             lines += [*map(_markdown_row, rows), ""]
+    if comparison.prompts:
+        lines += [f"## {_PROMPTS}", "", _BOOTSTRAP, ""]
+        head, rows = _prompt_table(comparison)
+        lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
+        lines += [*map(_markdown_row, rows), ""]
     lines += ["## Curves", ""]
     lines += [f"![{chart['title']}]({chart['file']}.png)" for chart in charts]
     return "\n".join(lines) + "\n"
@@ -237,6 +260,9 @@ def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         blocks.append(table(*_mean_table(comparison, view)))
         blocks.append("<h3>Every seed</h3>")
         blocks.append(table(*_seed_table(comparison, view)) + "</section>")
+    if comparison.prompts:
+        blocks.append(f'<section><h2>{_PROMPTS}</h2><p class="intro">{_BOOTSTRAP}</p>')
+        blocks.append(table(*_prompt_table(comparison)) + "</section>")
     intro = "Every seed thin, the mean thick, its 95 % t-interval shaded."
     data = {
         "runs": [{"label": method} for method in comparison.runs],

@@ -1,6 +1,7 @@
 """Reads run directories, finished or still being written.
 
 A run directory holds `config.json`, `metrics.jsonl` and `timings.jsonl` (one object per step),
+`held_out.jsonl` (one per evaluation),
 `samples/step_000001.jsonl` (one object per response) and, at the end, `summary.json`. All but the
 config may be missing, and the last line of a growing file may be torn: it is then left out. A line
 that was finished and cannot be read is an error. After a resume a step may stand in a file twice;
@@ -30,6 +31,7 @@ class Run:
       config: `config.json` as it is, flat or nested.
       metrics: the objects of `metrics.jsonl`, one per step, by rising step.
       timings: the same of `timings.jsonl`.
+      held_out: the same of `held_out.jsonl`, one per evaluation: right samples prompt by prompt.
       summary: `summary.json`, empty while the run goes on.
     """
 
@@ -37,6 +39,7 @@ class Run:
     config: Mapping[str, Any]
     metrics: Sequence[Mapping[str, Any]] = ()
     timings: Sequence[Mapping[str, Any]] = ()
+    held_out: Sequence[Mapping[str, Any]] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
 
     def setting(self, name: str, default: Any = None) -> Any:
@@ -100,6 +103,7 @@ def load_run(path: str | Path) -> Run:
         config=_read_json(path / "config.json"),
         metrics=_by_step(path / "metrics.jsonl"),
         timings=_by_step(path / "timings.jsonl"),
+        held_out=_by_step(path / "held_out.jsonl"),
         summary=_read_summary(path / "summary.json"),
     )
 

@@ -29,7 +29,7 @@ from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 from rlvr_jax.training.config import TrainConfig, check_config
 from rlvr_jax.training.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.layout import describe_layout
-from rlvr_jax.training.loop import Stopped, train_steps
+from rlvr_jax.training.loop import Stopped, stop_requests, train_steps
 from rlvr_jax.training.presets import preset
 from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.training.prompts import tokens_fingerprint
@@ -255,6 +255,7 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
     label = f"{run.config.method} seed {run.config.seed}"
     # Each is closed whatever the other meets: a full disk must not lose the save under way.
     with (
+        stop_requests() as asked,
         contextlib.closing(checkpoints),
         contextlib.closing(writer),
         contextlib.ExitStack() as shown,
@@ -262,7 +263,7 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         if watch is None:
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
         on_step = watch(label, run.config.steps, first_step)
-        state = train_steps(run, state, first_step, writer, checkpoints, on_step)
+        state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
         # While the last checkpoint is still being written.
         model, params = run.start.model, run.policy_params(state)
         if run.adapts:

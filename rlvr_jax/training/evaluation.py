@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,6 +25,29 @@ KS = (1, 8, 32)
 LEAST_TURNS, MOST_TURNS = 8, 32
 """How many rows an evaluation has for each that is drawn at once: one with fewer than these has no
 program of its own, more than those are drawn in several calls. Chosen, not measured."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Fields:
+      metrics: numbers over all prompts, by name.
+      n: samples of each prompt.
+      prompts: positions of the prompts in the test split.
+      correct: of each prompt, how many of its samples are right.
+      weights: of each prompt in the mean over all of them; they sum to 1.
+    """
+
+    metrics: dict[str, float]
+    n: int
+    prompts: Sequence[int]
+    correct: Sequence[int]
+    weights: Sequence[float]
+
+    def counts(self) -> dict[str, Any]:
+        """All but the metrics, as JSON."""
+        return {name: value for name, value in vars(self).items() if name != "metrics"}
 
 
 def held_out_indices(task: Task, count: int) -> np.ndarray:
@@ -106,7 +131,7 @@ def evaluate(
     samples: int,
     key: jax.Array,
     kl: Callable[[Rollouts], float] | None = None,
-) -> dict[str, float]:
+) -> Evaluation:
     """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
 
     Args:
@@ -114,8 +139,8 @@ def evaluate(
       samples: rollouts per prompt; rounded up to whole calls of the sampler.
       kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
     Returns:
-      held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k, held_out/entropy
-      (nats per token), held_out/truncated_share, held_out/info/<name>,
+      Among its metrics: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
+      held_out/entropy (nats per token), held_out/truncated_share, held_out/info/<name>,
       held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token). pass@k and
       info of all prompts are means in which each kind has its share of the task's mixture.
     Raises:
@@ -166,7 +191,8 @@ def evaluate(
             asked = weights * (number > 0)
             mean = asked @ (total / np.maximum(number, 1)) / asked.sum() if asked.any() else np.nan
             result[f"{prefix}/info/{name}"] = float(mean)
-    return result
+    whole = dict(splits)["held_out"]
+    return Evaluation(result, n, indices.tolist(), correct.tolist(), whole.tolist())
 
 
 def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:

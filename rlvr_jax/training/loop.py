@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import jax
@@ -15,13 +15,13 @@ import numpy as np
 
 from rlvr_jax.parallel import fetch, first_says, must_stop
 from rlvr_jax.training.checkpoints import Checkpoints
-from rlvr_jax.training.evaluation import evaluate
+from rlvr_jax.training.evaluation import Evaluation, evaluate
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.run_writer import NoWriter, RunWriter
 from rlvr_jax.training.step import sample_rows, take_step
 from rlvr_jax.training.update import TrainState
 
-__all__ = ["Stopped", "evaluate_run", "train_steps"]
+__all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
 
 CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
@@ -31,7 +31,7 @@ class Stopped(Exception):
     """The run was asked to stop (SIGINT, SIGTERM); its state is saved."""
 
 
-def evaluate_run(run: Run, state: TrainState, step: int) -> dict[str, float]:
+def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
     """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
 
     def kl(rollouts):
@@ -75,9 +75,12 @@ def train_steps(
     writer: RunWriter | NoWriter,
     checkpoints: Checkpoints,
     on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
+    asked: Sequence[int],
 ) -> TrainState:
     """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
 
+    Args:
+      asked: signals that ask to stop, looked at before each step (`stop_requests`).
     Raises:
       Stopped: asked to by SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss or its gradient is not finite; where a step is one update, the
@@ -86,53 +89,56 @@ def train_steps(
     config = run.config
     interval = config.evaluation_interval()
     saved_at = time.perf_counter()
-    with _stop_requests() as asked:
-        if first_step == 0:
-            started = time.perf_counter()
-            metrics = evaluate_run(run, state, 0)
-            timings = {"evaluate_s": time.perf_counter() - started}
-            writer.log(0, metrics, timings)
-            on_step(0, metrics, timings)
-        for step in range(first_step, config.steps):
-            if asked or must_stop(step, first_step):
-                break
-            started = time.perf_counter()
-            taken = take_step(run, state, step)
-            state, metrics, timings = taken.state, taken.metrics, taken.timings
-            watched = {name: metrics[name] for name in _FINITE if name in metrics}
-            if not np.isfinite(list(watched.values())).all():
-                kept = "the last checkpoint stands"
-                # Of several updates some may have been made, and resuming would make them again.
-                if config.updates_per_step() == 1 and state.critic is None:
-                    checkpoints.save(step, state)
-                    kept = "the state before this update is saved"
-                told = ", ".join(f"{name} is {value}" for name, value in watched.items())
-                raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
-            if (step + 1) % interval == 0 or step + 1 == config.steps:
-                evaluating = time.perf_counter()
-                metrics |= evaluate_run(run, state, step + 1)
-                timings["evaluate_s"] = time.perf_counter() - evaluating
-            timings["wall_s"] = time.perf_counter() - started
-            writer.log(step + 1, metrics, timings)
-            writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
-            on_step(step + 1, metrics, timings)
-            due = (
-                (step + 1) % config.checkpoint_every == 0
-                if config.checkpoint_every
-                else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
-            )
-            if due or step + 1 == config.steps:
-                checkpoints.save(step + 1, state)
-                saved_at = time.perf_counter()
-        else:
-            return state
-        checkpoints.save(step, state)
-        raise Stopped(f"stopped after step {step}")
+    if first_step == 0:
+        started = time.perf_counter()
+        found = evaluate_run(run, state, 0)
+        timings = {"evaluate_s": time.perf_counter() - started}
+        writer.log(0, found.metrics, timings)
+        writer.write_counts(0, found.counts())
+        on_step(0, found.metrics, timings)
+    for step in range(first_step, config.steps):
+        if asked or must_stop(step, first_step):
+            break
+        started = time.perf_counter()
+        taken = take_step(run, state, step)
+        state, metrics, timings = taken.state, taken.metrics, taken.timings
+        watched = {name: metrics[name] for name in _FINITE if name in metrics}
+        if not np.isfinite(list(watched.values())).all():
+            kept = "the last checkpoint stands"
+            # Of several updates some may have been made, and resuming would make them again.
+            if config.updates_per_step() == 1 and state.critic is None:
+                checkpoints.save(step, state)
+                kept = "the state before this update is saved"
+            told = ", ".join(f"{name} is {value}" for name, value in watched.items())
+            raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
+        if (step + 1) % interval == 0 or step + 1 == config.steps:
+            evaluating = time.perf_counter()
+            found = evaluate_run(run, state, step + 1)
+            metrics |= found.metrics
+            writer.write_counts(step + 1, found.counts())
+            timings["evaluate_s"] = time.perf_counter() - evaluating
+        timings["wall_s"] = time.perf_counter() - started
+        writer.log(step + 1, metrics, timings)
+        writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
+        on_step(step + 1, metrics, timings)
+        due = (
+            (step + 1) % config.checkpoint_every == 0
+            if config.checkpoint_every
+            else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
+        )
+        if due or step + 1 == config.steps:
+            checkpoints.save(step + 1, state)
+            saved_at = time.perf_counter()
+    else:
+        return state
+    checkpoints.save(step, state)
+    raise Stopped(f"stopped after step {step}")
 
 
 @contextmanager
-def _stop_requests() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of dying within a step; the second one kills.
+def stop_requests() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM instead of dying within a step, or while what a run leaves is
+    written; the second one kills.
 
     Where several processes run, JAX tells all of them of a SIGTERM (`must_stop`), and Ctrl-C is
     handed on as one.

@@ -37,7 +37,7 @@ class RunWriter:
         self.samples = directory / "samples"
         self.samples.mkdir(parents=True, exist_ok=True)
         self._files = {}
-        for name in ("metrics", "timings"):
+        for name in ("metrics", "timings", "held_out"):
             path = directory / f"{name}.jsonl"
             _keep_until(path, after_step)
             self._files[name] = path.open("a")
@@ -58,6 +58,11 @@ class RunWriter:
                 if _plain(value) is not None:
                     self._board.add_scalar(f"{name}/{key}", float(value), step)
 
+    def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
+        """Appends what an evaluation counted, prompt by prompt, to `held_out.jsonl`."""
+        self._files["held_out"].write(json.dumps({"step": step, **counts}) + "\n")
+        self._files["held_out"].flush()
+
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes the kept responses of a step."""
         path = self.samples / f"step_{step:06d}.jsonl"
@@ -74,6 +79,9 @@ class NoWriter:
     """Writes nothing: what all processes but the first have in place of a `RunWriter`."""
 
     def log(self, step: int, metrics: Mapping[str, float], timings: Mapping[str, float]) -> None:
+        """Nothing."""
+
+    def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
         """Nothing."""
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:

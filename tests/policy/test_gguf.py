@@ -147,7 +147,7 @@ def test_a_quantised_vector_is_read_whole(tmp_path):
     name = "blk.1.attn_norm.weight"
     _, params = write(tmp_path / "x.gguf", quantised=[name])
     _, loaded = policy.load(tmp_path / "x.gguf")
-    ours, theirs = (tree["layers"]["input_norm"][1] for tree in (loaded, params))
+    ours, theirs = (tree["layers"]["attention_norm"][1] for tree in (loaded, params))
     assert_allclose(ours, theirs, atol=2 / 127)
 
 

@@ -67,7 +67,7 @@ def evaluated(model, task, indices, samples, seed=0, **changes):
     config = training_runs.settings(model, "unused", **changes)
     loaded = load_policy(config, task, str(model))
     key = jax.random.key(seed)
-    return evaluate(loaded.sampler, loaded.params, loaded.test_table, indices, samples, key)
+    return evaluate(loaded.sampler, loaded.params, loaded.test_table, indices, samples, key).metrics
 
 
 def test_rates_are_those_of_the_grades(model):
@@ -137,7 +137,7 @@ def test_a_large_evaluation_draws_in_turn_on_every_core_and_finds_the_same(model
     assert (sampler.num_prompts, sampler.samples) == (cores, 252)
     wanted = evaluated(model, training_runs.sums(), np.arange(5), samples=250)
     key = jax.random.key(0)
-    found = evaluate(sampler, params, loaded.test_table, np.arange(5), 250, key)
+    found = evaluate(sampler, params, loaded.test_table, np.arange(5), 250, key).metrics
     assert found.keys() == wanted.keys() and found["held_out/n"] == 252
     for name in wanted:
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, err_msg=name)
@@ -148,11 +148,11 @@ def test_a_run_finds_the_same_in_turn_also_the_way_from_its_start(model):
     run = training_runs.prepared(training_runs.settings(model, "unused", **changes))
     assert run.evaluator.at_once
     state = take_step(run, run.initial_state(), 0).state
-    found = evaluate_run(run, state, 1)
+    found = evaluate_run(run, state, 1).metrics
     start = run.start.sampler
     programs = dataclasses.replace(run.programs, reshard_evaluator=run.programs.reshard)
     plain = dataclasses.replace(run, evaluator=start, programs=programs)
-    wanted = evaluate_run(plain, state, 1)
+    wanted = evaluate_run(plain, state, 1).metrics
     assert wanted["held_out/kl_to_start"] > 0.01
     assert found.keys() == wanted.keys()
     for name in wanted:
@@ -227,6 +227,19 @@ def test_the_command_gives_the_same_numbers_on_a_mesh(model, capsys):
         said.append(capsys.readouterr().out)
     assert "held_out/pass@1" in said[0]
     assert said[0] == said[1]
+
+
+def test_counts_are_prompt_by_prompt_and_give_the_rates(model):
+    config = training_runs.settings(model, "unused")
+    task = dataclasses.replace(training_runs.sums(), mixture={"small": 0.9, "large": 0.1})
+    loaded = load_policy(config, task, str(model))
+    key = jax.random.key(3)
+    asked = np.array([4, 0, 2])
+    found = evaluate(loaded.sampler, loaded.params, loaded.test_table, asked, 12, key)
+    assert found.prompts == [4, 0, 2] and len(found.correct) == 3
+    rate = np.dot(found.correct, found.weights) / found.n
+    assert found.metrics["held_out/pass@1"] == pytest.approx(rate)
+    assert found.counts().keys() == {"n", "prompts", "correct", "weights"}
 
 
 def test_the_same_key_gives_the_same_numbers(model):

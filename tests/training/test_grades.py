@@ -139,7 +139,7 @@ def test_a_number_that_one_grade_tells_counts_as_0_for_the_others(plain):
     )
     asked = run.start.test_table, np.arange(4)
     params = run.sampler_params(run.initial_state())
-    found = evaluate(sampler, params, *asked, 16, run.key("evaluation"))
+    found = evaluate(sampler, params, *asked, 16, run.key("evaluation")).metrics
     # Four calls, of which the first one tells it.
     assert found["held_out/info/rare"] == pytest.approx(1 / 64)
 
@@ -156,7 +156,9 @@ def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):
     run = dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
     state = run.initial_state()
     asked = run.start.test_table, np.arange(len(run.task.test))
-    held_out = evaluate(sampler, run.sampler_params(state), *asked, 4, run.key("evaluation"))
+    held_out = evaluate(
+        sampler, run.sampler_params(state), *asked, 4, run.key("evaluation")
+    ).metrics
     for prefix, metrics in ("info", collect(run, state, 0)[1]), ("held_out/info", held_out):
         # A weighted mean of the same number over prompts.
         assert metrics[f"{prefix}/words"] == pytest.approx(3, rel=1e-12)

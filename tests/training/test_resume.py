@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax.training import TrainState, checkpoints, guarded
+from rlvr_jax.training import TrainState, checkpoints, command, guarded
 from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 
 SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
@@ -108,6 +108,20 @@ def test_a_signal_ends_the_step_saves_and_exits_with_130(
     assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1, 2]
     training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
     assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+def test_a_signal_behind_the_last_step_waits_for_what_is_written(model, tmp_path, monkeypatch):
+    save = command.policy.save
+
+    def asked(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        save(*arguments)
+
+    monkeypatch.setattr(command.policy, "save", asked)
+    config = settings_of(model, tmp_path / "run")
+    training_runs.quietly(config)
+    assert (tmp_path / "run" / "summary.json").is_file()
+    assert latest_step(tmp_path / "run" / "checkpoints") == config.steps
 
 
 def test_a_second_signal_does_not_wait_for_the_step(model, tmp_path):

@@ -1,0 +1,96 @@
+"""Intervals that cover the choice of held-out prompts, by drawing prompts and seeds anew.
+
+The t-intervals of a comparison are over seeds, all of which answer the same prompts: they say
+nothing about other prompts. Here prompts are drawn with replacement, the same ones for all seeds
+and both methods of a difference, and seeds, if there are several, likewise. With few seeds the
+interval is too narrow about these, as of any bootstrap; with one it is about prompts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.pass_at_k import pass_at_k
+
+__all__ = ["PromptInterval", "bootstrap_mean", "estimates"]
+
+
+@dataclass(frozen=True)
+class PromptInterval:
+    """A mean over seeds and prompts with its interval.
+
+    Fields:
+      mean: weighted over prompts, plain over seeds.
+      low, high: quantiles of the means of what was drawn anew.
+      seeds, prompts: how many it rests on.
+    """
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+    prompts: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def bootstrap_mean(
+    values: ArrayLike,
+    weights: ArrayLike,
+    rounds: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> PromptInterval:
+    """The interval of a mean; for a difference, of paired differences.
+
+    Args:
+      values: [S, P], a number of each prompt for each seed.
+      weights: [P], of the prompts, ≥ 0.
+      rounds: of drawing anew.
+      confidence: of the interval, in (0, 1).
+      seed: of the drawing.
+    Raises:
+      ValueError: no seed or prompt, shapes that differ, weights that are negative or all 0, or a
+        confidence outside (0, 1).
+    """
+    values, weights = np.asarray(values, float), np.asarray(weights, float)
+    if values.ndim != 2 or not values.size or weights.shape != values.shape[1:]:
+        raise ValueError(
+            "bootstrap_mean: values must be [seeds, prompts] and weights [prompts], got"
+            f" {values.shape} and {weights.shape}"
+        )
+    if not (weights >= 0).all() or not weights.sum() > 0:
+        raise ValueError(f"bootstrap_mean: weights must be at least 0 with a sum, got {weights}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"bootstrap_mean: confidence must be in (0, 1), got {confidence}")
+    seeds, prompts = values.shape
+    random = np.random.default_rng(seed)
+    times = random.multinomial(prompts, np.full(prompts, 1 / prompts), size=rounds)
+    chosen = random.multinomial(seeds, np.full(seeds, 1 / seeds), size=rounds) / seeds
+    own = times * weights
+    # A draw of none but prompts without weight says nothing.
+    total = own.sum(axis=1)
+    means = np.einsum("rs,sp,rp->r", chosen, values, own)[total > 0] / total[total > 0]
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    mean = values.mean(axis=0) @ weights / weights.sum()
+    return PromptInterval(float(mean), float(low), float(high), seeds, prompts)
+
+
+def estimates(counts: Sequence[Mapping[str, Any]], k: int) -> np.ndarray:
+    """pass@k of each prompt for each of several evaluations, [S, P].
+
+    Args:
+      counts: lines of `held_out.jsonl`.
+    Raises:
+      ValueError: they asked different prompts.
+    """
+    first = counts[0]["prompts"]
+    if any(each["prompts"] != first for each in counts):
+        raise ValueError("estimates: counts must be of the same prompts, got several sets")
+    return np.stack([pass_at_k(each["n"], each["correct"], k) for each in counts])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "replace"]
+__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
 
 _ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
 
@@ -32,6 +32,13 @@ def axes_of(cls) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
     found = {f.name: _ANNOTATION.match(f.type) for f in dataclasses.fields(cls)}
     return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
+
+
+def fits(shape: Sequence[int], axes: Sequence[str], sizes: Mapping[str, int]) -> bool:
+    """Whether a shape has these axes, those in `sizes` with that size; the others have any."""
+    if len(shape) != len(axes):
+        return False
+    return all(sizes.get(axis, size) == size for axis, size in zip(axes, shape, strict=True))
 
 
 @_pytree
@@ -189,10 +196,7 @@ class Rollouts:
             if name not in given:
                 continue
             array, wanted = given[name], tuple(sizes.get(axis, axis) for axis in axes)
-            # Any size fits an axis that the mask does not have.
-            if array.ndim != len(axes) or any(
-                sizes.get(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)
-            ):
+            if not fits(array.shape, axes, sizes):
                 raise ValueError(
                     f"Rollouts.of_responses: {name} must have the shape {wanted} as mask"
                     f" {mask.shape}, got {array.shape}"
@@ -294,6 +298,8 @@ class Signals:
       weight: factor on the token's policy loss; leaves denominators alone.
       mask: bool, which tokens exist for the loss; counts in denominators.
       clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
+      chosen: bool, tokens that were taken out of the mask or singled out in a way that need not
+        show in weight or penalty; for curves and reports (`is_chosen`), read by no loss.
       ratio: current over old probability, of the token or of what it belongs to.
       penalty: term added to the token's loss, not multiplied by `weight`.
       term: scalar, added to the aggregated loss: what is no average over tokens.
@@ -304,6 +310,7 @@ class Signals:
     mask: Bool[Array, "B T"]
     clip_low: Float[Array, "B T"]
     clip_high: Float[Array, "B T"]
+    chosen: Bool[Array, "B T"]
     ratio: Float[Array, "B T"]
     penalty: Float[Array, "B T"]
     term: Float[Array, ""]
@@ -314,7 +321,8 @@ class Signals:
         zeros, ones = jnp.zeros(mask.shape, dtype), jnp.ones(mask.shape, dtype)
         unbounded = jnp.full(mask.shape, jnp.inf, dtype)
         nothing = jnp.zeros((), dtype)
-        return cls(zeros, ones, mask, unbounded, unbounded, ones, zeros, nothing)
+        none = jnp.zeros(mask.shape, bool)
+        return cls(zeros, ones, mask, unbounded, unbounded, none, ones, zeros, nothing)
 
 
 @dataclass(frozen=True)

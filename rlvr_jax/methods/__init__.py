@@ -57,7 +57,15 @@ def recipe(name: str, **hyperparameters) -> Recipe:
                 f"recipe: hyperparameter must be one of {name}'s"
                 f" ({_closest(hyperparameter, known)}), got {hyperparameter!r}"
             )
-    return factory(**hyperparameters)
+    from rlvr_jax.types import Recipe
+
+    made = factory(**hyperparameters)
+    if not isinstance(made, Recipe):
+        raise ValueError(
+            f"recipe: method {name!r} must return a Recipe (of an objective: Recipe(objective(…))),"
+            f" got {type(made).__name__}"
+        )
+    return made
 
 
 def _own_method(name: str) -> Method:

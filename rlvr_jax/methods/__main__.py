@@ -9,6 +9,9 @@ import argparse
 import inspect
 
 from rlvr_jax.methods import method, names
+from rlvr_jax.objectives import UpdatePlan
+
+MUST = "(must be given)"
 
 
 def table() -> str:
@@ -34,6 +37,10 @@ def markdown() -> str:
         "reference vectors; *exact* ones agree with the authors' or a maintained code, a",
         "*reconstruction* was made from the paper alone. None was run at the scale of its paper.",
         "",
+        "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
+        "others (`rlvr_jax/training/presets.py`: GRPO without KL and on the token mean, DAPO with",
+        "at most three rounds) and prints them all. `python -m rlvr_jax.methods NAME` says more.",
+        "",
         "| method | paper | changes | needs | defaults | evidence | left out |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -49,14 +56,17 @@ def markdown() -> str:
 
 
 def card(name: str) -> str:
-    """Title, paper, hyperparameters with defaults, and parts of one method."""
+    """What one method is and does: its page, hyperparameters with defaults, parts, conditions."""
     about = method(name)
-    recipe = about.recipe()
-    lines = [f"{name}: {about.title}", about.url, inspect.getdoc(about.recipe).splitlines()[0]]
-    lines.append(f"changes {about.changes}; {about.evidence}")
+    told = about.recipe if about.evidence == "own" else inspect.getmodule(about.recipe)
+    lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(told)) if text]
+    lines += ["", f"changes {about.changes or '–'}; {about.evidence}"]
     lines += [f"left out: {about.left_out}"] * bool(about.left_out)
-    lines += ["", "defaults"]
-    lines += [f"  {key} = {value}" for key, value in _defaults(name).items()]
+    defaults = _defaults(name)
+    lines += ["", "defaults", *(f"  {key} = {value}" for key, value in defaults.items())]
+    if open_ := [key for key, value in defaults.items() if value == MUST]:
+        return "\n".join([*lines, "", f"parts: known once {', '.join(open_)} are given"])
+    recipe = about.recipe()
     lines += ["", "parts", *(f"  {label}" for label in recipe.objective.labels)]
     if recipe.selection is not None:
         lines.append(
@@ -65,14 +75,18 @@ def card(name: str) -> str:
         )
     if recipe.reward is not None:
         lines.append("  reward shaping")
-    lines += ["", f"needs {_needs(name)}"]
-    return "\n".join(lines)
+    conditions = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
+    if conditions:
+        lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
+    return "\n".join([*lines, "", f"needs {_needs(name)}"])
 
 
 def _defaults(name):
     """Hyperparameters with their defaults as text, functions and parts by name."""
 
     def text(value):
+        if value is inspect.Parameter.empty:
+            return MUST
         return str(getattr(value, "label", getattr(value, "__name__", value)))
 
     parameters = inspect.signature(method(name).recipe).parameters.values()

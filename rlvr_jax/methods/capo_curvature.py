@@ -16,8 +16,9 @@ Adam's moments of the last layer.
 
 from rlvr_jax.objectives.advantages import group_normalized
 from rlvr_jax.objectives.aggregations import row_mean_token_mean
-from rlvr_jax.objectives.core import Aggregation, objective
+from rlvr_jax.objectives.core import objective
 from rlvr_jax.objectives.curvature import drop_unstable_steps
+from rlvr_jax.objectives.parts import Aggregation
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
 

@@ -10,11 +10,15 @@ H is the entropy over the whole vocabulary, with its gradient; estimates by -log
 have gradient 0 in expectation. Coefficients are the defaults of the authors' code. With a target
 the coefficient follows the entropy as in Skywork-OR1 (https://arxiv.org/abs/2505.22312) and TRL:
 it acts while the last mean entropy was at most the target, and goes up by Δ while it is, else down.
-Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2.
+Δ and the bounds are TRL's defaults; TRL starts at c_H = 0 and has the target 0.2. That the bonus
+can fall to nothing over a number of updates is ours.
 """
+
+import optax
 
 from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
 from rlvr_jax.objectives import regularizers as terms
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.weights import scale_weight
 from rlvr_jax.types import Method, Recipe
 
@@ -29,6 +33,7 @@ def entropy_bonus(
     coefficient_step: float = 0.005,
     coefficient_min: float = 0.0,
     coefficient_max: float = 1.0,
+    anneal_updates: int = 0,
 ) -> Recipe:
     """GRPO on the token mean, with a bonus for entropy and a KL to the reference.
 
@@ -40,20 +45,27 @@ def entropy_bonus(
       target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
       coefficient_step: its change per update (Δ).
       coefficient_min, coefficient_max: its bounds (c_min, c_max).
+      anneal_updates: updates over which the bonus falls linearly to nothing; 0 if it stays.
+    Raises:
+      ValueError: anneal_updates negative.
     """
+    check_at_least(0, "entropy_bonus", anneal_updates=anneal_updates)
     if target is None:
         bonus = terms.entropy_bonus(entropy_coefficient)
     else:
         bonus = terms.adaptive_entropy_bonus(
             target, coefficient_step, coefficient_min, coefficient_max, entropy_coefficient
         )
+    if anneal_updates:
+        bonus = terms.scheduled(bonus, optax.linear_schedule(1.0, 0.0, anneal_updates))
+    bonuses = [bonus] if entropy_coefficient or target is not None else []
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
             transforms=[scale_weight(policy_coefficient)] if policy_coefficient != 1 else [],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
-            regularizers=[bonus, *kl],
+            regularizers=[*bonuses, *kl],
             aggregation=token_mean(),
         )
     )

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from jaxtyping import Array
 
 from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.core import Context, objective
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.parts import Context
 from rlvr_jax.objectives.score_norms import logit_score_norm, score_weighted
 from rlvr_jax.objectives.surrogates import reinforce
 from rlvr_jax.types import Method, Recipe

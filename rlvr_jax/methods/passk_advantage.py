@@ -16,7 +16,8 @@ of 0.2 is GRPO's.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import Transform, objective
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.parts import Transform
 from rlvr_jax.objectives.passk import subset_normalized
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe

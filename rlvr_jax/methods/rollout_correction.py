@@ -23,8 +23,9 @@ from collections.abc import Sequence
 
 from rlvr_jax.objectives.advantages import group_normalized
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import Transform, objective
+from rlvr_jax.objectives.core import objective
 from rlvr_jax.objectives.corrections import truncate_importance
+from rlvr_jax.objectives.parts import Transform
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
 

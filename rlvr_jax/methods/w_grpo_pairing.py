@@ -18,7 +18,8 @@ from collections.abc import Callable
 
 from rlvr_jax.objectives.advantages import group_centered
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import Transform, objective
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.parts import Transform
 from rlvr_jax.objectives.rare_events import penalized_outcome
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe

@@ -66,6 +66,7 @@ from rlvr_jax.objectives.order_statistics import *
 from rlvr_jax.objectives.origins import *
 from rlvr_jax.objectives.outcome_classification import *
 from rlvr_jax.objectives.outcome_credit import *
+from rlvr_jax.objectives.parts import *
 from rlvr_jax.objectives.passk import *
 from rlvr_jax.objectives.pessimistic_critics import *
 from rlvr_jax.objectives.predictive_kl import *

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
-from rlvr_jax.objectives.core import Transform, UpdatePlan, describe, stateless
 from rlvr_jax.objectives.groups import (
     group_deviation,
     group_mean,
@@ -18,6 +17,7 @@ from rlvr_jax.objectives.groups import (
     group_std,
 )
 from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.objectives.parts import Transform, UpdatePlan, describe, stateless
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [

@@ -18,8 +18,8 @@ and long wrong answers.
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.core import Aggregation, describe
 from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.objectives.parts import Aggregation, describe
 
 __all__ = [
     "fixed_length_mean",

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.scopes import above_quantile, within_response
 from rlvr_jax.types import Rollouts, replace
 
@@ -61,7 +61,7 @@ def anchored_entropy(
       include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
       anchor_updates: how many of the first updates make H*: as many as the first batch is split
         into (all but the first of them see a policy that has been updated already).
-    Reads: nucleus_entropy. Writes: term. Metrics: anchored_entropy, entropy_anchor (nats),
+    Reads: nucleus_entropy. Writes: term, chosen. Metrics: anchored_entropy, entropy_anchor (nats),
       peak_share (of the tokens).
     Raises:
       ValueError: an argument outside its range.
@@ -91,7 +91,8 @@ def anchored_entropy(
         number = (state.measured + 1).astype(now.dtype)
         anchor = jnp.where(is_set, state.anchor, state.anchor + (now - state.anchor) / number)
         distance = jnp.where(any_token & is_set, mean - anchor.astype(mean.dtype), 0)
-        signals = replace(signals, term=signals.term + coefficient * distance**2)
+        term = signals.term + coefficient * distance**2
+        signals = replace(signals, term=term, chosen=signals.chosen | peaks)
         moved = AnchorState(
             jnp.where(any_token, anchor, state.anchor),
             state.measured + (any_token & ~is_set).astype(jnp.int32),

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = ["Bounds", "Search", "balance_signs", "balanced_bounds"]

@@ -2,9 +2,9 @@
 
 import jax
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
 

@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
 from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import batch_mean, group_count, group_mean
 from rlvr_jax.objectives.masked import masked_count, masked_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [

@@ -11,9 +11,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_max
 from rlvr_jax.objectives.masked import masked_count, masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import Scope, within_batch, z_score
 from rlvr_jax.types import Rollouts, replace
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_rank, masked_sum
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The algebra: what a part of an objective is, and how parts make a loss.
+"""The algebra: how parts make a loss.
 
 An objective turns token statistics `[B, T]` into a scalar, in this order: the surrogate sets the
 ratio and the trust region, the advantage and the transforms decide, the regularizers add to the
@@ -12,7 +12,7 @@ first.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,140 +22,30 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.inputs import (
     MEASURED,
+    check_answer,
     check_inputs,
     check_needs,
+    check_part,
     check_recorded,
     on_mask,
+)
+from rlvr_jax.objectives.parts import (
+    Aggregation,
+    Context,
+    Options,
+    Records,
+    Spec,
+    Surrogate,
+    Transform,
+    UpdatePlan,
+    no_state,
 )
 from rlvr_jax.objectives.summary import summarize
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
-__all__ = [
-    "Aggregation",
-    "Context",
-    "Objective",
-    "Spec",
-    "Surrogate",
-    "Transform",
-    "UpdatePlan",
-    "describe",
-    "objective",
-    "stateless",
-]
+__all__ = ["Objective", "objective"]
 
-Options = tuple[tuple[str, float], ...]
-Records = tuple[tuple[str, int | tuple[float, ...]], ...]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Sizes that the state of a transform may depend on: prompts of the task, rows and tokens."""
-
-    prompts: int
-    B: int
-    T: int
-
-
-@dataclass(frozen=True)
-class UpdatePlan:
-    """What a part may know about the run: optimizer steps per batch, and rollouts per prompt."""
-
-    updates_per_batch: int
-    group_size: int
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a part may read.
-
-    Fields:
-      stats: `TokenStats` of the current policy, 0 off the mask, differentiable.
-      rollouts: the batch, in the dtype of the statistics, per-token numbers 0 off the mask.
-      old_logp: [B, T], denominator of the ratio: `rollouts.old_logp`, or the current log-probs
-        without gradient where that is None (the ratio is then exactly 1).
-      key: PRNG key of this part alone, to be used once.
-    """
-
-    stats: TokenStats
-    rollouts: Rollouts
-    old_logp: Float[Array, "B T"]
-    key: Any
-
-
-def _silent(plan: UpdatePlan) -> None:
-    del plan
-
-
-@dataclass(frozen=True)
-class Transform:
-    """A part that decides something: an advantage, a token transform or a regularizer.
-
-    Fields:
-      init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
-      apply: (signals, context, state) -> (signals, state, metrics).
-      needs: names among the fields of `TokenStats`, the optional fields of `Rollouts`
-        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
-        taken over the batch; with micro-batches this costs a second pass).
-      label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
-        bracket names its state and its random stream.
-      remark: (plan) -> one sentence if the part cannot act under this plan, else None.
-      options: arguments of `token_stats` with which its needs are to be measured, name and value,
-        e.g. (("top_k", 8),).
-      once: it decides about the whole batch before that is split into updates, for it compares
-        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
-        and write advantage, weight and mask. An advantage that needs no statistics is decided once
-        in any case; behind a part that is not, all are asked at every update.
-      records: how fields of the rollouts that it reads must have been made, name and value: the
-        temperatures of "old_tempered_logp", the number of "component_rewards".
-    """
-
-    init: Callable[[Spec], Any]
-    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
-    needs: frozenset[str]
-    label: str
-    remark: Callable[[UpdatePlan], str | None] = _silent
-    options: Options = ()
-    once: bool = False
-    records: Records = ()
-
-
-@dataclass(frozen=True)
-class Surrogate:
-    """The policy loss of a token.
-
-    Fields:
-      prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
-      loss: (signals, context) -> [B, T], before weight and penalty.
-      label, remark, needs, options: as in `Transform`.
-    """
-
-    prepare: Callable[[Signals, Context], Signals]
-    loss: Callable[[Signals, Context], Float[Array, "B T"]]
-    label: str
-    remark: Callable[[UpdatePlan], str | None] = _silent
-    needs: frozenset[str] = frozenset()
-    options: Options = ()
-
-
-@dataclass(frozen=True)
-class Aggregation:
-    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
-
-    Fields:
-      weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.
-      label: the call that makes it.
-    """
-
-    weights: Callable[[Array, Any], Float[Array, "B T"]]
-    label: str
-
-    def __str__(self) -> str:
-        return self.label
-
-    def __call__(self, values: Float[Array, "B T"], mask) -> Float[Array, ""]:
-        """The aggregate of the values on the mask; 0 for an empty mask."""
-        return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
 
 
 @dataclass(frozen=True)
@@ -171,7 +61,8 @@ class Objective:
         that come back say it (`advantage`, `weight`, `kept`), and the losses of the updates go on
         from there. None if already the first part has to be asked at every update.
       signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
-        regularizers (which act on every token): what was decided about each token.
+        regularizers (which act on every token): what was decided about each token. But `chosen` is
+        that of the regularizers, too.
       token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
         mask.
       needs: what must be measured, see `Transform`; always contains "logp".
@@ -193,28 +84,6 @@ class Objective:
     records: Records
     labels: tuple[str, ...]
     remarks: Callable[[UpdatePlan], list[str]]
-
-
-def stateless(
-    apply: Callable,
-    needs: Iterable[str] = (),
-    label: str = "",
-    remark: Callable[[UpdatePlan], str | None] = _silent,
-    options: Options = (),
-    once: bool = False,
-) -> Transform:
-    """Makes a transform without state; `label` is the function that made `apply` if not given."""
-    label = label or apply.__qualname__.split(".")[0]
-    return Transform(lambda spec: (), apply, frozenset(needs), label, remark, options, once)
-
-
-def describe(name: str, **arguments) -> str:
-    """The call as text, functions by name: describe("f", a=1.0, g=max) is "f(a=1, g=max)"."""
-
-    def text(value):
-        return f"{value:g}" if isinstance(value, float) else getattr(value, "__name__", str(value))
-
-    return f"{name}({', '.join(f'{key}={text(value)}' for key, value in arguments.items())})"
 
 
 def objective(
@@ -241,6 +110,13 @@ def objective(
       ValueError: a part needs what nobody measures, or two parts want one option at two values;
         when `loss` is called, a statistic that is needed is missing, or shapes disagree.
     """
+    check_part("advantage", advantage, Transform)
+    check_part("surrogate", surrogate, Surrogate)
+    check_part("aggregation", aggregation, Aggregation)
+    for name, chain in (("transforms", transforms), ("regularizers", regularizers)):
+        check_part(name, chain, Sequence)
+        for part in chain:
+            check_part(f"each of {name}", part, Transform)
     decisions = _named([advantage, *transforms])
     additions = _named(regularizers, taken=decisions)
     parts = {**decisions, **additions}
@@ -265,7 +141,9 @@ def objective(
         state, metrics = dict(state), dict(metrics)
         for name, part in chain.items():
             own = replace(context, key=jax.random.fold_in(key, zlib.crc32(name.encode())))
-            signals, new_state, measured = part.apply(signals, own, state.get(name, ()))
+            answer = _applied(part, name, signals, own, state)
+            check_answer(part.label, answer, context.rollouts.mask)
+            signals, new_state, measured = answer
             stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
             signals = replace(signals, **stopped)
             if name in state:
@@ -275,7 +153,7 @@ def objective(
         return signals, state, metrics
 
     def decide(stats, rollouts, state, key):
-        check_inputs(stats, rollouts, readers)
+        check_inputs(stats, rollouts, key, readers)
         stats, rollouts = on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
         if old_logp is None:
@@ -292,7 +170,8 @@ def objective(
             signals, done = replace(signals, weight=weight, mask=mask), whole
         chain = {name: part for name, part in decisions.items() if name not in done}
         signals, state, metrics = run(chain, signals, context, state, key, {})
-        return signals, context, state, metrics
+        taken_out = rollouts.mask & ~signals.mask
+        return replace(signals, chosen=signals.chosen | taken_out), context, state, metrics
 
     def losses(stats, rollouts, state, key):
         signals, context, state, metrics = decide(stats, rollouts, state, key)
@@ -327,7 +206,8 @@ def objective(
         return replace(rollouts, **decided), state, metrics
 
     def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
-        return decide(stats, rollouts, state, key)[0]
+        decided, context, state, _ = decide(stats, rollouts, state, key)
+        return replace(decided, chosen=run(additions, decided, context, state, key, {})[0].chosen)
 
     def remarks(plan: UpdatePlan) -> list[str]:
         found = [part.remark(plan) for part in readers]
@@ -347,6 +227,24 @@ def objective(
         labels=tuple(labels),
         remarks=remarks,
     )
+
+
+def _applied(part, name, signals, context, state):
+    """What a part answers; who reads what nobody measured or kept is told so."""
+    has_state = name not in state and part.init is not no_state
+    if has_state and jax.tree.leaves(jax.eval_shape(lambda: part.init(Spec(1, 1, 1)))):
+        raise ValueError(
+            f"loss: state must be what the objective's init gives, with an entry of {name}, got"
+            f" {sorted(state)}"
+        )
+    try:
+        return part.apply(signals, context, state.get(name, ()))
+    except (AttributeError, TypeError) as error:
+        error.add_note(
+            f"in {part.label}: statistics and records that it does not name in its needs may be"
+            " None"
+        )
+        raise
 
 
 def _decided_once(decisions, advantage):

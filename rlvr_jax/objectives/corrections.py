@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
-from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.ratios import Ratio, clamped_token_ratio, sequence_ratio
+from rlvr_jax.objectives.summary import effective_sample_size
 from rlvr_jax.types import replace
 
 __all__ = [
@@ -36,8 +37,9 @@ __all__ = [
 ]
 
 
+SAMPLED = frozenset({"behaviour_logp"})
 # At the first update of a batch the old log-probs are the current policy's.
-OVER_BATCH = frozenset({"logp", "batch_statistics"})
+OVER_BATCH = frozenset({"logp", "batch_statistics"}) | SAMPLED
 
 
 def sampler_divergence(
@@ -64,8 +66,9 @@ def truncate_importance(
         (low variance, biased), `product_ratio` for whole rollouts (the other way round).
       normalizer: a mean that the weights are divided by: `masked_mean` over the tokens,
         `mean_of_rollouts` for weights of whole rollouts; None for none.
-    Reads: old_logp, behaviour_logp, mask. Writes: weight. Metrics: importance_mean (over the
-      tokens, before it is normalized), truncated_share.
+    Reads: old_logp, behaviour_logp, mask. Writes: weight. Metrics: of r over the tokens, before it
+      is cut, importance/min, /mean, /max and /effective_sample_size (share of the tokens); and
+      importance_capped_share (tokens with r > C).
     Raises:
       ValueError: cap not positive.
     Source: verl, https://github.com/volcengine/verl (docs/algo/rollout_corr.md).
@@ -78,7 +81,10 @@ def truncate_importance(
         own = ratio(context.old_logp, context.rollouts.behaviour_logp, mask)
         weight = jnp.minimum(own, cap)
         metrics = {
-            "importance_mean": masked_mean(weight, mask),
+            "importance/min": masked_min(own, mask),
+            "importance/mean": masked_mean(own, mask),
+            "importance/max": masked_max(own, mask),
+            "importance/effective_sample_size": effective_sample_size(own, mask),
             "importance_capped_share": masked_mean(own > cap, mask),
         }
         if normalizer is not None:
@@ -88,7 +94,7 @@ def truncate_importance(
 
     label = describe("truncate_importance", cap=float(cap), ratio=ratio, normalizer=normalizer)
     pooled = normalizer is not None
-    return stateless(apply, needs=OVER_BATCH if pooled else (), label=label, once=pooled)
+    return stateless(apply, needs=OVER_BATCH if pooled else SAMPLED, label=label, once=pooled)
 
 
 def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio) -> Transform:
@@ -114,7 +120,7 @@ def band_importance(low: float, high: float, ratio: Ratio = clamped_token_ratio)
         return replace(signals, weight=weight), state, metrics
 
     label = describe("band_importance", low=float(low), high=float(high), ratio=ratio)
-    return stateless(apply, label=label)
+    return stateless(apply, needs=SAMPLED, label=label)
 
 
 def drop_by_ratio(low: float, high: float, ratio: Ratio = sequence_ratio) -> Transform:
@@ -179,7 +185,7 @@ def drop_drifted_failures(limit: float) -> Transform:
         return replace(signals, weight=weight), state, metrics
 
     label = describe("drop_drifted_failures", limit=float(limit))
-    return stateless(apply, needs={"logp"}, label=label)
+    return stateless(apply, needs=SAMPLED | {"logp"}, label=label)
 
 
 def _dropping(keep, label):

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.core import Context, Transform, describe
 from rlvr_jax.objectives.inputs import MEASURED, on_mask
+from rlvr_jax.objectives.parts import Context, Transform, describe
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 __all__ = ["Critic", "critic_of", "value_loss"]

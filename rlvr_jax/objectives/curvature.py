@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_max, masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = ["StepModel", "drop_unstable_steps", "is_stable", "predicted_step"]

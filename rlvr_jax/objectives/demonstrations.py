@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import outcome_is_right
 from rlvr_jax.types import Rollouts, replace
 

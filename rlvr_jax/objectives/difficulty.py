@@ -8,9 +8,9 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_count
+from rlvr_jax.objectives.parts import Context, Transform, describe, stateless
 from rlvr_jax.types import Signals, replace
 
 __all__ = [

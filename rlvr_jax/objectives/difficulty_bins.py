@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [

@@ -25,9 +25,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_max, group_mean
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = [

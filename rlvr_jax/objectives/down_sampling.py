@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_count
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean, masked_min
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = [

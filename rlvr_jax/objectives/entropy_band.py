@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = ["BandState", "band_penalty", "banded_entropy_bonus", "phase_weight", "step_entropy"]

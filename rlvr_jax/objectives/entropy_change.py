@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import (
     masked_count,
     masked_max,
@@ -19,6 +18,7 @@ from rlvr_jax.objectives.masked import (
     masked_std,
     share_of,
 )
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = [

@@ -9,9 +9,9 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = [

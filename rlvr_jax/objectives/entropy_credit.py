@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_all_equal
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import scoped_max, within_response
 from rlvr_jax.types import replace
 

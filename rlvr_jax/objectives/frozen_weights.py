@@ -7,7 +7,7 @@ training it with the weight of the bound.
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.core import Surrogate, describe
+from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import replace
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_deviation, group_mean, group_std
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.preferences import outcome_is_right
 from rlvr_jax.objectives.window_entropy import batch_threshold, hesitation
 from rlvr_jax.types import replace

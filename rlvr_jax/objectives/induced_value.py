@@ -5,8 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import log_ratio_sum, outcome_is_right, right_wrong_pairs
 from rlvr_jax.types import Rollouts, replace
 

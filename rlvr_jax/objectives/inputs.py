@@ -6,15 +6,17 @@ from collections.abc import Iterable
 
 import jax.numpy as jnp
 
-from rlvr_jax.types import Rollouts, TokenStats, axes_of, replace
+from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
 __all__ = [
     "MEASURED",
     "NEEDS",
     "RECORDS",
     "STATISTICS",
+    "check_answer",
     "check_inputs",
     "check_needs",
+    "check_part",
     "check_recorded",
     "on_mask",
 ]
@@ -28,7 +30,9 @@ RECORDS = tuple(
 )
 # Of the current policy, which at the first update of a batch is the old one.
 MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
-NEEDS = (*STATISTICS, *RECORDS, "batch_statistics")
+# Which the sampler records; who asks for it cannot do with one that draws from other distributions.
+SAMPLED = "behaviour_logp"
+NEEDS = (*STATISTICS, *RECORDS, SAMPLED, "batch_statistics")
 # Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
 PER_TOKEN = {
     name
@@ -48,15 +52,60 @@ def check_needs(part) -> None:
         )
 
 
-def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable) -> None:
-    """Refuses a batch that lacks what a part needs, or has it in another shape than the mask."""
+def check_part(name: str, value, kind: type) -> None:
+    """Refuses what is no part of an objective, such as the function that makes one."""
+    if isinstance(value, kind):
+        return
+    got = getattr(value, "__name__", repr(value))
+    called = f"; it has to be called: {got}(…)" if callable(value) else ""
+    raise ValueError(f"objective: {name} must be a part ({kind.__name__}), got {got}{called}")
+
+
+def check_answer(label: str, answer, mask) -> None:
+    """Refuses what a part gives back if it is no (signals, state, metrics), or if signals have
+    another shape than the mask."""
+    if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
+        raise ValueError(
+            f"{label}: apply must return (signals, state, metrics), got {type(answer).__name__}"
+        )
+    for entry in dataclasses.fields(Signals):
+        value = getattr(answer[0], entry.name)
+        wanted = () if entry.name == "term" else mask.shape
+        if value is not None and jnp.shape(value) != wanted:
+            raise ValueError(
+                f"{label}: {entry.name} of the signals must have the shape {wanted}, got"
+                f" {jnp.shape(value)}"
+            )
+
+
+def check_inputs(stats: TokenStats, rollouts: Rollouts, key, parts: Iterable) -> None:
+    """Refuses a batch that lacks what a part needs, arrays of other shapes than the mask asks for,
+    and a missing key."""
+    mask = rollouts.mask
+    if mask.ndim != 2 or mask.dtype != bool:
+        raise ValueError(
+            f"loss: rollouts.mask must be bool [B, T], got {mask.dtype} {list(mask.shape)}"
+        )
+    if key is None:
+        raise ValueError("loss: key must be a key of jax.random, got None")
     wanted = {"logp": "every objective"}
     for part in parts:
         wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
     for need, reader in sorted(wanted.items()):
-        source = "rollouts" if need in RECORDS else "stats"
+        source = "stats" if need in STATISTICS else "rollouts"
         value = getattr(rollouts if source == "rollouts" else stats, need)
-        _check_given("loss", f"{source}.{need}", value, rollouts.mask.shape, reader)
+        _check_given("loss", f"{source}.{need}", value, mask.shape, reader)
+    sizes = dict(zip("BT", mask.shape, strict=True))
+    for source, record in (("stats", stats), ("rollouts", rollouts)):
+        for name, (_, axes) in axes_of(type(record)).items():
+            value = getattr(record, name)
+            axes = ("B", "T", *axes[1:]) if axes[0] == "..." else axes
+            if value is not None and not fits(value.shape, axes, sizes):
+                shape = ", ".join(str(sizes.get(axis, axis)) for axis in axes)
+                raise ValueError(
+                    f"loss: {source}.{name} must have the shape [{shape}] as rollouts.mask"
+                    f" {list(mask.shape)}, got {list(value.shape)}"
+                )
 
 
 def check_recorded(rollouts: Rollouts, parts: Iterable) -> None:

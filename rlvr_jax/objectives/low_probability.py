@@ -6,9 +6,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import k3_clamped
 from rlvr_jax.objectives.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = ["low_probability_candidates", "min_p_proxy", "protect_low_probability"]
@@ -66,7 +66,7 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
       min_p: κ, in (0, 1].
       coefficient: c, at least 0.
     Reads: advantage, mask, logp, old_logp, old_max_logp, old_min_p_mass.
-    Writes: clip_low, clip_high, penalty. Metrics: chosen_share (the protected tokens),
+    Writes: clip_low, clip_high, penalty, chosen. Metrics: chosen_share (the protected tokens),
       eligible_share (the candidates).
     Raises:
       ValueError: fraction or min_p outside (0, 1], or a negative coefficient.
@@ -93,6 +93,7 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
             clip_low=jnp.where(protected, jnp.inf, signals.clip_low),
             clip_high=jnp.where(protected, jnp.inf, signals.clip_high),
             penalty=signals.penalty + pull,
+            chosen=signals.chosen | protected,
         )
         metrics = {
             "chosen_share": masked_mean(protected, mask),

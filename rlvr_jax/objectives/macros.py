@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_count, masked_rank
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
 from rlvr_jax.objectives.steps import Steps, at_tokens, step_sum
 from rlvr_jax.types import replace

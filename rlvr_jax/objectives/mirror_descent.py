@@ -5,8 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = ["MirrorState", "mirror_descent_kl", "step_size"]

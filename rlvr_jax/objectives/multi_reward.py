@@ -8,8 +8,8 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import batch_mean, batch_std, group_deviation, group_std
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]

@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = ["drop_off_policy", "off_policy_divergence", "on_policy_normalized"]

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe
+from rlvr_jax.objectives.parts import Transform, describe
 
 __all__ = ["outcome_push", "signed_by_outcome"]
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import group_count, group_max, group_std, group_sum
+from rlvr_jax.objectives.parts import Transform, describe
 
 __all__ = [
     "best_of_n",

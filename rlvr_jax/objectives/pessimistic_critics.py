@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.groups import batch_mean, batch_std
+from rlvr_jax.objectives.parts import Transform, describe
 
 __all__ = ["huber", "huber_value_loss", "pessimistic_advantage", "soft_min"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.core import Surrogate, Transform, stateless
+from rlvr_jax.objectives.parts import Surrogate, Transform, stateless
 from rlvr_jax.types import replace
 
 __all__ = [

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_index
 from rlvr_jax.objectives.groups import group_count, group_deviation, group_mean, group_std
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.shaping import Reward
 
 __all__ = [

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite, check_within
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_count
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.returns import discounted_returns
 from rlvr_jax.types import replace
 

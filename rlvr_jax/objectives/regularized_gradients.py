@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.core import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import replace
 

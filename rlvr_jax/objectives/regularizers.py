@@ -5,16 +5,16 @@ tokens, under other aggregations it is weighted as they weigh tokens.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Context, Transform, describe, stateless
 from rlvr_jax.types import Signals, replace
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "adaptive_entropy_bonus",
     "entropy_bonus",
     "kl_penalty",
+    "scheduled",
     "statistic_penalty",
     "statistic_term",
 ]
@@ -181,3 +182,44 @@ def kl_penalty(
     more = {} if weight is None else {"weight": weight}
     label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator, **more)
     return stateless(apply, needs={"logp", "reference_logp"}, label=label)
+
+
+class ScheduledState(NamedTuple):
+    """Updates with tokens that a `scheduled` part has seen, and its own state."""
+
+    updates: Int[Array, ""]
+    own: Any
+
+
+def scheduled(part: Transform, schedule: Callable[[Array], Array]) -> Transform:
+    """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
+
+    Δ is what the part would have added to the penalty, and to the term. A batch without tokens
+    does not count.
+
+    Args:
+      part: adds to penalty and term only.
+      schedule: s, of the number n of updates so far; one of optax, such as
+        `optax.linear_schedule(1.0, 0.0, 500)`.
+    Reads: what the part reads. Writes: penalty, term. Metrics: the part's, and
+      schedule/<part>, s(n).
+    """
+    name = part.label.partition("(")[0]
+
+    def init(spec):
+        return ScheduledState(jnp.zeros((), jnp.int32), part.init(spec))
+
+    def apply(signals, context, state):
+        changed, own, metrics = part.apply(signals, context, state.own)
+        # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+        with jax.numpy_dtype_promotion("standard"):
+            factor = jnp.asarray(schedule(state.updates), signals.penalty.dtype)
+        penalty = signals.penalty + factor * (changed.penalty - signals.penalty)
+        term = signals.term + factor * (changed.term - signals.term)
+        moved = state.updates + jnp.any(signals.mask).astype(jnp.int32)
+        changed = replace(changed, penalty=penalty, term=term)
+        return changed, ScheduledState(moved, own), {**metrics, f"schedule/{name}": factor}
+
+    return Transform(
+        init, apply, part.needs, f"scheduled({part.label})", part.remark, part.options, part.once
+    )

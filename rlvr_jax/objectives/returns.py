@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages import Statistic
 from rlvr_jax.objectives.arguments import check_at_least, check_within
-from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = [

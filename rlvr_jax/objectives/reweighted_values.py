@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_mean
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import replace
 

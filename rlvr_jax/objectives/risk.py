@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.groups import group_std, group_sum
 from rlvr_jax.objectives.masked import masked_mean, masked_quantile
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.risk_credit import Credit, uniform_credit
 from rlvr_jax.types import Rollouts, replace
 

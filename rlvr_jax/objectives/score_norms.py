@@ -13,9 +13,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
 from rlvr_jax.objectives.arguments import check_at_least
-from rlvr_jax.objectives.core import Context, Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.parts import Context, Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = [

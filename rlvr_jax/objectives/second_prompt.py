@@ -8,9 +8,9 @@ evidence.
 import jax
 
 from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
 __all__ = ["second_prompt_divergence", "second_prompt_logp_penalty"]

@@ -10,7 +10,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.group_order import group_index, group_rank
 from rlvr_jax.objectives.groups import (
     group_all_equal,
@@ -20,6 +19,7 @@ from rlvr_jax.objectives.groups import (
     group_sum,
 )
 from rlvr_jax.objectives.masked import masked_count, masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import outcome_is_right
 from rlvr_jax.types import Rollouts, replace
 

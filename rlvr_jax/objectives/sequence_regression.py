@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.core import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_count, group_mean, group_others_mean, group_sum
 from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import replace
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.arguments import check_at_least, check_within
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
 
@@ -34,8 +34,8 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
       share: α, in [0, 1].
       top_k: K.
       quantile: of the entropies of a response, in [0, 1].
-    Reads: ratio, outcome, entropy, mask, topk_logp, old_topk_logp. Writes: ratio. Metrics:
-      smoothed_share.
+    Reads: ratio, outcome, entropy, mask, topk_logp, old_topk_logp. Writes: ratio, chosen.
+      Metrics: smoothed_share.
     Raises:
       ValueError: share or quantile outside [0, 1], or top_k below 1.
     Source: SimKO, https://github.com/CLR-Lab/SimKO.
@@ -58,7 +58,8 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
         spread = jax.lax.stop_gradient(signals.ratio) * relative
         mixed = (1 - share) * signals.ratio + share * spread
         metrics = {"smoothed_share": masked_mean(chosen, mask)}
-        return replace(signals, ratio=jnp.where(chosen, mixed, signals.ratio)), state, metrics
+        ratio = jnp.where(chosen, mixed, signals.ratio)
+        return replace(signals, ratio=ratio, chosen=signals.chosen | chosen), state, metrics
 
     label = describe("smooth_ratio", share=float(share), top_k=top_k, quantile=float(quantile))
     needs = {"entropy", "topk_logp", "old_topk_logp", "batch_statistics"}
@@ -74,7 +75,8 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
     Args:
       factor: f, at least 0.
       quantile: of the entropies of a response, in [0, 1].
-    Reads: advantage, entropy, max_id, tokens, mask. Writes: advantage. Metrics: boosted_share.
+    Reads: advantage, entropy, max_id, tokens, mask. Writes: advantage, chosen.
+      Metrics: boosted_share.
     Raises:
       ValueError: a negative factor, or quantile outside [0, 1].
     Source: SimKO, https://github.com/CLR-Lab/SimKO.
@@ -88,7 +90,8 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
         chosen = uncertain_tokens(context, mask, quantile) & is_favourite(context, mask) & negative
         advantage = jnp.where(chosen, factor * signals.advantage, signals.advantage)
         metrics = {"boosted_share": masked_mean(chosen, mask)}
-        return replace(signals, advantage=advantage), state, metrics
+        signals = replace(signals, advantage=advantage, chosen=signals.chosen | chosen)
+        return signals, state, metrics
 
     label = describe("boost_favourites", factor=float(factor), quantile=float(quantile))
     return stateless(apply, needs={"entropy", "max_id", "batch_statistics"}, label=label)

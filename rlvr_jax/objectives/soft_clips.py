@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.core import Surrogate, describe
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import clamped_token_ratio, token_ratio
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Signals, replace

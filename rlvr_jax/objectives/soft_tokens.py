@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.core import Surrogate, describe
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.types import replace
 
 __all__ = [

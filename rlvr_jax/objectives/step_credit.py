@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.masked import masked_mean, masked_rank
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import Scope, min_max, within_batch, z_score
 from rlvr_jax.objectives.steps import (
     Steps,

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.core import Surrogate, describe
+from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import Ratio, clip_to_trusted, token_ratio
 from rlvr_jax.types import replace
 

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.groups import group_mean
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import above_quantile, within_response
 from rlvr_jax.types import replace
 
@@ -78,7 +78,7 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
     Args:
       quantile: of the entropies of a rollout, in [0, 1], with linear interpolation.
       low_entropy, high_entropy: half-widths, at least 0.
-    Reads: entropy, mask. Writes: clip_low, clip_high. Metrics: high_entropy_share.
+    Reads: entropy, mask. Writes: clip_low, clip_high, chosen. Metrics: high_entropy_share.
     Raises:
       ValueError: quantile outside [0, 1], or a negative half-width.
     Source: Wang et al. 2025, https://arxiv.org/abs/2507.15778.
@@ -94,7 +94,8 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
         sets = within_response(context.rollouts)
         high = above_quantile(entropy, signals.mask, sets, quantile)
         width = jnp.where(high, high_entropy, low_entropy).astype(entropy.dtype)
-        signals = replace(signals, clip_low=width, clip_high=width)
+        chosen = signals.chosen | high
+        signals = replace(signals, clip_low=width, clip_high=width, chosen=chosen)
         return signals, state, {"high_entropy_share": masked_mean(high, signals.mask)}
 
     label = describe(

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.group_order import group_index
 from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.steps import at_tokens, find_steps, step_mean
 from rlvr_jax.types import Rollouts, replace
 

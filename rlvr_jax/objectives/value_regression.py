@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.core import Surrogate, describe
+from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import Rollouts, TokenStats, replace
 

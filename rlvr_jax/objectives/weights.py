@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.choices import masked_top_k, random_choice
-from rlvr_jax.objectives.core import Transform, describe, stateless
 from rlvr_jax.objectives.covariance import token_covariance
 from rlvr_jax.objectives.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.ratios import is_clipped
 from rlvr_jax.objectives.scopes import Scope, scoped_quantile, within_batch
 from rlvr_jax.types import Signals, replace
@@ -27,8 +27,9 @@ __all__ = [
 
 
 def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
-    """Tokens whose loss a transform has changed: weight not 1 or penalty not 0."""
-    return signals.mask & ((signals.weight != 1) | (signals.penalty != 0))
+    """Tokens that parts have treated apart: `Signals.chosen`, weight not 1, or penalty not 0."""
+    changed = (signals.weight != 1) | (signals.penalty != 0)
+    return signals.chosen | (signals.mask & changed)
 
 
 def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
@@ -119,7 +120,7 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
     Args:
       fraction: share of all response tokens, in (0, 1].
       coefficient: weight of the penalty, at least 0.
-    Reads: advantage, mask, logp, old_logp. Writes: penalty. Metrics: chosen_share.
+    Reads: advantage, mask, logp, old_logp. Writes: penalty, chosen. Metrics: chosen_share.
     Raises:
       ValueError: fraction outside (0, 1], or a negative coefficient.
     Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
@@ -138,7 +139,8 @@ def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
         held = masked_top_k(covariance, mask, k, context.rollouts.rollout_id)
         distance = jnp.abs(context.stats.logp - context.old_logp)
         penalty = signals.penalty + jnp.where(held, coefficient * distance, 0)
-        return replace(signals, penalty=penalty), state, {"chosen_share": masked_mean(held, mask)}
+        signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
+        return signals, state, {"chosen_share": masked_mean(held, mask)}
 
     def remark(plan):
         if plan.updates_per_batch == 1:

@@ -2,9 +2,9 @@
 
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.core import Transform, describe
 from rlvr_jax.objectives.inputs import MEASURED
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min, masked_std
+from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
 __all__ = ["whitened"]

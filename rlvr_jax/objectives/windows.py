@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_within
-from rlvr_jax.objectives.core import Transform, describe, stateless
+from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.returns import (
     discounted_returns,
     generalized_advantages,

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.core import Context
 from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.parts import Context
 from rlvr_jax.objectives.score_norms import (
     last_layer_score,
     logit_score_norm,

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.core import Context
+from rlvr_jax.objectives.parts import Context
 from rlvr_jax.objectives.shaping import (
     overlong_penalty,
     overlong_shaping,

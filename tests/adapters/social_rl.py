@@ -5,7 +5,8 @@ import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages import leave_one_out
 from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective, stateless
+from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.parts import stateless
 from rlvr_jax.objectives.reciprocity import (
     aligned_with_partner,
     alignment_term,

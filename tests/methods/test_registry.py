@@ -155,3 +155,25 @@ def test_table_and_card_show_what_is_needed(capsys, monkeypatch):
     card = capsys.readouterr().out
     assert "clip_high = 0.28" in card and "mixed_outcomes" in card
     assert np.all([label in card for label in recipe("dapo").objective.labels])
+    condition = printed.card("kl_cov").partition("with one update per batch\n")[2]
+    assert "penalize_high_covariance(fraction=0.002, coefficient=1) has no effect" in condition
+
+
+def test_a_card_needs_neither_a_docstring_nor_defaults(tmp_path, monkeypatch):
+    code = "def bare(strength, low=0.1):\n    raise AssertionError\n"
+    (tmp_path / "bare_methods.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    card = printed.card("bare_methods:bare")
+    assert "strength = (must be given)" in card and "low = 0.1" in card
+
+
+def test_a_bonus_that_is_zero_is_no_part_and_one_can_be_annealed():
+    def parts(**changes):
+        return " ".join(recipe("entropy_bonus", kl_coefficient=0, **changes).objective.labels)
+
+    assert "entropy_bonus" not in parts(entropy_coefficient=0.0)
+    assert "scheduled(entropy_bonus(coefficient=0.01))" in parts(
+        entropy_coefficient=0.01, anneal_updates=50
+    )
+    with pytest.raises(ValueError, match="anneal_updates must be at least 0, got -1"):
+        recipe("entropy_bonus", anneal_updates=-1)

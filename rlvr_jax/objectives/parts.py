@@ -1,0 +1,162 @@
+"""What a part of an objective is, and what it may read."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.types import Rollouts, Signals, TokenStats
+
+__all__ = [
+    "Aggregation",
+    "Context",
+    "Spec",
+    "Surrogate",
+    "Transform",
+    "UpdatePlan",
+    "describe",
+    "stateless",
+]
+
+Options = tuple[tuple[str, float], ...]
+Records = tuple[tuple[str, int | tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Sizes that the state of a transform may depend on: prompts of the task, rows and tokens."""
+
+    prompts: int
+    B: int
+    T: int
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """What a part may know about the run: optimizer steps per batch, and rollouts per prompt."""
+
+    updates_per_batch: int
+    group_size: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a part may read.
+
+    Fields:
+      stats: `TokenStats` of the current policy, 0 off the mask, differentiable.
+      rollouts: the batch, in the dtype of the statistics, per-token numbers 0 off the mask.
+      old_logp: [B, T], denominator of the ratio: `rollouts.old_logp`, or the current log-probs
+        without gradient where that is None (the ratio is then exactly 1).
+      key: PRNG key of this part alone, to be used once.
+    """
+
+    stats: TokenStats
+    rollouts: Rollouts
+    old_logp: Float[Array, "B T"]
+    key: Any
+
+
+def _silent(plan: UpdatePlan) -> None:
+    del plan
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A part that decides something: an advantage, a token transform or a regularizer.
+
+    Fields:
+      init: (spec) -> state, a pytree whose shapes and dtypes never change; () if there is none.
+      apply: (signals, context, state) -> (signals, state, metrics).
+      needs: names among the fields of `TokenStats`, the optional fields of `Rollouts`
+        ("reference_logp", "values", …) and "batch_statistics" (a statistic of the current policy is
+        taken over the batch; with micro-batches this costs a second pass).
+      label: the call that makes it, e.g. "keep_top_entropy(fraction=0.2)"; what stands before the
+        bracket names its state and its random stream.
+      remark: (plan) -> one sentence if the part cannot act under this plan, else None.
+      options: arguments of `token_stats` with which its needs are to be measured, name and value,
+        e.g. (("top_k", 8),).
+      once: it decides about the whole batch before that is split into updates, for it compares
+        rollouts with each other. It may read `old_logp` and `rollouts` of the context, not `stats`,
+        and write advantage, weight and mask. An advantage that needs no statistics is decided once
+        in any case; behind a part that is not, all are asked at every update.
+      records: how fields of the rollouts that it reads must have been made, name and value: the
+        temperatures of "old_tempered_logp", the number of "component_rewards".
+    """
+
+    init: Callable[[Spec], Any]
+    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]]
+    needs: frozenset[str]
+    label: str
+    remark: Callable[[UpdatePlan], str | None] = _silent
+    options: Options = ()
+    once: bool = False
+    records: Records = ()
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """The policy loss of a token.
+
+    Fields:
+      prepare: (signals, context) -> signals with `ratio`, `clip_low` and `clip_high`.
+      loss: (signals, context) -> [B, T], before weight and penalty.
+      label, remark, needs, options: as in `Transform`.
+    """
+
+    prepare: Callable[[Signals, Context], Signals]
+    loss: Callable[[Signals, Context], Float[Array, "B T"]]
+    label: str
+    remark: Callable[[UpdatePlan], str | None] = _silent
+    needs: frozenset[str] = frozenset()
+    options: Options = ()
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """How token losses become one number: loss = Σ weights(mask) · values over the mask.
+
+    Fields:
+      weights: (mask [B, T], dtype) -> [B, T], d loss / d token loss; read on the mask only.
+      label: the call that makes it.
+    """
+
+    weights: Callable[[Array, Any], Float[Array, "B T"]]
+    label: str
+
+    def __str__(self) -> str:
+        return self.label
+
+    def __call__(self, values: Float[Array, "B T"], mask) -> Float[Array, ""]:
+        """The aggregate of the values on the mask; 0 for an empty mask."""
+        return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
+
+
+def no_state(spec: Spec) -> tuple[()]:
+    """The state of a part that has none."""
+    del spec
+    return ()
+
+
+def stateless(
+    apply: Callable,
+    needs: Iterable[str] = (),
+    label: str = "",
+    remark: Callable[[UpdatePlan], str | None] = _silent,
+    options: Options = (),
+    once: bool = False,
+) -> Transform:
+    """Makes a transform without state; `label` is the function that made `apply` if not given."""
+    label = label or apply.__qualname__.split(".")[0]
+    return Transform(no_state, apply, frozenset(needs), label, remark, options, once)
+
+
+def describe(name: str, **arguments) -> str:
+    """The call as text, functions by name: describe("f", a=1.0, g=max) is "f(a=1, g=max)"."""
+
+    def text(value):
+        return f"{value:g}" if isinstance(value, float) else getattr(value, "__name__", str(value))
+
+    return f"{name}({', '.join(f'{key}={text(value)}' for key, value in arguments.items())})"

@@ -1,0 +1,169 @@
+"""What users get wrong when they compose a loss or call one is said in a sentence."""
+
+import dataclasses
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlvr_jax import methods
+from rlvr_jax.objectives import (
+    Spec,
+    anchored_entropy,
+    drop_truncated,
+    group_normalized,
+    is_chosen,
+    keep_top_entropy,
+    objective,
+    penalize_high_covariance,
+    ppo_clip,
+    stateless,
+    token_mean,
+)
+from rlvr_jax.types import Recipe, replace
+
+KEY = jax.random.key(0)
+
+
+def composed(**changes):
+    parts = dict(advantage=group_normalized(), surrogate=ppo_clip(0.2, 0.2))
+    return objective(**{**parts, "aggregation": token_mean(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"advantage": group_normalized},
+            r"advantage must be .*has to be called: group_normalized",
+        ),
+        (
+            {"aggregation": token_mean},
+            r"aggregation must be a part \(Aggregation\), got token_mean",
+        ),
+        ({"surrogate": group_normalized()}, r"surrogate must be a part \(Surrogate\), got Transf"),
+        (
+            {"transforms": keep_top_entropy(0.2)},
+            r"transforms must be .*\(Sequence\), got Transform",
+        ),
+        ({"transforms": [keep_top_entropy]}, "each of transforms must be .*be called: keep_top_en"),
+    ],
+)
+def test_what_is_no_part_is_refused_where_the_objective_is_made(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        composed(**changes)
+
+
+def batch_of(**changes):
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    return stats, replace(batch, **changes)
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "sentence"),
+    [
+        (
+            "reward",
+            lambda x: x[:, None],
+            r"rollouts.reward must have the shape \[.*\], got \[.*, 1",
+        ),
+        (
+            "reward",
+            lambda x: np.append(x, x[:1]),
+            r"rollouts.reward must have the shape \[\d+\] as",
+        ),
+        ("old_logp", lambda x: x[:, 1:], r"rollouts.old_logp must have the shape \[\d+, \d+\] as"),
+        (
+            "mask",
+            lambda x: x.astype(np.float32),
+            r"rollouts.mask must be bool \[B, T\], got float32",
+        ),
+        ("mask", lambda x: x[0], r"rollouts.mask must be bool \[B, T\], got bool \[\d+\]"),
+    ],
+)
+def test_arrays_that_do_not_fit_the_mask_are_named(field, change, sentence):
+    stats, batch = batch_of()
+    wrong = replace(batch, **{field: change(np.asarray(getattr(batch, field)))})
+    with pytest.raises(ValueError, match=sentence):
+        composed().loss(stats, wrong, {}, KEY)
+
+
+def test_a_statistic_of_another_shape_is_named():
+    stats, batch = batch_of()
+    with pytest.raises(ValueError, match=r"stats.entropy must have the shape \[\d+, \d+\] as"):
+        composed().loss(replace(stats, entropy=stats.entropy[:, :2]), batch, {}, KEY)
+
+
+def test_a_missing_key_or_state_is_named():
+    stats, batch = batch_of()
+    with pytest.raises(ValueError, match=r"key must be a key of jax\.random, got None"):
+        composed().loss(stats, batch, {}, None)
+    anchored = composed(regularizers=[anchored_entropy(0.1)])
+    measured = replace(stats, nucleus_entropy=stats.entropy)
+    with pytest.raises(ValueError, match=r"with an entry of anchored_entropy, got \[\]"):
+        anchored.loss(measured, batch, {}, KEY)
+    rows, width = batch.mask.shape
+    anchored.loss(measured, batch, anchored.init(Spec(4, rows, width)), KEY)
+
+
+def part(apply):
+    return stateless(apply, label="mine()")
+
+
+def test_what_a_part_answers_is_checked():
+    stats, batch = batch_of()
+    two = part(lambda signals, context, state: (signals, state))
+    with pytest.raises(ValueError, match=r"mine\(\): apply must return \(signals, state, metrics"):
+        composed(transforms=[two]).loss(stats, batch, {}, KEY)
+    flat = part(
+        lambda signals, context, state: (replace(signals, weight=signals.weight[0]), state, {})
+    )
+    with pytest.raises(ValueError, match=r"mine\(\): weight of the signals must have the shape \("):
+        composed(transforms=[flat]).loss(stats, batch, {}, KEY)
+
+
+def test_a_part_that_reads_what_it_did_not_ask_for_is_told_so():
+    stats, batch = batch_of()
+    greedy = part(lambda signals, context, state: (signals, state, {"x": -context.stats.entropy}))
+    with pytest.raises(TypeError) as raised:
+        composed(transforms=[greedy]).loss(replace(stats, entropy=None), batch, {}, KEY)
+    assert raised.value.__notes__ == [
+        "in mine(): statistics and records that it does not name in its needs may be None"
+    ]
+
+
+def test_a_method_that_makes_no_recipe_is_refused(tmp_path, monkeypatch):
+    code = (
+        "from rlvr_jax import methods\n\ndef bare():\n    return methods.recipe('dapo').objective\n"
+    )
+    (tmp_path / "no_recipes.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"'no_recipes:bare' must return a Recipe.*got Objective"):
+        methods.recipe("no_recipes:bare")
+
+
+def chosen_by(own, batch, stats):
+    rows, width = batch.mask.shape
+    state = own.objective.init(Spec(4, rows, width))
+    return np.asarray(is_chosen(own.objective.signals(stats, batch, state, KEY)))
+
+
+def test_kl_cov_says_which_tokens_it_holds_before_any_has_moved():
+    stats, batch = batch_of()
+    batch = replace(batch, old_logp=jnp.asarray(stats.logp))
+    own = Recipe(composed(transforms=[penalize_high_covariance(0.25, 1.0)]))
+    chosen = chosen_by(own, batch, stats)
+    assert chosen.sum() == np.asarray(batch.mask).sum() // 4 and not chosen[~batch.mask].any()
+
+
+def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
+    stats, batch = batch_of()
+    stats = dataclasses.replace(stats, nucleus_entropy=stats.entropy)
+    peaks = chosen_by(Recipe(composed(regularizers=[anchored_entropy(0.1)])), batch, stats)
+    assert 0 < peaks.sum() < batch.mask.sum()
+    truncated = np.arange(len(batch.mask)) % 2 == 1
+    batch = replace(batch, truncated=truncated)
+    dropped = chosen_by(Recipe(composed(transforms=[drop_truncated()])), batch, stats)
+    np.testing.assert_array_equal(dropped, batch.mask & truncated[:, None])

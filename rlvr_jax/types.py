@@ -121,8 +121,8 @@ class Rollouts:
     parent: Int[Array, "B"]
     branch_position: Int[Array, "B"]
     truncated: Bool[Array, "B"]
-    behaviour_logp: Float[Array, "B T"]
-    entropy: Float[Array, "B T"]
+    behaviour_logp: Float[Array, "B T"] | None
+    entropy: Float[Array, "B T"] | None
     temperature: Float[Array, "B T"]
     outcome: Float[Array, "B"]
     reward: Float[Array, "B"]
@@ -178,7 +178,8 @@ class Rollouts:
           reward: what is trained on; also the outcome unless that is given.
           group: which rows answer the same prompt.
           records: any other fields. Those that are not given say that nothing is known: no prompt,
-            log-probs 0, temperature 1, rows numbered in order, cut off by nobody.
+            no log-probs or entropies of the sampler (None; an objective that reads them says so),
+            temperature 1, rows numbered in order, cut off by nobody.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
           ValueError: shapes that do not fit.
@@ -206,7 +207,6 @@ class Rollouts:
         rows, width = mask.shape
         reward = given["reward"]
         none = jnp.full((rows,), -1, jnp.int32)
-        zero = jnp.zeros((rows, width), reward.dtype)
         position = jnp.arange(1, width + 1, dtype=jnp.int32)
         known = {
             "prompt_tokens": jnp.zeros((rows, 0), jnp.int32),
@@ -216,9 +216,9 @@ class Rollouts:
             "parent": none,
             "branch_position": none,
             "truncated": jnp.zeros((rows,), bool),
-            "behaviour_logp": zero,
-            "entropy": zero,
-            "temperature": jnp.ones_like(zero),
+            "behaviour_logp": None,
+            "entropy": None,
+            "temperature": jnp.ones((rows, width), reward.dtype),
             "outcome": reward,
             "weight_version": jnp.zeros((rows,), jnp.int32),
         }

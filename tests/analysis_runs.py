@@ -60,7 +60,7 @@ def _metrics(step, t, keeps, rng, evaluated):
             "held_out/hard/pass@1": rare * 0.45,
             "held_out/hard/pass@32": min(0.95, 0.19 + rare) if keeps else 0.19 * (1 - t),
             "held_out/entropy": entropy,
-            "held_out/kl_to_start": 0.4 * t,
+            "held_out/kl_to_start/k1": 0.4 * t,
             "held_out/hard/info/right_form": rare,
         }
     if step == 0:

@@ -60,7 +60,9 @@ _ENTROPY = (
     _one("Covariance", "nats", "of advantage and log-prob", "covariance"),
     _one("Tokens near zero entropy", "share of tokens", "", "low_entropy_share"),
     _one("Held-out entropy", "nats", "mean over tokens", "held_out/entropy", zero=True),
-    _one("KL to the first policy", "nats per token", "", "held_out/kl_to_start", zero=True),
+    _one(
+        "KL to the first policy", "nats per token", "mean log-ratio (k1)", "held_out/kl_to_start/k1"
+    ),
 )
 _METHOD = (
     _one("Chosen by the method", "share of tokens", "global batch", "chosen_share", zero=True),
@@ -74,6 +76,12 @@ _METHOD = (
     ),
     _one(
         "Effective sample size", "share of tokens", "of the ratios", "ratio/effective_sample_size"
+    ),
+    _Curve(
+        "Sampler and scorer",
+        "probability of the scorer / sampler",
+        "extremes over tokens, same weights",
+        {"sampler_ratio/min": "least", "sampler_ratio/max": "largest"},
     ),
     _one("Gradient norm", "ℓ₂", "before clipping", "gradient_norm", zero=True),
     _one("Loss", "no unit", "as minimised", "loss"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 __all__ = ["EntropyLaw", "entropy_change", "fit_entropy_law", "token_covariance"]
 
@@ -100,14 +101,20 @@ def token_covariance(logp: ArrayLike, advantage: ArrayLike, mask: ArrayLike) -> 
 
     Args:
       logp: [B, T] nats.
-      advantage: [B, T] (or what broadcasts to it).
+      advantage: [B, T], or [B, 1] for one of each response.
       mask: bool [B, T].
     Returns:
       float64 [B, T], 0 off the mask.
     """
     mask = np.asarray(mask, bool)
     logp = np.asarray(logp, float)
-    advantage = np.broadcast_to(np.asarray(advantage, float), logp.shape)
+    advantage = np.asarray(advantage, float)
+    if advantage.shape not in (logp.shape, (len(logp), 1)):
+        raise ValueError(
+            f"token_covariance: advantage must be {list(logp.shape)} as logp, or"
+            f" {[len(logp), 1]}, got {list(advantage.shape)}"
+        )
+    advantage = np.broadcast_to(advantage, logp.shape)
     if not mask.any():
         return np.zeros(logp.shape)
     product = (advantage - advantage[mask].mean()) * (logp - logp[mask].mean())
@@ -126,4 +133,5 @@ def entropy_change(log_probs: ArrayLike, advantage: ArrayLike) -> np.ndarray:
     log_probs, advantage = np.asarray(log_probs, float), np.asarray(advantage, float)
     probs = np.exp(log_probs)
     centred = advantage - np.sum(probs * advantage, axis=-1, keepdims=True)
-    return -np.sum(probs * log_probs * centred, axis=-1)
+    # Tokens that a cut has ruled out have no part in it: 0 · log 0 is 0.
+    return -np.sum(special.xlogy(probs, probs) * centred, axis=-1)

@@ -140,7 +140,7 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
       scores: [n], the scorer's values, larger is better.
       k: 1 ≤ k ≤ n.
     Raises:
-      ValueError: shapes differ, k out of range, or a score is not a number.
+      ValueError: shapes differ, k or correct out of range, or a score is not a number.
     """
     correct, scores = np.asarray(correct, float), np.asarray(scores, float)
     if correct.ndim != 1 or correct.shape != scores.shape:
@@ -150,6 +150,8 @@ def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
         )
     if np.isnan(scores).any():
         raise ValueError("best_of_k: scores must be numbers, got NaN")
+    if not np.all((correct >= 0) & (correct <= 1)):
+        raise ValueError(f"best_of_k: correct must be in [0, 1], got {correct}")
     n = len(correct)
     _counts("best_of_k", n, 0, k)
     level = np.unique(-scores, return_inverse=True)[1]
@@ -208,6 +210,8 @@ def pass_at_k_curve(
     num_samples: ArrayLike, num_correct: ArrayLike, ks: Sequence[int] | None = None
 ) -> list[PassAtK]:
     """Gives `mean_pass_at_k` for several k; by default 1, 2, 4, … up to the smallest n."""
+    if not np.size(num_samples) or not np.all(np.isfinite(num_samples)):
+        raise ValueError(f"pass_at_k_curve: num_samples must be whole numbers, got {num_samples}")
     if ks is None:
         ks = [2**i for i in range(int(np.min(num_samples)).bit_length())]
     return [mean_pass_at_k(num_samples, num_correct, k) for k in ks]
@@ -233,10 +237,9 @@ def _counts(function: str, *counts: ArrayLike) -> list[np.ndarray]:
     """Checks n, c and k and broadcasts them against each other."""
     n, c, k = arrays = np.broadcast_arrays(*(np.asarray(x, float) for x in counts))
     for name, array in zip(("num_samples", "num_correct", "k"), arrays, strict=True):
-        if not np.all(array == np.floor(array)):
-            raise ValueError(
-                f"{function}: {name} must be whole numbers, got {array[array % 1 != 0][0]}"
-            )
+        whole = np.isfinite(array) & (array == np.floor(array))
+        if not np.all(whole):
+            raise ValueError(f"{function}: {name} must be whole numbers, got {array[~whole][0]}")
     if np.any(bad := ~((c >= 0) & (c <= n))):
         raise ValueError(
             f"{function}: num_correct must be in [0, num_samples], got {c[bad][0]:g}"

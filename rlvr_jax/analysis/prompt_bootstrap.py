@@ -56,8 +56,8 @@ def bootstrap_mean(
       confidence: of the interval, in (0, 1).
       seed: of the drawing.
     Raises:
-      ValueError: no seed or prompt, shapes that differ, weights that are negative or all 0, or a
-        confidence outside (0, 1).
+      ValueError: no seed or prompt, shapes that differ, values that are not finite, weights that
+        are negative, infinite or all 0, rounds below 1, or a confidence outside (0, 1).
     """
     values, weights = np.asarray(values, float), np.asarray(weights, float)
     if values.ndim != 2 or not values.size or weights.shape != values.shape[1:]:
@@ -65,8 +65,12 @@ def bootstrap_mean(
             "bootstrap_mean: values must be [seeds, prompts] and weights [prompts], got"
             f" {values.shape} and {weights.shape}"
         )
-    if not (weights >= 0).all() or not weights.sum() > 0:
+    if not np.isfinite(values).all():
+        raise ValueError(f"bootstrap_mean: values must be finite, got {values}")
+    if not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
         raise ValueError(f"bootstrap_mean: weights must be at least 0 with a sum, got {weights}")
+    if not rounds >= 1:
+        raise ValueError(f"bootstrap_mean: rounds must be at least 1, got {rounds}")
     if not 0 < confidence < 1:
         raise ValueError(f"bootstrap_mean: confidence must be in (0, 1), got {confidence}")
     seeds, prompts = values.shape
@@ -88,8 +92,10 @@ def estimates(counts: Sequence[Mapping[str, Any]], k: int) -> np.ndarray:
     Args:
       counts: lines of `held_out.jsonl`.
     Raises:
-      ValueError: they asked different prompts.
+      ValueError: there are none, or they asked different prompts.
     """
+    if not counts:
+        raise ValueError("estimates: counts must have an evaluation, got none")
     first = counts[0]["prompts"]
     if any(each["prompts"] != first for each in counts):
         raise ValueError("estimates: counts must be of the same prompts, got several sets")

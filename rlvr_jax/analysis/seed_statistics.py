@@ -83,9 +83,11 @@ def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """Gives the first x at which y reaches `level` from below, linear between points.
 
-    NaN if it never does, or if y starts above the level: when it was there is not known.
+    NaN if it never does, or if y starts above the level: when it was there is not known. Points
+    where y is NaN are left out.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
+    x, y = x[~np.isnan(y)], y[~np.isnan(y)]
     above = np.flatnonzero(y >= level)
     if not len(above):
         return float("nan")

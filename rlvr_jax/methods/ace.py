@@ -34,7 +34,7 @@ def ace(
     """Group-normalized advantages, the negative ones scaled by the policy's drift towards them.
 
     Args:
-      strength: of the extra push (α).
+      strength: of the extra push (α); with 0 no reference is needed.
       gate: function of the drift, softplus or relu.
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       epsilon: added to the standard deviation of a group's rewards.
@@ -42,7 +42,7 @@ def ace(
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
-            transforms=[amplify_confident_errors(strength, gate)],
+            transforms=[amplify_confident_errors(strength, gate)] if strength else [],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         )

@@ -37,16 +37,20 @@ def archer(
     Args:
       quantile: of the entropies of a response, above which a token is one of reasoning.
       clip_low_entropy, clip_high_entropy: half-widths of the trust region (ε in K and in R).
-      kl_low_entropy, kl_high_entropy: weights of the two mean KLs (β_K, β_R).
+      kl_low_entropy, kl_high_entropy: weights of the two mean KLs (β_K, β_R); with two
+        zeros no reference is needed.
       dual: bound of the loss where A < 0, in units of -A.
       epsilon: added to the standard deviation of a group's rewards.
     """
+    kl = []
+    if kl_low_entropy or kl_high_entropy:
+        kl = [kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)]
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
             transforms=[clip_by_entropy(quantile, clip_low_entropy, clip_high_entropy)],
             surrogate=ppo_clip(low=clip_low_entropy, high=clip_low_entropy, dual=dual),
-            regularizers=[kl_by_entropy(quantile, kl_low_entropy, kl_high_entropy)],
+            regularizers=kl,
             aggregation=token_mean(),
         ),
     )

@@ -47,9 +47,15 @@ def entropy_bonus(
       coefficient_min, coefficient_max: its bounds (c_min, c_max).
       anneal_updates: updates over which the bonus falls linearly to nothing; 0 if it stays.
     Raises:
-      ValueError: anneal_updates negative.
+      ValueError: anneal_updates negative, or numbers of the controller without its target.
     """
     check_at_least(0, "entropy_bonus", anneal_updates=anneal_updates)
+    control = (coefficient_step, coefficient_min, coefficient_max)
+    if target is None and control != (0.005, 0.0, 1.0):
+        raise ValueError(
+            "entropy_bonus: target must be given for coefficient_step, coefficient_min and"
+            f" coefficient_max to act, got None and {control}"
+        )
     if target is None:
         bonus = terms.entropy_bonus(entropy_coefficient)
     else:

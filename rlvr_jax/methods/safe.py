@@ -43,7 +43,8 @@ def safe(
       clip_low, clip_high: half-widths of the trust region (ε).
       entropy_coefficient: weight of the mean entropy (c_H).
       penalty_coefficient: weight of the penalty; with 0 there is no controller and no reference.
-      base_threshold: of the KL before the controller moves it, nats.
+      base_threshold: of the KL before the controller moves it, nats; the threshold stays within
+        0.1 and 0.6 whatever it is.
       penalty_strength: of the penalty where the entropy is low.
       trained_penalty: whether the penalty has a gradient.
     """

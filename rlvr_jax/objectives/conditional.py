@@ -164,4 +164,5 @@ def conditional_advantage(
         favors_high=favors_high,
         divisor=float(divisor),
     )
-    return Transform(init, apply, frozenset(), label, lambda plan: group_of_one_remark(label, plan))
+    needs = frozenset({"sampled_entropy"} if condition is mean_sampling_entropy else ())
+    return Transform(init, apply, needs, label, lambda plan: group_of_one_remark(label, plan))

@@ -58,7 +58,15 @@ def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
     Args:
       rollouts: reward, group, off_policy and component_rewards are read.
       judges: columns of `component_rewards` that are verdicts.
+    Raises:
+      ValueError: no judge, or one that is no column.
     """
+    columns = rollouts.component_rewards.shape[1]
+    if not judges or not all(0 <= judge < columns for judge in judges):
+        raise ValueError(
+            f"constrained_reward: judges must be among the {columns} columns of component_rewards,"
+            f" got {tuple(judges)}"
+        )
     reference = group_mean(rollouts.reward, rollouts.group, where=rollouts.off_policy)
     calibrated = jax.nn.sigmoid(rollouts.reward - reference)
     feasible = jnp.all(rollouts.component_rewards[:, list(judges)] > 0.5, axis=1)

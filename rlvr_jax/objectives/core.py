@@ -28,6 +28,7 @@ from rlvr_jax.objectives.inputs import (
     check_part,
     check_recorded,
     on_mask,
+    wide,
 )
 from rlvr_jax.objectives.parts import (
     Aggregation,
@@ -55,7 +56,8 @@ class Objective:
     Fields:
       init: (spec) -> state, a dict from the names of the parts that have state.
       loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
-        0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite.
+        0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite. Where
+        the loss is not finite the state stays as it was.
       decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
         into several updates, what its first parts decide about the batch as a whole. The rollouts
         that come back say it (`advantage`, `weight`, `kept`), and the losses of the updates go on
@@ -181,11 +183,12 @@ def objective(
         return values, signals, state, metrics
 
     def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
-        values, signals, state, metrics = losses(stats, rollouts, state, key)
+        values, signals, moved, metrics = losses(stats, rollouts, state, key)
         total = aggregation(values, signals.mask) + signals.term
         # A grade that is no number could vanish in a comparison with those of its group.
         graded = jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome)
         total = jnp.where(jnp.all(graded), total, jnp.nan)
+        state = _kept(jnp.isfinite(total), moved, state)
         return total, (state, jax.lax.stop_gradient(metrics))
 
     def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
@@ -194,14 +197,15 @@ def objective(
 
     def decide_once(rollouts: Rollouts, state: dict, key):
         check_recorded(rollouts, whole.values())
-        nothing = jnp.zeros_like(rollouts.behaviour_logp)
+        nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)
         old_logp = nothing if clean.old_logp is None else clean.old_logp
         # There is no policy yet and no trust region: who reads them fails.
         context = Context(TokenStats(), clean, old_logp, key)
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
-        signals, state, metrics = run(whole, signals, context, state, key, {})
+        signals, moved, metrics = run(whole, signals, context, state, key, {})
+        state = _kept(jnp.all(jnp.isfinite(signals.advantage)), moved, state)
         decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
         return replace(rollouts, **decided), state, metrics
 
@@ -227,6 +231,11 @@ def objective(
         labels=tuple(labels),
         remarks=remarks,
     )
+
+
+def _kept(usable, moved, state):
+    """The new state if the batch gave numbers: a bad one must not be remembered for ever."""
+    return jax.tree.map(lambda new, old: jnp.where(usable, new, old), moved, state)
 
 
 def _applied(part, name, signals, context, state):

@@ -170,4 +170,4 @@ def hard_bins_first(
         by_share=by_share,
         **({"bins": bins} if bins else {}),
     )
-    return Transform(init, apply, frozenset(), label)
+    return Transform(init, apply, frozenset(), label, once=True)

@@ -190,4 +190,4 @@ def down_sample(
         del spec
         return DownSamplingState(jnp.zeros((), jnp.int32))
 
-    return Transform(init, apply, frozenset(), label, once=True)
+    return Transform(init, apply, frozenset({"sampled_entropy"}), label, once=True)

@@ -35,11 +35,12 @@ def step_entropy(
 
     Args:
       entropy: nats.
-      env_step: of each row, in [0, steps).
+      env_step: of each row; later ones count as the last.
       steps: S, longest episode.
     Returns:
       The means, and at which steps there are tokens.
     """
+    env_step = jnp.clip(env_step, 0, steps - 1)
     total = jax.ops.segment_sum(masked_sum(entropy, mask, axis=1), env_step, num_segments=steps)
     count = jax.ops.segment_sum(masked_count(mask, axis=1), env_step, num_segments=steps)
     return total / jnp.maximum(count, 1).astype(total.dtype), count > 0
@@ -127,7 +128,7 @@ def banded_entropy_bonus(
       coefficient: λ.
       smooth: β.
       low, high, size, per_rollout, hinge: of `band_penalty`; the size at least 0.
-      steps: S, longest episode.
+      steps: S, longest episode; what comes later counts as its last step.
       max_epochs: of `phase_weight`; later updates keep the last weight.
     Reads: entropy, entropy of the rollouts, env_step. Writes: penalty.
     Metrics: band_penalty, the mean of P; band_weight, w.
@@ -151,7 +152,7 @@ def banded_entropy_bonus(
 
     def apply(signals, context, state):
         entropy, mask = context.stats.entropy, signals.mask
-        env_step = context.rollouts.env_step
+        env_step = jnp.clip(context.rollouts.env_step, 0, steps - 1)
         outside = band_penalty(
             entropy,
             mask,
@@ -183,4 +184,4 @@ def banded_entropy_bonus(
         size=float(size),
         hinge=hinge,
     )
-    return Transform(init, apply, frozenset({"entropy", "env_step"}), label)
+    return Transform(init, apply, frozenset({"entropy", "env_step", "sampled_entropy"}), label)

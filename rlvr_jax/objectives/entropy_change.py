@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Tokens = Float[Array, "B T"]
+OF_THE_SAMPLER = frozenset({"logp", "sampled_entropy", "batch_statistics"})
 
 
 def entropy_discriminator(logp: Tokens, entropy: Tokens) -> Tokens:
@@ -75,7 +76,7 @@ def drop_entropy_lowering(deviations: float) -> Transform:
         return replace(signals, mask=mask & ~dropped), state, metrics
 
     label = describe("drop_entropy_lowering", deviations=float(deviations))
-    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, once=True)
+    return stateless(apply, needs=OF_THE_SAMPLER, label=label, once=True)
 
 
 def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Transform:
@@ -123,7 +124,7 @@ def drop_entropy_lowering_steps(deviations: float, max_fraction: float) -> Trans
         deviations=float(deviations),
         max_fraction=float(max_fraction),
     )
-    needs = {"logp", "old_p_squared", "old_p_squared_logp", "batch_statistics"}
+    needs = OF_THE_SAMPLER | {"old_p_squared", "old_p_squared_logp"}
     return stateless(apply, needs=needs, label=label, once=True)
 
 

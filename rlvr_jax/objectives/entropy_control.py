@@ -125,8 +125,8 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
     Args:
       target: wanted entropy (`sampled_entropy`), nats; above it half as many are used.
       threshold, max_samples: of `choose_controllers`.
-    Reads: advantage, logp, off_policy (the redrawn rows). Writes: advantage, mask.
-    Metrics: controllers (their number), entropy_estimate (nats, of this update).
+    Reads: advantage, old_logp, off_policy (the redrawn rows). Writes: advantage, mask.
+    Metrics: controllers (their number), entropy_estimate (nats, of this batch).
     Raises:
       ValueError: max_samples not positive, or target or threshold not finite.
     Source: https://github.com/597358816/DCPO.
@@ -152,7 +152,7 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
         )
         kept = mask & chosen.keep[:, None]
         advantage = jnp.where(chosen.controller[:, None], 1, signals.advantage)
-        now = sampled_entropy(jax.lax.stop_gradient(context.stats.logp), kept)
+        now = sampled_entropy(context.old_logp, kept)
         any_token = jnp.any(kept)
         state = LastEntropy(jnp.where(any_token, now.astype(state.entropy.dtype), state.entropy))
         signals = replace(signals, advantage=jnp.where(kept, advantage, 0), mask=kept)
@@ -164,4 +164,5 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
         threshold=float(threshold),
         max_samples=max_samples,
     )
-    return Transform(init, apply, frozenset({"logp", "off_policy", "batch_statistics"}), label)
+    needs = frozenset({"logp", "off_policy", "batch_statistics"})
+    return Transform(init, apply, needs, label, once=True)

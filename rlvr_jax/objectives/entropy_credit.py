@@ -76,4 +76,5 @@ def credit_unanimous_groups(scale: float) -> Transform:
         metrics = {"unanimous_groups_share": jnp.mean(equal.astype(entropy.dtype))}
         return replace(signals, advantage=advantage), state, metrics
 
-    return stateless(apply, label=describe("credit_unanimous_groups", scale=float(scale)))
+    label = describe("credit_unanimous_groups", scale=float(scale))
+    return stateless(apply, needs={"sampled_entropy"}, label=label)

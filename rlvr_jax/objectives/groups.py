@@ -2,7 +2,8 @@
 
 A group is every row with the same id; ids are any integers and need not stand together. Each row of
 the batch counts, also one without tokens: an empty answer was graded like any other. Rows that only
-fill the batch must have a group of their own.
+fill the batch must have a group of their own; statistics over the batch (`batch_mean`, `batch_std`
+and whatever a method averages over rows) count them nevertheless.
 
 Means are taken of the distances from the smallest value of the group. Their rounding is small
 beside the spread of the values and not beside the values, so that an advantage that is divided by a

@@ -216,4 +216,4 @@ def hesitation_advantage(
     label = describe(
         "hesitation_advantage", window=window, percentile=float(percentile), keep=float(keep)
     )
-    return Transform(init, apply, frozenset({"trigger"}), label)
+    return Transform(init, apply, frozenset({"trigger", "sampled_entropy"}), label)

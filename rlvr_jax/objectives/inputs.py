@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -19,6 +20,7 @@ __all__ = [
     "check_part",
     "check_recorded",
     "on_mask",
+    "wide",
 ]
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
@@ -30,9 +32,9 @@ RECORDS = tuple(
 )
 # Of the current policy, which at the first update of a batch is the old one.
 MEASURED = frozenset((*STATISTICS, *(name for name in RECORDS if name.startswith("old_"))))
-# Which the sampler records; who asks for it cannot do with one that draws from other distributions.
-SAMPLED = "behaviour_logp"
-NEEDS = (*STATISTICS, *RECORDS, SAMPLED, "batch_statistics")
+# What the sampler records, and other people's batches may lack: need -> field of the rollouts.
+SAMPLED = {"behaviour_logp": "behaviour_logp", "sampled_entropy": "entropy"}
+NEEDS = (*STATISTICS, *RECORDS, *SAMPLED, "batch_statistics")
 # Fields with one entry per token; [B, K] may happen to be [B, T], so annotations decide.
 PER_TOKEN = {
     name
@@ -89,12 +91,16 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, key, parts: Iterable) ->
     if key is None:
         raise ValueError("loss: key must be a key of jax.random, got None")
     wanted = {"logp": "every objective"}
+    parts = tuple(parts)
     for part in parts:
         wanted.update(dict.fromkeys(part.needs - {"batch_statistics"}, part.label))
     for need, reader in sorted(wanted.items()):
         source = "stats" if need in STATISTICS else "rollouts"
-        value = getattr(rollouts if source == "rollouts" else stats, need)
-        _check_given("loss", f"{source}.{need}", value, mask.shape, reader)
+        field = SAMPLED.get(need, need)
+        value = getattr(stats if source == "stats" else rollouts, field)
+        _check_given("loss", f"{source}.{field}", value, mask.shape, reader)
+    for part in parts:
+        _check_last_axes(part, stats, rollouts)
     sizes = dict(zip("BT", mask.shape, strict=True))
     for source, record in (("stats", stats), ("rollouts", rollouts)):
         for name, (_, axes) in axes_of(type(record)).items():
@@ -108,6 +114,25 @@ def check_inputs(stats: TokenStats, rollouts: Rollouts, key, parts: Iterable) ->
                 )
 
 
+def _check_last_axes(part, stats, rollouts) -> None:
+    """Refuses arrays of another K than the part asked for in its options and records."""
+    wanted = {}
+    if top_k := dict(part.options).get("top_k"):
+        wanted |= dict.fromkeys(("topk_logp", "topk_ids", "old_topk_logp"), top_k)
+    for name, made in getattr(part, "records", ()):
+        wanted[name] = made if isinstance(made, int) else len(made)
+    for name, number in wanted.items():
+        if name not in part.needs:
+            continue
+        source = "stats" if name in STATISTICS else "rollouts"
+        value = getattr(stats if source == "stats" else rollouts, name)
+        if value.shape[-1] != number:
+            raise ValueError(
+                f"loss: the last axis of {source}.{name} must be {number} for {part.label}, got"
+                f" {value.shape[-1]}"
+            )
+
+
 def check_recorded(rollouts: Rollouts, parts: Iterable) -> None:
     """Refuses rollouts that lack what parts read of the policy that sampled, or of other records.
 
@@ -115,7 +140,7 @@ def check_recorded(rollouts: Rollouts, parts: Iterable) -> None:
     """
     for part in parts:
         for need in sorted(part.needs - {"batch_statistics"}):
-            name = "old_logp" if need == "logp" else need
+            name = "old_logp" if need == "logp" else SAMPLED.get(need, need)
             value = getattr(rollouts, name, None)
             _check_given("decide_once", f"rollouts.{name}", value, rollouts.mask.shape, part.label)
 
@@ -131,18 +156,24 @@ def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], r
         )
 
 
+def wide(dtype) -> Any:
+    """float64 for float64, else float32: in which numbers of this dtype are computed with."""
+    return jnp.float64 if dtype == jnp.float64 else jnp.float32
+
+
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
-    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics."""
-    mask, dtype = rollouts.mask, stats.logp.dtype
+    """Zeroes what stands off the mask and gives all numbers the dtype of the statistics, float32 at
+    least; rewards that are bools or integers are numbers."""
+    mask, dtype = rollouts.mask, wide(stats.logp.dtype)
 
     def clean(record):
-        cleaned = {}
+        cleaned, kinds = {}, axes_of(type(record))
         for entry in dataclasses.fields(record):
             name, value = entry.name, getattr(record, entry.name)
             if name in ("step", "turn") and value is not None:
                 cleaned[name] = jnp.where(mask, value, -1)
-            elif value is not None and jnp.issubdtype(value.dtype, jnp.floating):
-                value = value.astype(dtype)
+            elif value is not None and kinds[name][0] == "Float":
+                value = jnp.asarray(value, dtype)
                 if name in PER_TOKEN:
                     tokens = mask.reshape(mask.shape + (1,) * (value.ndim - 2))
                     value = jnp.where(tokens, value, 0)

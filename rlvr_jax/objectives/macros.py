@@ -116,7 +116,8 @@ def macro_advantage(
     Args:
       length: n, tokens of a macro; with 1 these are the generalized advantages of tokens.
       discount, trace_decay: γ and λ, per macro, in [0, 1].
-      kl_coefficient: price of old_logp - reference_logp, per token, at least 0.
+      kl_coefficient: price of old_logp - reference_logp, per token, at least 0; with 0 no reference
+        is needed.
       reward_clip: the outcome is clipped to plus and minus this; positive.
       weights: of the tokens in a macro.
     Reads: reward, values, old_logp, reference_logp, mask. Writes: advantage. Metrics: none.
@@ -133,7 +134,9 @@ def macro_advantage(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
-        log_ratio = context.old_logp - rollouts.reference_logp
+        log_ratio = jnp.zeros_like(context.old_logp)
+        if kl_coefficient:
+            log_ratio = context.old_logp - rollouts.reference_logp
         rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
         macro = ngram_macros(mask, length)
         most = (mask.shape[1] + length - 2) // length + 1
@@ -151,7 +154,7 @@ def macro_advantage(
         reward_clip=float(reward_clip),
         weights=weights,
     )
-    needs = {"logp", "reference_logp", "values"}
+    needs = {"logp", "values"} | ({"reference_logp"} if kl_coefficient else set())
     return stateless(apply, needs=needs, label=label, once=True)
 
 

@@ -68,12 +68,12 @@ def masked_std(values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int 
 
 def masked_min(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[Array, ""]:
     """Smallest value on the mask; 0 if there is none."""
-    return jnp.where(jnp.any(mask), jnp.min(jnp.where(mask, values, jnp.inf)), 0)
+    return jnp.where(jnp.any(mask), jnp.min(jnp.where(mask, values, jnp.inf), initial=jnp.inf), 0)
 
 
 def masked_max(values: Float[Array, "..."], mask: Bool[Array, "..."]) -> Float[Array, ""]:
     """Largest value on the mask; 0 if there is none."""
-    return jnp.where(jnp.any(mask), jnp.max(jnp.where(mask, values, -jnp.inf)), 0)
+    return jnp.where(jnp.any(mask), jnp.max(jnp.where(mask, values, -jnp.inf), initial=-jnp.inf), 0)
 
 
 def masked_quantile(

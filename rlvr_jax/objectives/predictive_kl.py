@@ -124,7 +124,7 @@ def control_kl(
     Args:
       state: before the call.
       kl, entropy, reward: means of the batch; nats, nats, reward.
-      base: τ_0, nats.
+      base: τ_0, nats; the threshold that comes of it is held within 0.1 and 0.6.
       gains: k_p, k_i, k_d.
       coefficient, strength: as in `excess_kl_penalty`.
     Returns:
@@ -217,7 +217,7 @@ def predictive_kl_penalty(
     label = describe(
         "predictive_kl_penalty", coefficient=float(coefficient), base=float(base), trained=trained
     )
-    needs = frozenset({"logp", "reference_logp", "batch_statistics"})
+    needs = frozenset({"logp", "reference_logp", "sampled_entropy", "batch_statistics"})
     return Transform(lambda spec: initial_kl_control(), apply, needs, label)
 
 

@@ -66,7 +66,9 @@ def score_weighted_mean(
       epsilon: ε; with 0 the baseline of equal rewards is exactly their value.
     """
     if not epsilon:
-        return group_mean(reward, group, weights=norm)
+        # Norms that all round to 0 weigh alike: the baseline of equal rewards is their value.
+        weights = jnp.where(group_sum(norm, group) > 0, norm, 1)
+        return group_mean(reward, group, weights=weights)
     return group_sum(norm * reward, group) / (group_sum(norm, group) + epsilon)
 
 

@@ -133,7 +133,7 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
     """A = (1 - γ) · group-normalized reward + γ · `self_advantage` of the policy's own scores.
 
     Args:
-      mix: γ, in [0, 1].
+      mix: γ, in [0, 1]; with 0 no self-rewards are needed.
       min_std: of the scores of a group, up to which they are not used; at least 0.
       epsilon: ε, added to the standard deviation of the rewards.
     Reads: reward, group, self_reward, truncated. Writes: advantage. Metrics: none.
@@ -151,11 +151,13 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
         reward, group = rollouts.reward, rollouts.group
         centered = group_deviation(reward, group)
         plain = centered / (group_std(reward, group) + epsilon)
+        if not mix:
+            return plain
         score = jnp.where(finished_rows(rollouts), jnp.clip(rollouts.self_reward, 0, 1), 0)
         return (1 - mix) * plain + mix * self_advantage(score, plain, group, min_std)
 
     label = describe("self_rewarded", mix=float(mix), min_std=float(min_std), epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"self_reward"})
+    return rollout_advantage(advantage, label, needs={"self_reward"} if mix else ())
 
 
 def verdict_loss(coefficient: float) -> Transform:
@@ -176,6 +178,11 @@ def verdict_loss(coefficient: float) -> Transform:
 
     def apply(signals, context, state):
         rollouts, verdict = context.rollouts, context.stats.verdict_logp
+        if verdict.shape[1] != 2:
+            raise ValueError(
+                "verdict_loss: verdict_logp must be [B, 2], of yes and no, got"
+                f" {list(verdict.shape)}"
+            )
         wanted = jnp.where(outcome_is_right(rollouts.outcome), verdict[:, 0], verdict[:, 1])
         loss = -masked_mean(wanted, finished_rows(rollouts))
         signals = replace(signals, term=signals.term + coefficient * loss)

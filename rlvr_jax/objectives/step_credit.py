@@ -99,7 +99,7 @@ def credit_step_entropy(rate: float, future_rate: float, bonus: float, ids: str)
         bonus=float(bonus),
         ids=ids,
     )
-    return stateless(apply, needs={ids}, label=label, once=True)
+    return stateless(apply, needs={ids, "sampled_entropy"}, label=label, once=True)
 
 
 def center_over_steps(ids: str) -> Transform:

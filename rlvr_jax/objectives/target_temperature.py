@@ -69,7 +69,7 @@ def mix_in_tempered_policy(
       threshold: outcome above which a rollout is good.
       cap: largest |H₀ - H| that counts, nats; inf for none.
     Reads: advantage, outcome, old_logp, old_tempered_logp (at hot and cold), mask. Writes:
-      advantage. Metrics: entropy_estimate, mixture_weight.
+      advantage. Metrics: last_entropy_estimate, mixture_weight.
     Raises:
       ValueError: a temperature that is not positive, a target or threshold that is not finite, or
         a negative cap.
@@ -96,7 +96,7 @@ def mix_in_tempered_policy(
         advantage = (1 - weight) * signals.advantage + weight * jnp.where(good[:, None], ratio, 0)
         measured = -masked_mean(context.old_logp, mask).astype(state.entropy.dtype)
         state = EntropyEstimate(jnp.where(jnp.any(mask), measured, state.entropy))
-        metrics = {"entropy_estimate": entropy, "mixture_weight": weight}
+        metrics = {"last_entropy_estimate": entropy, "mixture_weight": weight}
         return replace(signals, advantage=advantage), state, metrics
 
     label = describe(
@@ -109,4 +109,4 @@ def mix_in_tempered_policy(
     )
     needs = frozenset({"logp", "old_tempered_logp"})
     records = (("old_tempered_logp", (float(hot), float(cold))),)
-    return Transform(init, apply, needs, label, records=records)
+    return Transform(init, apply, needs, label, once=True, records=records)

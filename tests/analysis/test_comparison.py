@@ -79,6 +79,7 @@ def test_interpolation_finds_levels_and_values():
     assert_allclose(crossing(x, y, 0.3), 5.0)
     assert crossing(x, y, 0.2) == 0.0
     assert np.isnan(crossing(x, y, 0.1)) and np.isnan(crossing(x, y, 0.5))
+    assert_allclose(crossing([0, 1, 2, 3], [0.1, np.nan, 0.5, 0.6], 0.3), 1.0)
     assert_allclose(value_at(x, y, 15.0), 0.35)
     assert np.isnan(value_at(x, y, 21.0)) and np.isnan(value_at(x, y, np.nan))
 

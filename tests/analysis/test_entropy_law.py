@@ -81,7 +81,15 @@ def test_tokens_off_the_mask_do_not_move_the_covariance():
     logp = np.array([[-1.0, -2.0, 9e9]])
     mask = np.array([[True, True, False]])
     assert_allclose(token_covariance(logp, [[1.0, -1.0, 7e7]], mask), [[0.5, 0.5, 0.0]])
-    assert not token_covariance(logp, 1.0, np.zeros((1, 3), bool)).any()
+    assert not token_covariance(logp, [[1.0]], np.zeros((1, 3), bool)).any()
+    with pytest.raises(ValueError, match=r"advantage must be \[1, 3\] as logp, or \[1, 1\], got"):
+        token_covariance(logp, [1.0], mask)
+
+
+def test_a_token_that_cannot_be_drawn_has_no_part_in_the_change():
+    log_probs = np.log([0.25, 0.75])
+    wanted = entropy_change(log_probs, [1.0, -1.0])
+    assert_allclose(entropy_change([*log_probs, -np.inf], [1.0, -1.0, 5.0]), wanted)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.1, 0.3])

@@ -174,3 +174,13 @@ def test_wrong_shapes_are_refused():
         best_of_k([1, 0], [1, 2, 3], 1)
     with pytest.raises(ValueError, match="majority_at_k: answers must be 1 to 1000, got 1001"):
         majority_at_k([0] * 1001, 0, 1)
+
+
+def test_counts_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="num_samples must be whole numbers, got inf"):
+        pass_at_k(np.inf, 1, 1)
+    for nothing in ([], [np.nan]):
+        with pytest.raises(ValueError, match="pass_at_k_curve: num_samples must be whole numbers"):
+            pass_at_k_curve(nothing, nothing)
+    with pytest.raises(ValueError, match=r"best_of_k: correct must be in \[0, 1\], got"):
+        best_of_k([0, 5], [1, 2], 1)

@@ -94,3 +94,17 @@ def test_runs_that_asked_others_have_no_such_table(tmp_path):
     ]
     assert compare_runs(tmp_path / "out", runs).prompts == {}
     assert "If other prompts" not in (tmp_path / "out" / "comparison.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("values", "changes", "sentence"),
+    [
+        ([[np.nan, 1.0]], {}, "values must be finite"),
+        ([[0.0, 1.0]], {"rounds": 0}, "rounds must be at least 1, got 0"),
+    ],
+)
+def test_what_gives_no_interval_is_refused(values, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        bootstrap_mean(values, [1.0, 1.0], **changes)
+    with pytest.raises(ValueError, match="counts must have an evaluation, got none"):
+        estimates([], 1)

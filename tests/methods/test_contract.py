@@ -33,8 +33,8 @@ every_method = pytest.mark.parametrize(
 RANDOM = {"clip_cov"}
 # Compare rollouts of the whole batch before it is split into updates.
 ONCE = (
-    *("d3s", "empg", "entropy_dynamics", "gpg", "ppl_position_shaping", "ppo"),
-    *("reinforce_plus_plus", "spae", "ucas"),
+    *("arbitrary_entropy", "d3s", "dcpo", "empg", "entropy_dynamics", "gdro", "gpg"),
+    *("ppl_position_shaping", "ppo", "reinforce_plus_plus", "spae", "ucas"),
 )
 # Compare rollouts by their old statistics.
 FROM_OLD = ("entropy_dynamics", "ppl_position_shaping", "reinforce_plus_plus", "seed_grpo", "ucas")

@@ -12,6 +12,7 @@ from rlvr_jax import methods
 from rlvr_jax.objectives import (
     Spec,
     anchored_entropy,
+    constrained_reward,
     drop_truncated,
     group_normalized,
     is_chosen,
@@ -22,7 +23,7 @@ from rlvr_jax.objectives import (
     stateless,
     token_mean,
 )
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.types import Recipe, Rollouts, TokenStats, replace
 
 KEY = jax.random.key(0)
 
@@ -167,3 +168,76 @@ def test_what_regularizers_single_out_and_what_leaves_the_mask_is_chosen():
     batch = replace(batch, truncated=truncated)
     dropped = chosen_by(Recipe(composed(transforms=[drop_truncated()])), batch, stats)
     np.testing.assert_array_equal(dropped, batch.mask & truncated[:, None])
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("name", ["grpo", "forking_tokens", "kl_cov"])
+def test_statistics_of_half_precision_are_computed_with_in_float32(name, dtype):
+    stats, batch = batch_of()
+    low = jax.tree.map(lambda x: x.astype(dtype) if x.dtype == np.float64 else x, stats)
+    batch = replace(batch, reference_logp=batch.old_logp)
+    own = methods.recipe(name).objective
+    loss, _ = own.loss(low, batch, own.init(Spec(4, *batch.mask.shape)), KEY)
+    assert loss.dtype == jnp.float32 and np.isfinite(loss)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32])
+def test_verdicts_are_rewards_as_numbers_are(dtype):
+    stats, batch = batch_of()
+    wanted = composed().loss(stats, batch, {}, KEY)[0]
+    assert set(np.unique(batch.reward)) == {0, 1}
+    whole = replace(batch, reward=np.asarray(batch.reward).astype(dtype))
+    assert composed().loss(stats, whole, {}, KEY)[0] == wanted
+
+
+def test_who_reads_what_the_sampler_did_not_record_is_told_so():
+    stats, batch = batch_of()
+    rows = Rollouts.of_responses(batch.tokens, batch.mask, batch.reward, batch.group)
+    assert rows.entropy is None and rows.behaviour_logp is None
+    composed().loss(stats, rows, {}, KEY)
+    for name, field, reader in (
+        ("rl_zvp", "entropy", "credit_unanimous_groups"),
+        ("rollout_correction", "behaviour_logp", "truncate_importance"),
+    ):
+        with pytest.raises(ValueError, match=rf"rollouts.{field} must be given \({reader}\("):
+            methods.recipe(name).objective.loss(stats, rows, {}, KEY)
+
+
+def test_another_number_of_likeliest_tokens_than_was_asked_for_is_named():
+    stats, batch = batch_of()
+    own = methods.recipe("simko", top_k=8).objective
+    three = np.zeros((*batch.mask.shape, 3))
+    stats = replace(stats, topk_logp=three, topk_ids=three.astype(np.int32))
+    batch = replace(batch, old_topk_logp=three)
+    with pytest.raises(
+        ValueError, match=r"last axis of stats.topk_logp must be 8 for smooth_ratio"
+    ):
+        own.loss(stats, batch, {}, KEY)
+
+
+@pytest.mark.parametrize("judges", [(), (7,), (-1,)])
+def test_a_judge_that_is_no_column_is_refused(judges):
+    _, batch = batch_of()
+    batch = replace(batch, component_rewards=np.ones((len(batch.reward), 3)))
+    with pytest.raises(ValueError, match="judges must be among the 3 columns"):
+        constrained_reward(batch, judges)
+
+
+def test_a_batch_that_gives_no_number_leaves_the_state_alone():
+    stats, batch = batch_of()
+    batch = replace(batch, reference_logp=batch.old_logp)
+    for name in ("gdro", "safe"):
+        own = methods.recipe(name).objective
+        state = own.init(Spec(4, *batch.mask.shape))
+        _, (after, _) = own.loss(stats, batch, state, KEY)
+        broken = replace(batch, reward=np.where(np.arange(len(batch.reward)), batch.reward, np.nan))
+        loss, (same, _) = own.loss(stats, broken, after, KEY)
+        assert np.isnan(loss)
+        jax.tree.map(np.testing.assert_array_equal, same, after)
+
+
+def test_an_empty_batch_has_a_loss_of_0():
+    nothing = np.zeros((0, 4))
+    none = Rollouts.of_responses(nothing.astype(int), nothing > 0, [], np.zeros(0, int))
+    loss, _ = composed().loss(TokenStats(logp=jnp.asarray(nothing)), none, {}, KEY)
+    assert loss == 0

@@ -9,7 +9,9 @@ Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs
 The outcome stands on the last token of finished responses. Advantages are not whitened. The critic
 is fitted to finished responses alone, to their plain returns (`critic_targets`). A reconstruction
 from abstract and reviews: γ = 1, λ = 0.95 and ε = 0.2 are ours. The mask must hold the tokens of
-the current window only, and each window has old log-probs of its own.
+the current window only, and each window has old log-probs of its own. `truncated` here are rows
+that go on in the next window: a response that the whole budget ended has got its reward and must
+be False, where our sampler writes True.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean

@@ -33,8 +33,8 @@ every_method = pytest.mark.parametrize(
 RANDOM = {"clip_cov"}
 # Compare rollouts of the whole batch before it is split into updates.
 ONCE = (
-    *("arbitrary_entropy", "d3s", "dcpo", "empg", "entropy_dynamics", "gdro", "gpg"),
-    *("ppl_position_shaping", "ppo", "reinforce_plus_plus", "spae", "ucas"),
+    *("d3s", "empg", "entropy_dynamics", "gpg", "ppl_position_shaping", "ppo"),
+    *("reinforce_plus_plus", "spae", "ucas"),
 )
 # Compare rollouts by their old statistics.
 FROM_OLD = ("entropy_dynamics", "ppl_position_shaping", "reinforce_plus_plus", "seed_grpo", "ucas")
@@ -321,6 +321,22 @@ def test_what_compares_the_whole_batch_does_not_see_its_updates(name):
             assert_agrees(once, decision(whole, batch, field)[rows])
             by_itself |= np.any(once != decision(alone, own_rows, field))
     assert by_itself
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("arbitrary_entropy", "controllers"),
+        ("dcpo", "last_entropy_estimate"),
+        ("gdro", "largest_bin_weight"),
+    ],
+)
+def test_controllers_of_the_batch_act_before_it_is_split(name, metric):
+    own, batch = made(name).objective, batch_of(name)
+    state, key = own.init(golden.spec(batch)), jax.random.key(0)
+    _, moved, metrics = jax.jit(own.decide_once)(batch, state, key)
+    assert metric in metrics
+    assert any(np.any(a != b) for a, b in zip(*map(jax.tree.leaves, (moved, state)), strict=True))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ name says where it comes from:
 
 The words before `:` in lines two to five are reserved: a module of yours with such a name is never
 looked for. A task of your own is a `Task`; `graded_one_by_one` makes its `verify` from a function
-of one prompt and one response.
+of one prompt and one response, `mathematics.mathematics` the whole task from a list of questions.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step.
 """

@@ -37,10 +37,13 @@ class Response:
     Fields:
       text: the decoded response without the stop token.
       truncated: the token budget ended it, not the stop token.
+      prompt_tail: how the prompt ends that the policy saw, by its chat template; what that opens
+        (`<think>`), the response does not open again. "" where nobody knows.
     """
 
     text: str
     truncated: bool = False
+    prompt_tail: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,25 +51,36 @@ class Grade:
     """What the verifier says about one response; numpy's numbers become Python's.
 
     Fields:
-      outcome: correctness in [0, 1]; pass rates and filters read it.
-      reward: what is trained on; equal to the outcome unless the task shapes it.
+      outcome: correctness in [0, 1]; pass rates and filters read it. None is no verdict: the
+        verifier cannot say, as its process was lost, which is nothing that the policy did. The run
+        takes such a response out of the loss and out of its group, an evaluation counts it as not
+        right, and both count it in the curve `verifier_no_verdict`.
+      reward: what is trained on; equal to the outcome unless the task shapes it. None without a
+        verdict, and only then.
       timed_out: the verifier was stopped; the outcome is then 0, and the run counts it.
       info: further numbers, averaged into the curves by name; NaN does not count.
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response gives none, or the task does not say (`Task.answers`).
+    Raises:
+      ValueError: a reward without a verdict.
     """
 
-    outcome: float
+    outcome: float | None
     reward: float | None = None
     timed_out: bool = False
     info: Mapping[str, float] = field(default_factory=dict)
     answer: str | None = None
 
     def __post_init__(self):
+        if self.outcome is None and self.reward is not None:
+            raise ValueError(
+                f"Grade: reward must be None where outcome is None, got {self.reward!r}"
+            )
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
-        object.__setattr__(self, "outcome", float(self.outcome))
-        object.__setattr__(self, "reward", float(reward))
+        if self.outcome is not None:
+            object.__setattr__(self, "outcome", float(self.outcome))
+            object.__setattr__(self, "reward", float(reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         object.__setattr__(self, "info", {name: float(x) for name, x in self.info.items()})
         object.__setattr__(self, "answer", (self.answer or "").strip() or None)
@@ -133,12 +147,12 @@ class Task:
         return digest.hexdigest()[:16]
 
 
-def graded_one_by_one(reward: Callable[[Prompt, Response], float]) -> Verify:
+def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Verify:
     """Makes a batch verifier from a function of one prompt and one response.
 
     Args:
-      reward: (prompt, response) -> a finite number; it is outcome and reward at once, so pass
-        rates are meaningful if it is in [0, 1].
+      reward: (prompt, response) -> a finite number, of Python or numpy; it is outcome and reward
+        at once, so pass rates are meaningful if it is in [0, 1]. None is no verdict.
     Raises:
       ValueError: when called and a reward is not a finite number (names prompt and response).
     """
@@ -147,12 +161,22 @@ def graded_one_by_one(reward: Callable[[Prompt, Response], float]) -> Verify:
         grades = []
         for prompt, response in zip(prompts, responses, strict=True):
             value = reward(prompt, response)
-            if not isinstance(value, (int, float)) or not math.isfinite(value):
+            number = None if value is None else _finite(value)
+            if value is not None and number is None:
                 raise ValueError(
                     f"{getattr(reward, '__name__', 'reward')}: reward must be a finite number, got"
                     f" {value!r} for prompt {prompt.text!r} and response {response.text!r}"
                 )
-            grades.append(Grade(outcome=float(value)))
+            grades.append(Grade(outcome=number))
         return grades
 
     return verify
+
+
+def _finite(value: Any) -> float | None:
+    """The value as a float, None if it is no finite number; a text is none."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -4,9 +4,10 @@
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
 is ours. An answer that is letter for letter the right one, white space around it aside, scores 1.
-Where the data set allows several right answers or spellings its own scorer decides about the rest,
-in a process that is killed at a time limit; below 1.0 it counts as 0, as the package pays for
-padded and half-right answers. `REFUSED` says which data sets cannot be trained on, and why.
+Where the data set allows several spellings, `reasoning_gym_answers` compares, or its own scorer
+decides about the rest, as where several answers are right, in a process that is killed at a time
+limit. Below 1.0 it counts as 0, as the package pays for half-right answers, and so does the gold
+with more around it. `REFUSED` says which data sets cannot be trained on, and why.
 
 The answer is what stands between the last `</answer>` and the `<answer>` before it (or the start,
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
@@ -18,12 +19,14 @@ from __future__ import annotations
 import difflib
 import functools
 import json
+import operator
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 
 __all__ = ["INSTRUCTION", "REFUSED", "extract_answer", "reasoning_gym"]
 
@@ -47,8 +50,9 @@ REFUSED: Mapping[str, str] = {
     "spiral_matrix": _HANGS,
     "string_insertion": _HANGS,
 }
-# One right answer; their scorers want tuples, which JSON has not, or overpay by rounding.
-_EXACT = frozenset({"arc_agi", "rearc", "spell_backward"})
+# One right answer in the form that the question gives; their scorers want tuples, which JSON has
+# not, overpay by rounding, or read "5 days" in "5 years".
+_EXACT = frozenset({"arc_agi", "rearc", "spell_backward", "time_intervals"})
 
 # They iterate over sets of strings: another process makes other questions.
 _UNORDERED = frozenset(
@@ -121,7 +125,9 @@ def reasoning_gym(
             f"reasoning_gym: options of {name!r} must be among {', '.join(known)}, got"
             f" {', '.join(unknown)}"
         )
-    exact = name in _EXACT or dataset_class.score_answer is ProceduralDataset.score_answer
+    equal = EQUAL.get(name)
+    if name in _EXACT or dataset_class.score_answer is ProceduralDataset.score_answer:
+        equal = operator.eq
 
     def prompts(first_seed: int, count: int, taken: set[str]) -> Iterator[Prompt]:
         draws = _DRAWS * count
@@ -139,7 +145,7 @@ def reasoning_gym(
             taken.add(item["question"])
             yield Prompt(
                 text=item["question"] + instruction,
-                answer=item["answer"] if exact else _as_json(item),
+                answer=_as_json(item) if equal is None else item["answer"],
                 kind=name,
                 gold=None if item["answer"] is None else f"<answer>{item['answer']}</answer>",
             )
@@ -157,7 +163,9 @@ def reasoning_gym(
         name=f"reasoning_gym:{name}",
         train=train,
         test=test,
-        verify=_verify_exact if exact else _Scorer(name, config, train[0].answer, wall_seconds),
+        verify=_Scorer(name, config, train[0].answer, wall_seconds)
+        if equal is None
+        else functools.partial(_verify_equal, equal),
         response_tokens=response_tokens,
         answers=True,
     )
@@ -173,12 +181,17 @@ def extract_answer(response: Response) -> str | None:
     return response.text.strip()
 
 
-def _verify_exact(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-    answers = [extract_answer(response) for response in responses]
-    return [
-        Grade(outcome=float(answer == prompt.answer.strip()), answer=answer)
-        for prompt, answer in zip(prompts, answers, strict=True)
-    ]
+def _verify_equal(
+    equal: Callable[[str, str], bool], prompts: Sequence[Prompt], responses: Sequence[Response]
+) -> list[Grade]:
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        answer, gold = extract_answer(response), prompt.answer.strip()
+        same = answer == gold
+        if not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
+            same = equal(answer, gold)
+        grades.append(Grade(outcome=float(same), answer=answer))
+    return grades
 
 
 class _Scorer:
@@ -202,10 +215,10 @@ class _Scorer:
         grades: list[Grade | None] = []
         jobs = []
         for prompt, answer in zip(prompts, answers, strict=True):
-            gold = prompt.answer["answer"]
-            if gold is not None and answer == gold.strip():
+            gold = (prompt.answer["answer"] or "").strip()
+            if gold and answer == gold:
                 grades.append(_grade(1.0))
-            elif not answer or len(answer) > _MAX_CHARACTERS:
+            elif not answer or len(answer) > _MAX_CHARACTERS or is_padded(answer, gold):
                 grades.append(_grade(0.0))
             else:
                 grades.append(None)
@@ -217,11 +230,13 @@ class _Scorer:
         ]
 
 
-def _grade(outcome: float, error: bool = False, timed_out: bool = False) -> Grade:
+def _grade(outcome: float | None, error: bool = False, timed_out: bool = False) -> Grade:
     return Grade(outcome=outcome, timed_out=timed_out, info={"scorer_error": float(error)})
 
 
 def _from_result(result) -> Grade:
+    if result.lost:
+        return _grade(None)
     if result.timed_out or result.error:
         return _grade(0.0, error=not result.timed_out, timed_out=result.timed_out)
     return _grade(float(result.value >= 1.0))
@@ -232,6 +247,8 @@ def score(job: Mapping[str, Any]) -> float:
     dataset = _dataset(job["name"], json.dumps(job["config"], sort_keys=True))
     try:
         return float(dataset.score_answer(job["answer"], job["entry"]))
+    except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
+        raise
     except Exception:
         # Scorers raise on text they cannot read: a wrong answer like any other.
         return 0.0

@@ -25,7 +25,8 @@ class KindReport:
       num_golds: how many of them have a gold answer.
       gold: mean outcome of the gold answers; None without golds.
       truncated: mean outcome of their first halves, marked as cut off by the budget; None without.
-      empty: mean outcome of the empty answer.
+      empty: mean outcome of the empty answer. The means leave out grades without a verdict, and are
+        None if that is all of them.
       seconds_per_grade: wall time of one grade, over all of these in one batch.
     """
 
@@ -34,7 +35,7 @@ class KindReport:
     num_golds: int
     gold: float | None
     truncated: float | None
-    empty: float
+    empty: float | None
     seconds_per_grade: float
 
 
@@ -58,12 +59,13 @@ class SelfCheck:
             f"  {'kind':<16} {'prompts':>7} {'gold':>6} {'half':>6} {'empty':>6} {'ms/grade':>9}",
         ]
         for row in self.kinds:
-            gold, half = (
-                "-" if value is None else f"{value:.2f}" for value in (row.gold, row.truncated)
+            gold, half, empty = (
+                "-" if value is None else f"{value:.2f}"
+                for value in (row.gold, row.truncated, row.empty)
             )
             lines.append(
-                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {gold:>6} {half:>6}"
-                f" {row.empty:>6.2f} {1000 * row.seconds_per_grade:>9.3f}"
+                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {gold:>6} {half:>6} {empty:>6}"
+                f" {1000 * row.seconds_per_grade:>9.3f}"
             )
         return "\n".join([*lines, *(f"  PROBLEM: {sentence}" for sentence in self.problems)])
 
@@ -72,8 +74,8 @@ def self_check(task: Task, prompts_per_kind: int = 4) -> SelfCheck:
     """Grades gold, half and empty answers to train prompts of each kind.
 
     A problem is a gold answer that does not score 1, an empty answer that scores more than 0, a
-    grade that timed out or lacks one of the task's rewards. A kind without gold answers is not a
-    problem: nothing is known about it.
+    grade without a verdict, one that timed out or lacks one of the task's rewards. A kind without
+    gold answers is not a problem: nothing is known about it.
 
     Args:
       task: to check.
@@ -116,11 +118,16 @@ def _check_kind(
     outcomes: dict[str, list[float]] = {"gold": [], "truncated": [], "empty": []}
     problems = []
     for (case, prompt, answer), grade in zip(cases, grades, strict=True):
-        outcomes[case].append(grade.outcome)
+        outcomes[case] += [] if grade.outcome is None else [grade.outcome]
         named = f"kind {kind!r}, prompt {_short(prompt.text)}:" if kind else _short(prompt.text)
         for name in sorted({*task.rewards} - {"outcome", *grade.info}):
             problems.append(f"{named} the grade of the {case} answer lacks the reward {name!r}.")
-        if grade.timed_out:
+        if grade.outcome is None:
+            problems.append(
+                f"{named} the {case} answer {_short(answer.text)} has no verdict: the verifier"
+                " cannot say whether it is right."
+            )
+        elif grade.timed_out:
             problems.append(f"{named} grading the {case} answer timed out.")
         elif case == "gold" and grade.outcome != 1:
             problems.append(
@@ -136,7 +143,7 @@ def _check_kind(
     report = KindReport(
         kind=kind,
         num_prompts=len(prompts),
-        num_golds=len(outcomes["gold"]),
+        num_golds=sum(case == "gold" for case, *_ in cases),
         seconds_per_grade=seconds / len(cases),
         **means,
     )

@@ -5,8 +5,8 @@
 
 The package prepares a data set once, as array_record files under `data_dir`, and reads it by index
 from then on. Most builders, that of gsm8k included, download the source to prepare it, which needs
-a network; some need TensorFlow for that. Prepared files need neither. Answers are graded as `jsonl`
-says, and questions whose answer cannot be graded are dropped as there.
+a network; some need TensorFlow for that. Prepared files need neither. Answers are graded, and
+questions whose answer cannot be graded dropped, as `mathematics` says.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import importlib
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.jsonl import BOXED, mathematics
+from rlvr_jax.tasks.mathematics import BOXED, instructed, mathematics
 
 __all__ = ["gsm8k", "tfds"]
 
@@ -24,7 +24,10 @@ _FOLDERS = ("question_answering", "text")
 
 
 def gsm8k(
-    data_dir: str | None = None, instruction: str = BOXED, response_tokens: int = 512
+    data_dir: str | None = None,
+    instruction: str = BOXED,
+    response_tokens: int = 512,
+    wall_seconds: float = 2.0,
 ) -> Task:
     """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
 
@@ -35,6 +38,7 @@ def gsm8k(
       data_dir: where the data set is, or is prepared; the package's folder if None.
       instruction: added to each question.
       response_tokens: budget of a response.
+      wall_seconds: limit of one comparison of two expressions.
     """
     return tfds(
         "gsm8k",
@@ -42,6 +46,7 @@ def gsm8k(
         data_dir=data_dir,
         instruction=instruction,
         response_tokens=response_tokens,
+        wall_seconds=wall_seconds,
         task_name="gsm8k",
     )
 
@@ -57,6 +62,7 @@ def tfds(
     data_dir: str | None = None,
     instruction: str = BOXED,
     response_tokens: int = 1024,
+    wall_seconds: float = 2.0,
     task_name: str | None = None,
 ) -> Task:
     """The questions of a data set as a task.
@@ -69,6 +75,7 @@ def tfds(
       data_dir: where the data set is, or is prepared; the package's folder if None.
       instruction: added to each question.
       response_tokens: budget of a response.
+      wall_seconds: limit of one comparison of two expressions.
       task_name: name of the task, `tfds:name` if None.
     Raises:
       ValueError: a data set that is not known or cannot be prepared; an unknown field or split; a
@@ -83,12 +90,13 @@ def tfds(
             place = f"{name}, {split}, row {index}"
             answer = _answer(place, _text(place, row, answer_field), answer_after)
             prompt = Prompt(
-                text=_text(place, row, prompt_field) + instruction,
+                text=instructed(_text(place, row, prompt_field), instruction),
                 answer=answer,
                 kind="" if kind_field is None else _text(place, row, kind_field),
             )
             rows[split].append((place, prompt))
-    return mathematics(task_name, rows[train_split], rows[test_split], response_tokens)
+    train, test = rows[train_split], rows[test_split]
+    return mathematics(task_name, train, test, response_tokens, wall_seconds)
 
 
 def _prepared(name: str, data_dir: str | None) -> Any:

@@ -4,11 +4,14 @@ Nothing here raises on what a response says or runs it in this process, and ever
 within a time limit. The room knows neither prompts nor tasks, and imports the standard library only
 (math-verify and sympy are loaded in workers).
 
-  `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `worker` is their side.
-  `extract`: from a response to its final answer, in one notation.
-  `maths`: `verify_math` for one response, `MathVerifier` for batches and options; `parsing` reads
-    an answer and `values` compares two.
-  `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count.
+  `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
+    on one and `worker` their side.
+  `extract`: from a response to its final answer.
+  `maths`: `verify_math` for one response, `MathVerifier` for batches and options. `notation` writes
+    an answer in one way, `parsing` reads it (with `nesting`, `numerals`, `units`, `equations`),
+    `values` compares two, and `algebra` does what a worker is asked.
+  `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
+    finds what a chat template has opened.
 """
 
 from rlvr_jax.verifiers.extract import final_answer

@@ -4,7 +4,8 @@ Three processes stand in a row. The *caller* (the trainer, with its threads) sta
 for each worker: a fresh interpreter that runs `worker.py`, so that nothing of the caller is forked,
 pickled or inherited. The supervisor imports the function once, forks *workers* from itself in
 milliseconds, hands them one job at a time and kills their whole tree at a time-out. Messages are
-JSON with a length in front, over socket pairs. This file is the caller's side.
+JSON with a length in front, over socket pairs. This file is the caller's side; `supervisor` is its
+handle on one process.
 
 A worker has no standard streams and limits on CPU time, memory, file size and open files, and dies
 with its supervisor, which goes when the caller does. Where the system lets an ordinary user make
@@ -27,24 +28,18 @@ import hashlib
 import json
 import os
 import selectors
-import socket
-import subprocess
-import sys
 import threading
 import time
 import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rlvr_jax.verifiers import worker
+from rlvr_jax.verifiers.supervisor import Supervisor, stop
 
 __all__ = ["Result", "WorkerPool"]
-
-_START = 120.0  # seconds for the import of the function
-_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")  # of the environment
 
 
 @dataclass(frozen=True)
@@ -55,19 +50,24 @@ class Result:
       value: JSON value the function returned; None if it did not return.
       timed_out: the wall or CPU limit ended it.
       error: what went wrong, None if nothing did.
+      lost: a process of the pool was killed from outside, twice (by the system when memory runs
+        out, say). That tells nothing about the job, unless it can kill its own processes.
     """
 
     value: Any = None
     timed_out: bool = False
     error: str | None = None
+    lost: bool = False
 
 
 class WorkerPool:
     """Runs a function of one JSON value in limited processes. Use as a context manager.
 
     Workers start at the first `map`. All methods may be called from any thread; calls of `map` wait
-    for each other. Results are remembered, time-outs included. A job that killed a worker which had
-    served others is run once more in a fresh one, so that no job pays for the one before it.
+    for each other. Values and time-outs are remembered, errors are not. A job that failed in a
+    worker which had served others is run once more in a fresh one, so that no job pays for the one
+    before it, as is a job whose process was killed from outside. A process that is forked from the
+    caller has a pool of its own.
 
     Args:
       function: "module:name", importable by the workers with the caller's `sys.path`.
@@ -134,10 +134,9 @@ class WorkerPool:
         self._cache_size = cache_size
         self._cache: dict[bytes, Result] = {}
         self._counters = Counter(jobs=0, cached=0, timed_out=0, errors=0, restarts=0)
-        self._lock = threading.Lock()
         self._closed = False
-        self._supervisors: list[_Supervisor] = []
-        self._finalizer = weakref.finalize(self, _stop, self._supervisors)
+        self._begin()
+        _POOLS.add(self)
 
     def map(self, jobs: Sequence[Any]) -> list[Result]:
         """Grades the jobs, side by side, and returns their results in order.
@@ -156,10 +155,12 @@ class WorkerPool:
             todo = {k: t for k, t in zip(keys, texts, strict=True) if k not in known}
             self._counters["cached"] += len(keys) - len(todo)
             fresh = self._run(todo)
-            for result in fresh.values():
+            for key, result in fresh.items():
+                failed = result.error is not None and not result.timed_out
                 self._counters["timed_out"] += result.timed_out
-                self._counters["errors"] += result.error is not None and not result.timed_out
-            self._cache.update(fresh)
+                self._counters["errors"] += failed
+                if not failed:
+                    self._cache[key] = result
             while len(self._cache) > self._cache_size:
                 del self._cache[next(iter(self._cache))]
         results = known | fresh
@@ -173,13 +174,19 @@ class WorkerPool:
     def close(self) -> None:
         """Ends all workers and what they started, also while another thread is in `map`."""
         self._closed = True
-        _stop(self._supervisors)
+        stop(self._supervisors)
 
     def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *exception) -> None:
         self.close()
+
+    def _begin(self) -> None:
+        """Takes a lock and an empty list of processes, at first and in the child of a fork."""
+        self._lock = threading.Lock()
+        self._supervisors: list[Supervisor] = []
+        self._finalizer = weakref.finalize(self, stop, self._supervisors)
 
     def _run(self, todo: dict[bytes, bytes]) -> dict[bytes, Result]:
         if self._closed:
@@ -189,10 +196,11 @@ class WorkerPool:
         results = {k: Result(error=f"job of {n} bytes, limit {cap}") for k, n in large.items()}
         waiting = [key for key in reversed(todo) if key not in large]
         while len(self._supervisors) < min(self._size, len(waiting)):  # import side by side
-            self._supervisors.append(_Supervisor(self._settings))
+            self._supervisors.append(Supervisor(self._settings))
         # As late as 2 attempts of one job can be, plus the time to kill two trees.
         patience = 2 * self._settings["wall_seconds"] + worker.GRACE
-        busy: dict[_Supervisor, tuple[bytes, float]] = {}
+        busy: dict[Supervisor, tuple[bytes, float]] = {}
+        again: set[bytes] = set()
         try:
             with selectors.DefaultSelector() as selector:
                 while waiting or busy:
@@ -214,31 +222,47 @@ class WorkerPool:
                         if lost or reply is not None:
                             selector.unregister(supervisor.channel.socket)
                             del busy[supervisor]
-                            results[key] = Result(error="supervisor lost") if lost else _read(reply)
                         if lost:
                             self._discard([supervisor])
+                        if lost and key not in again:
+                            again.add(key)
+                            waiting.append(key)
+                        elif lost:
+                            results[key] = Result(error="supervisor lost", lost=True)
+                        elif reply is not None:
+                            results[key] = _read(reply)
         except BaseException:
             # An interrupt leaves replies on their way, which the next call would take for its own.
             self._discard(list(self._supervisors))
             raise
         return results
 
-    def _idle(self, busy) -> _Supervisor:
+    def _idle(self, busy) -> Supervisor:
         """Returns a supervisor without a job, a new one if need be."""
         if self._closed:
             raise RuntimeError("WorkerPool.map: the pool must stay open, got close() during a call")
-        for supervisor in self._supervisors:
-            if supervisor not in busy:
+        # One that died since its last job must not cost the next job one of its two attempts.
+        self._discard([s for s in self._supervisors if s not in busy and s.ended()])
+        for second in (False, True):
+            idle = [supervisor for supervisor in self._supervisors if supervisor not in busy]
+            if not idle:
+                idle.append(Supervisor(self._settings))
+                self._supervisors.append(idle[0])
+            try:
+                self.isolation = idle[0].ready()
                 break
-        else:
-            supervisor = _Supervisor(self._settings)
-            self._supervisors.append(supervisor)
-        self.isolation = supervisor.ready()
-        return supervisor
+            except (OSError, EOFError) as error:
+                self._discard(idle[:1])
+                if second:
+                    raise RuntimeError(
+                        f"WorkerPool: function must be importable, got {idle[0].function!r}:"
+                        f" {type(error).__name__} in its process, twice {error}".rstrip()
+                    ) from error
+        return idle[0]
 
     def _discard(self, supervisors) -> None:
         self._counters["restarts"] += len(supervisors)
-        _stop(supervisors)
+        stop(supervisors)
         for supervisor in supervisors:
             with contextlib.suppress(ValueError):
                 self._supervisors.remove(supervisor)
@@ -258,70 +282,24 @@ def _read(reply: bytes) -> Result:
     kind, text = reply[:1], reply[1:]
     if kind != worker.VALUE:
         message = text.decode(errors="replace")
-        return Result(timed_out=kind == worker.TIMEOUT, error=message or "no reason given")
+        return Result(
+            timed_out=kind == worker.TIMEOUT,
+            error=message or "no reason given",
+            lost=kind == worker.KILLED,
+        )
     try:
         return Result(value=json.loads(text))
     except (ValueError, RecursionError) as error:
         return Result(error=f"reply is not JSON ({type(error).__name__})")
 
 
-class _Supervisor:
-    """The caller's handle on one supervisor process."""
-
-    def __init__(self, settings: dict):
-        ours, theirs = socket.socketpair()
-        self.owner = os.getpid()
-        self.isolation: frozenset[str] | None = None
-        self.channel = worker.Channel(ours, limit=settings["reply_bytes"] + 1024)
-        self.function = settings["function"]
-        environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-        # The hash seed is fixed, as symbolic results may depend on the order of sets.
-        environment |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(worker.__file__).resolve())],
-                stdin=theirs,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
-        ours.settimeout(_START)
-        path = [str(Path(entry).absolute()) for entry in sys.path]
-        with contextlib.suppress(OSError):
-            self.channel.send(json.dumps({**settings, "path": path}).encode())
-
-    def ready(self) -> frozenset[str]:
-        """Waits for the imports; returns which kinds of isolation the system granted."""
-        if self.isolation is None:
-            try:
-                hello = json.loads(self.channel.receive())
-            except (OSError, EOFError) as error:
-                hello = {"error": f"{type(error).__name__} in its process {error}".strip()}
-            if "error" in hello:
-                raise RuntimeError(
-                    f"WorkerPool: function must be importable, got {self.function!r}:"
-                    f" {hello['error']}"
-                )
-            self.isolation = frozenset(hello["isolation"])
-            self.channel.socket.settimeout(worker.GRACE)
-        return self.isolation
+_POOLS: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
 
 
-def _stop(supervisors: list[_Supervisor]) -> None:
-    """Ends supervisors: they kill their trees when their channel closes; else we do."""
-    # A fork of the caller inherits the handles, and must not end what is not its own.
-    ended = [supervisor for supervisor in supervisors if supervisor.owner == os.getpid()]
-    for supervisor in ended:
-        with contextlib.suppress(OSError):
-            supervisor.channel.socket.shutdown(socket.SHUT_RDWR)
-        if supervisor.isolation is None:  # still importing: it has no tree and does not listen
-            supervisor.process.kill()
-    for supervisor in ended:
-        try:
-            supervisor.process.wait(timeout=worker.GRACE)
-        except subprocess.TimeoutExpired:
-            for pid in [supervisor.process.pid, *worker.descendants(supervisor.process.pid)]:
-                worker.kill(pid)
-            supervisor.process.wait(timeout=worker.GRACE)
-        supervisor.channel.socket.close()
+def _after_fork() -> None:
+    # What a child inherits is its parent's: the processes, and a lock that a thread may hold.
+    for pool in list(_POOLS):
+        pool._begin()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["TagReport", "add", "floor", "gate", "tags"]
+__all__ = ["TagReport", "add", "floor", "gate", "prefilled_tags", "tags"]
 
 Combine = Callable[[float, float], float]
 
@@ -59,8 +59,8 @@ def tags(
     Args:
       text: the response.
       spec: names of the blocks in their order; "think" and "answer" have a meaning, others none.
-      prefilled: tags that the prompt ends with, as ("<think>",): the response must not write them,
-        and they are not counted.
+      prefilled: tags that the prompt ends with, as ("<think>",) (`prefilled_tags` finds them): the
+        response must not write them, and they are not counted.
     Raises:
       ValueError: spec is empty or has a name twice, or prefilled is not the start of its tags.
     """
@@ -106,6 +106,21 @@ def tags(
         answer = (place + len(wanted[-1]), len(text)) if place >= 0 else None
     counts = {tag: text.count(tag) for tag in places}
     return TagReport(once and order and not again, counts, order, answer, think)
+
+
+def prefilled_tags(prompt_tail: str, spec: Sequence[str] = ("think", "answer")) -> tuple[str, ...]:
+    """The tags that a prompt ends with, for `tags`: those of a chat template that has opened them.
+
+    Args:
+      prompt_tail: of a `Response`.
+      spec: as in `tags`.
+    """
+    wanted = [tag for name in spec for tag in (f"<{name}>", f"</{name}>")]
+    tail = "".join(prompt_tail.split())
+    for number in range(len(wanted) - 1, 0, -1):
+        if tail.endswith("".join(wanted[:number])):
+            return tuple(wanted[:number])
+    return ()
 
 
 def add(weight: float) -> Combine:

@@ -24,10 +24,10 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["ERROR", "GRACE", "TIMEOUT", "VALUE", "Channel", "descendants", "kill"]
+__all__ = ["ERROR", "GRACE", "KILLED", "TIMEOUT", "VALUE", "Channel", "descendants", "kill"]
 
 GRACE = 5.0  # seconds a supervisor may be late before it is taken for lost
-VALUE, ERROR, TIMEOUT = b"V", b"E", b"T"  # the first byte of a reply
+VALUE, ERROR, TIMEOUT, KILLED = b"V", b"E", b"T", b"K"  # the first byte of a reply
 _TICK = 0.02  # seconds between two looks at the tree of a running job
 
 
@@ -87,7 +87,7 @@ class _Keeper:
                 job = self.channel.receive()
                 seasoned = self.jobs > 0
                 reply = self.attempt(job)
-                if seasoned and self.worker is None and reply[:1] == ERROR:
+                if reply[:1] == KILLED or (seasoned and reply[:1] == ERROR):
                     reply = self.attempt(job)
                 self.channel.send(reply)
         except (OSError, EOFError):
@@ -128,6 +128,7 @@ class _Keeper:
         self.seconds += time.monotonic() - start
         worn = self.jobs >= self.settings["jobs_per_worker"]
         worn |= self.seconds >= self.settings["cpu_seconds"]
+        worn |= reply[:1] == ERROR  # it may have left little memory
         if worn or self.crowd() or self.worker.buffer or _readable(self.worker.socket):
             self.kill()
         return reply
@@ -158,16 +159,12 @@ class _Keeper:
         self.kill()
         if code == 128 + signal.SIGKILL and seconds >= self.settings["cpu_seconds"]:
             return TIMEOUT + b"CPU limit"
-        if code is not None and code > 128:
-            return ERROR + f"worker died by signal {code - 128}".encode()
-        return (
-            ERROR
-            + (
-                f"worker exited with status {code}"
-                if code is not None
-                else "worker closed its channel"
-            ).encode()
-        )
+        if code == 128 + signal.SIGKILL:
+            return KILLED + b"worker was killed"
+        if code is None:
+            return ERROR + b"worker closed its channel"
+        ended = f"died by signal {code - 128}" if code > 128 else f"exited with status {code}"
+        return ERROR + f"worker {ended}".encode()
 
     def fork(self) -> None:
         ours, theirs = socket.socketpair()

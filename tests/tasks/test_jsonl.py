@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
+from rlvr_jax.tasks.mathematics import BOXED
 
 
 def write(path, rows):
@@ -44,6 +45,37 @@ def test_a_question_stays_in_its_split_when_lines_are_added_and_moved(tmp_path, 
         texts = [{prompt.text for prompt in getattr(task, split)} for task in (small, large)]
         assert texts[0] <= texts[1]
     assert len(small.train) + len(small.test) == 60
+
+
+def test_another_instruction_moves_no_question(path):
+    plain, boxed = load(f"jsonl:{path}", instruction=""), load(f"jsonl:{path}")
+    assert [p.text + BOXED for p in plain.test] == [prompt.text for prompt in boxed.test]
+    assert len(plain.test) == len(boxed.test) > 0
+
+
+def test_the_policy_is_told_to_box_unless_the_question_says_so(tmp_path):
+    rows = [{"prompt": "1 + 1? Use \\boxed.", "answer": 2}, {"prompt": "1 + 2?", "answer": 3}]
+    path = write(tmp_path / "train.jsonl", rows)
+    test = write(tmp_path / "test.jsonl", sums(1))
+    texts = [prompt.text for prompt in load(f"jsonl:{path}", test_path=test).train]
+    assert texts == ["1 + 1? Use \\boxed.", "1 + 2?" + BOXED]
+    options = {"test_path": test, "instruction": " Think."}
+    assert load(f"jsonl:{path}", **options).train[0].text.endswith("boxed. Think.")
+
+
+def test_a_question_that_stands_twice_is_kept_once(tmp_path):
+    row = {"prompt": "Half?", "answer": "1/2"}
+    again = {"prompt": "Half?", "answer": "\\frac12"}
+    path = write(tmp_path / "twice.jsonl", [*sums(40), row, again])
+    with pytest.warns(UserWarning, match=r"1 questions stand .* the first of .*, line 42"):
+        task = load(f"jsonl:{path}")
+    assert len(task.train) + len(task.test) == 41
+
+
+def test_a_question_with_two_answers_is_refused(tmp_path):
+    rows = [{"prompt": "Half?", "answer": "1/2"}, {"prompt": "Half?", "answer": "1/3"}]
+    with pytest.raises(ValueError, match=r"line 2: .* before, '1/2' \(.*line 1\), got '1/3'"):
+        load(f"jsonl:{write(tmp_path / 'two.jsonl', rows)}")
 
 
 def test_half_held_out_is_about_half(tmp_path):
@@ -90,6 +122,11 @@ def test_a_wrong_gold_is_an_error_of_its_line(tmp_path):
         ({"prompt": " ", "answer": "1"}, "'prompt' must be text, got ' '"),
         ({"prompt": "A?", "answer": [1]}, r"'answer' must be text or a number, got \[1\]"),
         ({"prompt": "A?", "answer": True}, "'answer' must be text or a number, got True"),
+        ('{"prompt": "A?", "answer": NaN}', "'answer' must be text or a number, got nan"),
+        ('{"prompt": "A?", "answer": 1e400}', "'answer' must be text or a number, got inf"),
+        ('{"prompt": "A\\ud800?", "answer": 1}', "'prompt' must be text, got half a character"),
+        ('{"prompt": "A?", "answer": "\\ud800"}', "'answer' must be text, got half a character"),
+        ("[" * 100_000, "must be a JSON object, got maximum recursion depth"),
         ({"prompt": "A?", "answer": "1", "kind": 3}, "'kind' must be text, got 3"),
         ({"prompt": "A?", "answer": "1", "anwser": 3}, r"got \['anwser'\]"),
     ),

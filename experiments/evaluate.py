@@ -41,7 +41,7 @@ class Config:
     temperature: float = 1.0
     """Of the sampler."""
     response_tokens: int = 0
-    """Budget of a response; 0: the task's."""
+    """Budget of a response; 0: that of experiments.train for the task."""
     seed: int = 0
     """Of the rollouts."""
     mesh: str = ""
@@ -51,12 +51,13 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Prints one number a line, and of pass@k an interval over the choice of prompts."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    start = preset(config.task, "grpo")
     settings = dataclasses.replace(
-        preset(config.task, "grpo"),
+        start,
         model=str(config.model),
         seed=config.seed,
         temperature=config.temperature,
-        response_tokens=config.response_tokens,
+        response_tokens=config.response_tokens or start.response_tokens,
         evaluation_prompts=config.prompts,
         evaluation_samples=config.samples,
         mesh=config.mesh,
@@ -76,6 +77,10 @@ def main(arguments: Sequence[str]) -> None:
         indices,
         config.samples,
         jax.random.key(config.seed),
+    )
+    print(
+        f"{len(indices)} prompts x {result.n} samples of at most {sampler.response_tokens} tokens,"
+        f" temperature {config.temperature:g}"
     )
     for name, value in result.metrics.items():
         print(f"{name:<40} {value:.4f}" if isinstance(value, float) else f"{name:<40} {value}")

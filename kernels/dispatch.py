@@ -8,7 +8,7 @@ import jax
 from rlvr_jax.kernels import algebra, pallas_gpu, pallas_tpu, tpu_blocks, xla
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["SUMS", "sums"]
+__all__ = ["SUMS", "sums", "warn_once"]
 
 # Functions (plan, policy, tokens) -> Sums of a device's tokens over its part of the vocabulary.
 SUMS = {"xla": xla.sums, "pallas_tpu": pallas_tpu.sums, "pallas_gpu": pallas_gpu.sums}
@@ -38,7 +38,7 @@ def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     if preferred is None:
         return xla.sums(plan, policy, tokens)
     if reason := _obstacle(preferred, plan, policy):
-        _warn_once(f"token_stats: 'xla' runs instead of {preferred!r}: {reason}")
+        warn_once(f"token_stats: 'xla' runs instead of {preferred!r}: {reason}")
         return xla.sums(plan, policy, tokens)
     # A program traced beside a TPU may still be compiled for the host.
     kernel, plain = (functools.partial(SUMS[name], plan) for name in (preferred, "xla"))
@@ -50,5 +50,6 @@ def _obstacle(name, plan, policy):
 
 
 @functools.cache
-def _warn_once(message):
+def warn_once(message: str) -> None:
+    """Warns, the first time that it is asked to in a process."""
     warnings.warn(message, stacklevel=2)

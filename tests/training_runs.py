@@ -99,6 +99,7 @@ def settings(folder, run_dir, **changes):
         steps=3,
         prompts_per_step=4,
         samples_per_prompt=4,
+        mask_truncated=False,
         learning_rate=1e-2,
         warmup_updates=0,
         evaluation_prompts=4,

@@ -20,6 +20,7 @@ from jax.experimental.pallas.ops.tpu.splash_attention import (
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.kernels.dispatch import warn_once
 from rlvr_jax.kernels.tpu_blocks import device
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.layout import HEADS, ROWS, partition
@@ -33,6 +34,7 @@ LEAST = 512
 """Fewest queries that are the kernel's: below, a block is smaller than the matrix units like."""
 
 _LANES = 128
+_DTYPES = ("bfloat16", "float32")
 
 
 def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
@@ -41,16 +43,22 @@ def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
     It is on TPUs (of the mesh, or what is traced for), in bfloat16 and float32, from `LEAST`
     queries on, for models without sliding windows: the kernel measures a window along the array,
     and behind a padded prompt that is not the distance of positions. Where JAX makes 64-bit
-    numbers, Mosaic refuses the kernel's indices.
+    numbers, Mosaic refuses the kernel's indices. What keeps a long sequence on a TPU from the
+    kernel is said once.
     """
     platform = device()[0] if mesh is None else mesh.devices.flat[0].platform
-    return (
-        platform == "tpu"
-        and queries >= LEAST
-        and config.compute_dtype in ("bfloat16", "float32")
-        and not config.sliding_layers
-        and not jax.config.jax_enable_x64
-    )
+    if platform != "tpu" or queries < LEAST:
+        return False
+    obstacles = {
+        f"compute_dtype {config.compute_dtype}": config.compute_dtype not in _DTYPES,
+        "sliding windows": bool(config.sliding_layers),
+        "64-bit numbers": jax.config.jax_enable_x64,
+    }
+    for obstacle, found in obstacles.items():
+        if found:
+            warn_once(f"attention: 'xla' runs instead of the flash kernel: {obstacle}")
+            return False
+    return True
 
 
 def flash_pairs(queries: int, keys: int) -> int:

@@ -236,8 +236,8 @@ def abstract_run(
         sampler = replace(model, mesh=regrouped(mesh, config.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
-    sampling = replace(config.sampling(), **recipe.sampling)
-    rates = config.learning_rate, config.critic_rate()
+    sampling = config.sampling(recipe.sampling)
+    rates = config.rate(), config.critic_rate()
     optimizers = (make_optimizer(config, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)
 

@@ -90,6 +90,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
         run_dir=Path(folder) / "run",
         prompts_per_step=work.prompts,
         samples_per_prompt=SAMPLES,
+        mask_truncated=False,
         learning_rate=1e-5,
         warmup_updates=0,
         **pieces,

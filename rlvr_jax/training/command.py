@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import inspect
 import json
 import os
 import shutil
@@ -24,43 +23,30 @@ import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.objectives import Selection, mixed_outcomes
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 from rlvr_jax.training.config import TrainConfig, check_config
 from rlvr_jax.training.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.training.loop import Stopped, stop_requests, train_steps
+from rlvr_jax.training.memory_check import describe_memory
 from rlvr_jax.training.presets import preset
 from rlvr_jax.training.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.training.prompts import tokens_fingerprint
 from rlvr_jax.training.run import Run, make_run
 from rlvr_jax.training.run_writer import NoWriter, RunWriter, write_json
-from rlvr_jax.types import Recipe
+from rlvr_jax.training.settings import check_same_run, plain, resolved, shown_settings
+from rlvr_jax.types import Recipe, replace
 
 __all__ = [
     "check_directory",
-    "check_same_run",
-    "check_settings",
     "describe_end",
     "guarded",
     "parse_config",
     "run_card",
     "train",
 ]
-
-# What may differ between a run and its continuation.
-_FREE = {
-    "run_dir",
-    "resume",
-    "steps",
-    "checkpoint_every",
-    "samples_kept",
-    "mesh",
-    "sample_mesh",
-    "sample_waves",
-    "micro_batches",
-    "remat",
-}
 
 
 def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
@@ -117,12 +103,18 @@ def train(
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
     card, task, recipe = run_card(config)
+    if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
+        raise ValueError(
+            f"task {config.task!r} must have the same prompts in all processes, got fingerprints"
+            f" {held}"
+        )
     stored, first_step = {}, 0
     if config.resume:
         stored = json.loads((directory / "config.json").read_text())
         check_same_run(stored, card)
         first_step = _first_step(config)
     run = make_run(config, task, recipe, card["model"])
+    card["resolved"] = resolved(run)
     card["prompts"] = tokens_fingerprint([run.start.train_table, run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
@@ -131,7 +123,8 @@ def train(
         )
 
     title = f"{config.method} on {config.task}"
-    print_settings(console, title, _settings(card), card["loss_terms"], run.remarks())
+    print_settings(console, title, shown_settings(card), card["loss_terms"], run.remarks())
+    console.print(describe_memory(run.memory()), highlight=False, markup=False)
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")
@@ -160,15 +153,21 @@ def run_card(
     budget = config.response_tokens or task.response_tokens
     hyperparameters = resolve_hyperparameters(config, budget)
     recipe = methods.recipe(config.method, **hyperparameters)
+    if config.dynamic_sampling:
+        if recipe.selection is not None:
+            raise ValueError(
+                f"TrainConfig: dynamic_sampling must be 0 for method {config.method!r}, which has a"
+                f" selection of its own, got {config.dynamic_sampling}"
+            )
+        recipe = replace(recipe, selection=Selection(mixed_outcomes, config.dynamic_sampling))
     card = {
         "method": config.method,
         "task": config.task,
         "seed": config.seed,
         "model": model,
-        "loss_terms": list(recipe.objective.labels)
-        + ([f"critic: {recipe.critic.label}"] if recipe.critic else []),
+        "loss_terms": _terms(recipe),
         "settings": config.to_json(),
-        "hyperparameters": {name: _plain(value) for name, value in hyperparameters.items()},
+        "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),
         "mixture": dict(task.mixture),
         "response_tokens": budget,
@@ -177,12 +176,27 @@ def run_card(
     return card, task, recipe
 
 
+def _terms(recipe: Recipe) -> list[str]:
+    """What decides what is learned, a phrase for each part."""
+    terms = list(recipe.objective.labels)
+    if recipe.critic is not None:
+        terms.append(f"critic: {recipe.critic.label}")
+    if recipe.selection is not None:
+        keep, rounds = recipe.selection.keep.__name__, recipe.selection.max_rounds
+        terms.append(f"groups: {keep}, at most {rounds} batches drawn")
+    if recipe.reward is not None:
+        terms.append(f"reward: {recipe.reward.__qualname__.partition('.')[0]}")
+    return terms
+
+
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
     """What a finished run prints last: what was gained, what it cost, where to look."""
     return (
         f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
-        f" {summary['held_out_pass_at_1_end']:.3f}, entropy {summary['entropy_start']:.3f} →"
-        f" {summary['entropy_end']:.3f} nats\nreport: {config.run_dir / 'report.html'}"
+        f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
+        f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
+        f" {summary['held_out_truncated_share_end']:.0%} of the answers cut\n"
+        f"report: {config.run_dir / 'report.html'}"
     )
 
 
@@ -196,26 +210,6 @@ def check_directory(directory: Path, resume: bool) -> None:
         raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
     if directory.exists() and any(directory.iterdir()) and not resume:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
-
-
-def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to take a run for one with other settings, as far as they decide what it gives.
-
-    Args:
-      stored, now: `TrainConfig.to_json` of the run and of what is asked for.
-    Raises:
-      ValueError: names the setting and both values.
-    """
-    # A setting that the run's version did not have stood at what is now its default.
-    before, after = ({**TrainConfig().to_json(), **settings} for settings in (stored, now))
-    names = (before.keys() | after.keys()) - _FREE
-    # Another method differs in its hyperparameters too, which says less.
-    for name in sorted(names, key=lambda name: (name != "method", name)):
-        if before.get(name) != after.get(name):
-            raise ValueError(
-                f"resume: {name} must be {before.get(name)!r} as in the run,"
-                f" got {after.get(name)!r}"
-            )
 
 
 def _first_step(config: TrainConfig) -> int:
@@ -331,47 +325,3 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
         free = shutil.disk_usage(".").free // 2**20
         where = f" at {error.filename}" if error.filename else ""
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
-
-
-def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuses to take a run for one with other settings, another method or other data.
-
-    Args:
-      stored, now: cards (`run_card`) of the run and of what is asked for. What the run's version
-        did not write is not compared; a hyperparameter that it did not have stood at its default.
-    Raises:
-      ValueError: names what differs and both values.
-    """
-    needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
-    if not needed <= stored.keys():
-        raise ValueError(
-            f"resume: config.json must have the entries {sorted(needed)}, got {sorted(stored)}"
-        )
-    if stored["task_fingerprint"] != now["task_fingerprint"]:
-        raise ValueError(
-            f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
-            f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
-        )
-    for name in ("mixture", "response_tokens"):
-        if stored.get(name, now[name]) != now[name]:
-            raise ValueError(
-                f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
-                f" {now[name]}"
-            )
-    missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
-    if missing and stored["settings"].get("method") == now["settings"]["method"]:
-        parameters = inspect.signature(methods.method(now["method"]).recipe).parameters
-        defaults = {name: _plain(parameters[name].default) for name in missing}
-        stored = {**stored, "hyperparameters": defaults | stored["hyperparameters"]}
-    check_settings(_settings(stored), _settings(now))
-
-
-def _settings(card: dict[str, Any]) -> dict[str, Any]:
-    """All settings of a run; those of its method may have names of others, so theirs are longer."""
-    settings = {**card["settings"], "model": card["model"]}
-    del settings["hyperparameters"]
-    return settings | {f"method.{name}": value for name, value in card["hyperparameters"].items()}
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,11 @@ class TrainConfig:
     """Budget of a response; 0: the task's."""
     prompt_tokens: int = 0
     """Budget of a prompt; 0: the longest of the task's."""
+    mask_truncated: bool = True
+    """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
+    dynamic_sampling: int = 0
+    """Batches that are drawn at most to fill a step with groups of mixed outcomes; 0: one, or what
+    the method says."""
     temperature: float = 1.0
     """Of the sampler and the scorer."""
     top_k: int = 0
@@ -72,8 +78,8 @@ class TrainConfig:
     min_p: float = 0.0
     """Sampler cut; 0: off."""
 
-    learning_rate: float = 1e-6
-    """Of Adam, after the warm-up, constant."""
+    learning_rate: float | None = None
+    """Of Adam, after the warm-up, constant; None: 1e-6, or 2e-5 for adapters."""
     warmup_updates: int = 10
     """Updates in which the learning rate rises linearly from 0."""
     adam_b1: float = 0.9
@@ -115,9 +121,30 @@ class TrainConfig:
     samples_kept: int = 8
     """Rollouts of every step that are written to samples/."""
 
-    def sampling(self) -> Sampling:
-        """The sampler's settings."""
-        return Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+    def sampling(self, prescribed: Mapping[str, Any] | None = None) -> Sampling:
+        """The sampler's settings.
+
+        Args:
+          prescribed: those that the method sets (`Recipe.sampling`).
+        Raises:
+          ValueError: a prescribed name that is none of the sampler's, or a setting that was given
+            another value.
+        """
+        own = Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+        prescribed = dict(prescribed or {})
+        known = [field.name for field in dataclasses.fields(Sampling)]
+        for name, value in prescribed.items():
+            if name not in known:
+                raise ValueError(
+                    f"Recipe.sampling of method {self.method!r} must name settings of the sampler"
+                    f" ({', '.join(known)}), got {name!r}"
+                )
+            if getattr(own, name) not in (getattr(Sampling(), name), value):
+                raise ValueError(
+                    f"TrainConfig: {name} must be {value}, which method {self.method!r} prescribes,"
+                    f" got {getattr(own, name)}"
+                )
+        return dataclasses.replace(own, **prescribed)
 
     def lora(self) -> LoraConfig | None:
         """Shape of the adapters; None: all weights are trained."""
@@ -150,9 +177,15 @@ class TrainConfig:
         """Optimizer updates per rollout batch."""
         return self.minibatches * self.epochs
 
+    def rate(self) -> float:
+        """Learning rate of the policy."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 2e-5 if self.lora_rank else 1e-6
+
     def critic_rate(self) -> float:
         """Learning rate of the critic."""
-        return self.critic_learning_rate or 5 * self.learning_rate
+        return self.critic_learning_rate or 5 * self.rate()
 
     def evaluation_interval(self) -> int:
         """Steps between evaluations."""
@@ -186,6 +219,7 @@ _AT_LEAST_ZERO = (
     "micro_batches",
     "response_tokens",
     "prompt_tokens",
+    "dynamic_sampling",
     "warmup_updates",
     "weight_decay",
     "critic_learning_rate",
@@ -210,12 +244,13 @@ def check_config(config: TrainConfig) -> None:
     for name in ("adam_b1", "adam_b2"):
         if not 0 <= getattr(config, name) < 1:
             raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")
+    numbers = {**vars(config), "learning_rate": config.rate()}
     for name in ("learning_rate", "max_gradient_norm"):
-        if not getattr(config, name) > 0:
-            raise ValueError(f"TrainConfig: {name} must be positive, got {getattr(config, name)}")
+        if not numbers[name] > 0:
+            raise ValueError(f"TrainConfig: {name} must be positive, got {numbers[name]}")
     for name in ("learning_rate", "critic_learning_rate", "weight_decay", "temperature"):
-        if not math.isfinite(getattr(config, name)):
-            raise ValueError(f"TrainConfig: {name} must be finite, got {getattr(config, name)}")
+        if not math.isfinite(numbers[name]):
+            raise ValueError(f"TrainConfig: {name} must be finite, got {numbers[name]}")
     if config.seed >= 2**32:
         # JAX would take the rest of a division by 2^32.
         raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")

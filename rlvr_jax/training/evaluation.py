@@ -14,9 +14,10 @@ from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.policy import Params
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.grades import numbers_told
 from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.training.prompts import PromptTable
-from rlvr_jax.training.sampling import Sampler, numbers_told
+from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
@@ -140,9 +141,10 @@ def evaluate(
       kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
     Returns:
       Among its metrics: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
-      held_out/entropy (nats per token), held_out/truncated_share, held_out/info/<name>,
-      held_out/<kind>/info/<name> and, with `kl`, held_out/kl_to_start (nats per token). pass@k and
-      info of all prompts are means in which each kind has its share of the task's mixture.
+      held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict (a
+      number, not counted as right), held_out/info/<name>, held_out/<kind>/info/<name> and, with
+      `kl`, held_out/kl_to_start/k1 (nats per token). pass@k and info of all prompts are means in
+      which each kind has its share of the task's mixture.
     Raises:
       ValueError: no prompt is of a kind that the mixture gives a share.
     """
@@ -158,18 +160,19 @@ def evaluate(
     info: dict[str, np.ndarray] = {}
     result: dict[str, float] = {}
     entropy = tokens = truncated = 0.0
+    undecided = 0
     for start in range(0, count, sampler.num_prompts):
         part = slice(start, start + sampler.num_prompts)
         graded = sampler.draw(params, table, indices[places[part]], key, first_sample=first[part])
         if kl is not None and start == 0:
-            result["held_out/kl_to_start"] = kl(graded.rollouts)
+            result["held_out/kl_to_start/k1"] = kl(graded.rollouts)
         groups = min(sampler.num_prompts, count - start)
         asked = groups * sampler.samples
 
         def add(sums, values, at=places[part][:groups], asked=asked):
             np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
 
-        add(correct, [grade.outcome >= 0.5 for grade in graded.grades])
+        add(correct, [(grade.outcome or 0) >= 0.5 for grade in graded.grades])
         for name, values in numbers_told(graded.grades).items():
             total, absent = info.setdefault(name, np.zeros((2, len(indices))))
             add(total, np.nan_to_num(values))
@@ -177,10 +180,12 @@ def evaluate(
         entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
         tokens += float(graded.rollouts.mask[:asked].sum())
         truncated += float(graded.rollouts.truncated[:asked].sum())
+        undecided += int(np.sum(~graded.decided[:asked]))
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
         "held_out/truncated_share": truncated / (len(indices) * n),
+        "held_out/verifier_no_verdict": undecided,
     }
     for prefix, weights in splits:
         for k in ks_for(n):

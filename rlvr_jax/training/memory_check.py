@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
@@ -13,8 +14,9 @@ from rlvr_jax.policy import Model
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
+from rlvr_jax.training.sampling import Sampler
 
-__all__ = ["check_memory", "free_bytes", "least_bytes"]
+__all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "least_bytes"]
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -56,6 +58,28 @@ def least_bytes(
         parts["critic"] = bytes_per_device(critic_shapes(model, critic_optimizer))
         parts["gradient"] = max(weights, whole)
     return parts
+
+
+def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
+    """Bytes on each device of the keys and values that the sampler keeps while it draws a wave.
+
+    Args:
+      prompt_tokens: width of the prompts, each of which is kept once for its group.
+    """
+    config, (prompts, samples) = sampler.model.config, sampler.wave
+    tokens = prompts * (prompt_tokens + samples * sampler.response_tokens)
+    width = 2 * config.num_layers * config.num_kv_heads * config.head_size
+    return tokens * width * jnp.dtype(config.compute_dtype).itemsize // sampler.model.mesh.size
+
+
+def describe_memory(parts: dict[str, int]) -> str:
+    """One line of what is known before the first step.
+
+    Args:
+      parts: bytes on a device, by name.
+    """
+    told = ", ".join(f"{name} {_gibibytes(size)}" for name, size in parts.items())
+    return f"memory of a device: {told}; activations and logits come on top"
 
 
 def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.masked import masked_mean, masked_quantile
+from rlvr_jax.objectives.corrections import sampler_divergence
+from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min, masked_quantile
 from rlvr_jax.types import Rollouts, TokenStats
 
-__all__ = ["LOW_ENTROPY", "token_metrics"]
+__all__ = ["LOW_ENTROPY", "sampler_metrics", "token_metrics"]
 
 LOW_ENTROPY = 0.01
 """Nats below which a token counts as decided."""
@@ -34,4 +35,20 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
         "entropy/right": mean_or_nan(right),
         "entropy/wrong": mean_or_nan(wrong),
         "low_entropy_share": masked_mean((entropy < LOW_ENTROPY).astype(entropy.dtype), mask),
+    }
+
+
+def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
+    """How far sampler and scorer are apart at the same weights, r = exp(old_logp - behaviour_logp).
+
+    Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have
+    the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
+    """
+    mask, behaviour_logp = rollouts.mask, rollouts.behaviour_logp
+    difference = jnp.where(mask, rollouts.old_logp - behaviour_logp, 0)
+    own = sampler_divergence(rollouts.old_logp, behaviour_logp, mask)
+    return {
+        "sampler_ratio/min": jnp.exp(masked_min(difference, mask)),
+        "sampler_ratio/max": jnp.exp(masked_max(difference, mask)),
+        "sampler_k3": masked_mean(own, jnp.any(mask, axis=1)),
     }

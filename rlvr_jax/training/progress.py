@@ -16,6 +16,7 @@ __all__ = ["RunProgress", "print_settings", "progress_bar"]
 
 PLAIN_SECONDS = 10.0
 TRUNCATION_WARNING = 0.2
+TWO_COLUMNS = 110
 
 
 def print_settings(
@@ -29,10 +30,15 @@ def print_settings(
     table = Table(
         title=escape(title), show_header=False, box=None, pad_edge=False, title_justify="left"
     )
-    items = [(name, escape(str(value))) for name, value in settings.items()]
-    half = -(-len(items) // 2)
-    for left, right in zip(items[:half], [*items[half:], ("", "")], strict=False):
-        table.add_row(left[0], f"[bold]{left[1]}[/]", "  ", right[0], f"[bold]{right[1]}[/]")
+    items = [(name, f"[bold]{escape(str(value))}[/]") for name, value in settings.items()]
+    columns = 2 if console.width >= TWO_COLUMNS else 1
+    for _ in range(columns):
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+    rows = -(-len(items) // columns)
+    items += [("", "")] * (rows * columns - len(items))
+    for row in range(rows):
+        table.add_row(*(cell for item in items[row::rows] for cell in item))
     console.print(table)
     console.print("loss: " + " · ".join(loss_terms), highlight=False, markup=False)
     for sentence in remarks:
@@ -53,7 +59,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 class RunProgress:
-    """The line of one run: reward, entropy, held-out pass rate, tokens/s, time left.
+    """The line of one run: reward, entropy, cut responses, held-out pass rate, tokens/s, time left.
 
     On a terminal its line of the bar moves; elsewhere a line is printed at evaluations and every
     ten seconds.
@@ -64,7 +70,7 @@ class RunProgress:
         self._bar = bar
         self._label = label
         self._steps = steps
-        self._held_out = math.nan
+        self._held_out = "–"
         self._printed_at = -math.inf
         self._started = time.perf_counter()
         self._first_step = first_step
@@ -77,11 +83,13 @@ class RunProgress:
         """Shows one finished step (0: the evaluation before the first)."""
         self._warn_truncation(metrics)
         evaluated = "held_out/pass@1" in metrics
-        self._held_out = metrics.get("held_out/pass@1", self._held_out)
-        numbers = f"held-out pass@1 {self._held_out:.3f}"
+        if evaluated:
+            self._held_out = f"{metrics['held_out/pass@1']:.3f} (n={metrics['held_out/n']:.0f})"
+        numbers = f"held-out pass@1 {self._held_out}"
         if step:
             numbers = (
-                f"reward {metrics['reward']:.3f}  entropy {metrics['entropy']:.3f}  {numbers}"
+                f"reward {metrics['reward']:.3f}  entropy {metrics['entropy']:.3f}"
+                f"  cut {metrics['truncated_share']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
         self._bar.update(self._task, completed=step, numbers=numbers)
@@ -103,7 +111,8 @@ class RunProgress:
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._console.print(
                 f"[yellow]warning:[/] {share:.0%} of the responses were cut by the budget of"
-                f" response_tokens (length quantiles {quantiles}); they are graded as they are",
+                f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
+                " are learned from",
                 highlight=False,
             )
 

@@ -21,6 +21,9 @@ LEAST_OPENING = 16
 a pass reads all weights, and SmolLM2's 28 tokens save a twentieth of a call of the sampler."""
 
 
+TAIL = 32
+"""Tokens of a prompt's end that verifiers are shown."""
+
 _MOST_PIECES = 16
 _DATE = "26 Jul 2024"  # that of Llama 3.2's template where it cannot ask
 
@@ -124,7 +127,21 @@ def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
     ends = rollouts.length - ~rollouts.truncated
     ids = [row[:end].tolist() for row, end in zip(rollouts.tokens, ends, strict=True)]
     texts = tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-    return [Response(t, bool(cut)) for t, cut in zip(texts, rollouts.truncated, strict=True)]
+    tails = _tails(tokenizer, rollouts.prompt_tokens, rollouts.prompt_length)
+    rows = zip(texts, rollouts.truncated, tails, strict=True)
+    return [Response(text, bool(cut), tail) for text, cut, tail in rows]
+
+
+def _tails(tokenizer: Any, prompts: np.ndarray, length: np.ndarray) -> list[str]:
+    """How each prompt ends, as text; rows of one prompt are decoded once."""
+    ends = [
+        tuple(row[max(0, end - TAIL) : end].tolist())
+        for row, end in zip(prompts, length, strict=True)
+    ]
+    known = list(dict.fromkeys(ends))
+    decoded = tokenizer.batch_decode(list(map(list, known)), clean_up_tokenization_spaces=False)
+    texts = dict(zip(known, decoded, strict=True))
+    return [texts[end] for end in ends]
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:

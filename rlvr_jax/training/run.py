@@ -22,8 +22,9 @@ from rlvr_jax.tasks import Batches, Task
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.critic import initial_critic
 from rlvr_jax.training.evaluation import evaluation_sampler, held_out_indices
+from rlvr_jax.training.grades import check_grades_suffice
 from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
-from rlvr_jax.training.memory_check import check_memory, least_bytes
+from rlvr_jax.training.memory_check import cache_bytes, check_memory, least_bytes
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.programs import Programs, make_programs
 from rlvr_jax.training.prompts import (
@@ -32,7 +33,7 @@ from rlvr_jax.training.prompts import (
     encode_prompts,
     shared_opening,
 )
-from rlvr_jax.training.sampling import Sampler, check_grades_suffice
+from rlvr_jax.training.sampling import Sampler
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
@@ -226,16 +227,24 @@ class Run:
             key = jax.random.fold_in(key, number)
         return key
 
+    def memory(self) -> dict[str, int]:
+        """Bytes on a device that are known before anything is computed, by what they are for."""
+        fitted = self.critic_optimizer if self.recipe.critic is not None else None
+        frozen = self.start.params is not None
+        parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
+        width = self.start.train_table.tokens.shape[1]
+        return parts | {"sampler's cache": cache_bytes(self.start.sampler, width)}
+
     def remarks(self) -> list[str]:
         """What of the method cannot act with these settings, a sentence each."""
         plan = UpdatePlan(self.config.updates_per_step(), self.config.samples_per_prompt)
         found = self.recipe.objective.remarks(plan)
         sampling = self.start.sampler.sampling
-        cut = [name for name in ("top_k", "top_p", "min_p") if _cuts(sampling, name)]
-        if cut and self.config.method != "rollout_correction":
+        cut = _cuts(sampling)
+        if cut:
             found.append(
                 f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
-                " are of all of it; rollout_correction reads the log-probs of the part."
+                " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
         if self.config.lora() is None and self.config.lora_alpha != TrainConfig.lora_alpha:
             found.append("lora_alpha: lora_rank is 0, so all weights are trained.")
@@ -247,8 +256,10 @@ class Run:
         return found
 
 
-def _cuts(sampling: Sampling, name: str) -> bool:
-    return getattr(sampling, name) != getattr(Sampling(), name)
+def _cuts(sampling: Sampling) -> list[str]:
+    """The settings that let the sampler draw from a part of the distribution only."""
+    names = ("top_k", "top_p", "min_p")
+    return [name for name in names if getattr(sampling, name) != getattr(Sampling(), name)]
 
 
 def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:
@@ -258,16 +269,23 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       config: checked already.
       model_path: folder of the policy.
     Raises:
-      ValueError: as `load_policy`, `check_needs` and `check_grades_suffice`.
+      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
+        `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
     """
     check_needs(recipe, config.method, config.updates_per_step())
+    check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
     batches = Batches(task, config.prompts_per_step, config.seed)
     held_out = held_out_indices(task, config.evaluation_prompts)
-    optimizer = make_optimizer(config, config.learning_rate)
+    optimizer = make_optimizer(config, config.rate())
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
-    sampling = replace(config.sampling(), **recipe.sampling)
+    sampling = config.sampling(recipe.sampling)
+    if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
+        raise ValueError(
+            f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
+            " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
+        )
     fitted = critic_optimizer if recipe.critic is not None else None
     start = load_policy(config, task, model_path, sampling, optimizer, frozen, fitted)
     sampler = start.sampler
@@ -305,6 +323,25 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         batches=batches,
         programs=programs,
     )
+
+
+def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
+    """Refuses groups of one where a part of the method cannot act on them.
+
+    Raises:
+      ValueError: names the part.
+    """
+    if config.samples_per_prompt > 1:
+        return
+    of_one, of_two = (
+        recipe.objective.remarks(UpdatePlan(config.updates_per_step(), size)) for size in (1, 2)
+    )
+    for sentence in of_one:
+        if sentence not in of_two:
+            raise ValueError(
+                f"TrainConfig: samples_per_prompt must be at least 2 for method {config.method!r}"
+                f" ({sentence.rstrip('.')}), got 1"
+            )
 
 
 def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:

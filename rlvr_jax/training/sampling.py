@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch, gather, own_rows
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
+from rlvr_jax.training.grades import check_grades, decided
 from rlvr_jax.training.prompts import PromptTable, responses
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = [
-    "Graded",
-    "Sampler",
-    "check_grades_suffice",
-    "concatenate",
-    "numbers_told",
-    "with_grades",
-]
-
-LARGEST = float(np.finfo(np.float32).max)
+__all__ = ["Graded", "Sampler", "concatenate"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +40,11 @@ class Graded:
     def responses(self) -> list[Response]:
         """All responses as text, decoded when asked for: a process reads its own rows only."""
         return responses(self.tokenizer, self.rollouts)
+
+    @property
+    def decided(self) -> np.ndarray:
+        """Which rows have a verdict, bool [B]; the outcome and reward of the others are 0."""
+        return decided(self.grades)
 
 
 @dataclass(frozen=True)
@@ -101,8 +97,8 @@ class Sampler:
         grades = self._grade(prompts, rollouts, rows)
         rollouts = replace(
             rollouts,
-            outcome=np.array([g.outcome for g in grades], rollouts.outcome.dtype),
-            reward=np.array([g.reward for g in grades], rollouts.reward.dtype),
+            outcome=np.array([g.outcome or 0 for g in grades], rollouts.outcome.dtype),
+            reward=np.array([g.reward or 0 for g in grades], rollouts.reward.dtype),
         )
         verified = time.perf_counter()
         return Graded(
@@ -158,7 +154,7 @@ class Sampler:
         asked = [prompts[row] for row in rows]
         texts = responses(self.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
         grades = list(self.task.verify(asked, texts))
-        _check_grades(self.task, asked, texts, grades)
+        check_grades(self.task, asked, texts, grades)
         own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
         known = {int(row): grade for part in gather(own) for row, grade in part.items()}
         return [Grade(**known[row]) for row in range(len(prompts))]
@@ -203,69 +199,6 @@ def concatenate(parts: Sequence[Graded]) -> Graded:
     )
 
 
-def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
-    """The info of grades by name, grade by grade: 0 where one has no such number."""
-    names = sorted({name for grade in grades for name in grade.info})
-    return {name: np.array([grade.info.get(name, 0.0) for grade in grades]) for name in names}
-
-
-def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
-    """Refuses a method that reads of grades what those of the task do not say.
-
-    Raises:
-      ValueError: `with_grades` could not fill what the objective needs, or it was made for another
-        number of rewards.
-    """
-    for need, given, where in (
-        ("answer", task.answers, "Task.answers"),
-        ("component_rewards", task.rewards, "Task.rewards"),
-    ):
-        if need in objective.needs and not given:
-            raise ValueError(
-                f"method {method!r} reads {need}, which task {task.name!r} does not give"
-                f" ({where} is {given!r})"
-            )
-    wanted = dict(objective.records).get("component_rewards", len(task.rewards))
-    if wanted != len(task.rewards):
-        raise ValueError(
-            f"method {method!r} must weigh the {len(task.rewards)} rewards of task {task.name!r}"
-            f" ({', '.join(task.rewards)}), got weights of {wanted}"
-        )
-
-
-def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
-    """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
-
-    A response without an answer agrees with no other one.
-
-    Raises:
-      ValueError: a grade without one of the task's rewards, or with one that is infinite.
-    """
-    known = {}
-    if "answer" in needs:
-        # A row's number is equal to no text.
-        answers = [row if g.answer is None else g.answer for row, g in enumerate(batch.grades)]
-        numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
-        known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
-    if "component_rewards" in needs:
-        earned = [{**grade.info, "outcome": grade.outcome} for grade in batch.grades]
-        for prompt, numbers in zip(batch.prompts, earned, strict=True):
-            if missing := sorted({*task.rewards} - numbers.keys()):
-                raise ValueError(
-                    f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
-                    f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
-                )
-            for name in task.rewards:
-                if abs(numbers[name]) > LARGEST:
-                    raise ValueError(
-                        f"task {task.name!r}: {name} must be finite in float32 or NaN, got"
-                        f" {numbers[name]} for a response to prompt {prompt.text!r}"
-                    )
-        rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
-        known["component_rewards"] = np.array(rewards, batch.rollouts.reward.dtype)
-    return dataclasses.replace(batch, rollouts=replace(batch.rollouts, **known))
-
-
 def _occurrence(indices: np.ndarray) -> np.ndarray:
     """How often each entry has come before: a prompt asked twice must not be answered alike."""
     seen: dict[int, int] = {}
@@ -274,19 +207,3 @@ def _occurrence(indices: np.ndarray) -> np.ndarray:
         counts[position] = seen.get(index, 0)
         seen[index] = counts[position] + 1
     return counts
-
-
-def _check_grades(task, prompts, texts, grades):
-    if len(grades) != len(texts):
-        raise ValueError(
-            f"task {task.name!r}: verify must return one grade per response ({len(texts)}),"
-            f" got {len(grades)}"
-        )
-    for prompt, text, grade in zip(prompts, texts, grades, strict=True):
-        for name in ("outcome", "reward"):
-            value = getattr(grade, name)
-            if not abs(value) <= LARGEST:
-                raise ValueError(
-                    f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
-                    f" {prompt.text!r} and response {text.text!r}"
-                )

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from rlvr_jax.objectives import drop_rollouts
+from rlvr_jax.training.grades import numbers_told, with_grades
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.prompts import responses, token_texts
 from rlvr_jax.training.run import Run
-from rlvr_jax.training.sampling import Graded, concatenate, numbers_told, with_grades
+from rlvr_jax.training.sampling import Graded, concatenate
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import Rollouts, replace
 
@@ -52,7 +53,7 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
         "update_s": now - learning,
         "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
     }
-    metrics = {"reward": float(batch.rollouts.reward.mean()), **metrics}
+    metrics = {"reward": _mean(batch.rollouts.reward[batch.decided]), **metrics}
     # A part of an objective must not pass for what was measured of the batch.
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
@@ -81,12 +82,15 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         drawn.append(graded)
         keep = np.ones(len(graded.grades), bool)
         if selection:
-            keep = np.asarray(selection.keep(graded.rollouts.outcome, graded.rollouts.group))
+            judged = with_grades(graded, run.task, ()).rollouts
+            keep = np.asarray(selection.keep(judged.outcome, judged.group))
         groups = range(wanted)
         size = run.config.samples_per_prompt
         for group in groups:
             rows = slice(group * size, (group + 1) * size)
-            (kept if keep[rows].all() else spare).append((number, rows))
+            judged = graded.decided[rows]
+            whole = judged.any() and keep[rows][judged].all()
+            (kept if whole else spare).append((number, rows))
         if len(kept) >= wanted:
             break
     metrics = _outcome_metrics(concatenate(drawn))
@@ -106,6 +110,9 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         verify_seconds=sum(graded.verify_seconds for graded in drawn),
     )
     batch = with_grades(batch, run.task, run.recipe.objective.needs)
+    if run.config.mask_truncated:
+        ended = drop_rollouts(batch.rollouts, ~batch.rollouts.truncated)
+        batch = replace(batch, rollouts=ended)
     if run.recipe.reward is not None:
         batch = replace_reward(batch, run.recipe.reward)
     return batch, metrics
@@ -122,9 +129,7 @@ def _rows(graded: Graded, rows: slice, used: bool) -> Graded:
     rollouts = jax.tree.map(lambda x: x[rows], graded.rollouts)
     rollouts = replace(rollouts, group=np.zeros_like(rollouts.group))
     if not used:
-        rollouts = jax.tree.map(
-            np.asarray, drop_rollouts(rollouts, np.zeros(len(rollouts.group), bool))
-        )
+        rollouts = drop_rollouts(rollouts, np.zeros(len(rollouts.group), bool))
     return replace(
         graded,
         rollouts=rollouts,
@@ -137,23 +142,28 @@ def _rows(graded: Graded, rows: slice, used: bool) -> Graded:
 
 def _outcome_metrics(graded: Graded) -> dict[str, float]:
     """Means over all rollouts drawn in a step, before any filter."""
-    rollouts = graded.rollouts
+    rollouts, decided = graded.rollouts, graded.decided
     kinds = np.array([prompt.kind for prompt in graded.prompts])
     metrics = {
-        "outcome": float(rollouts.outcome.mean()),
+        "outcome": _mean(rollouts.outcome[decided]),
         "length": float(rollouts.length.mean()),
         **{f"length/p{q}": float(np.percentile(rollouts.length, q)) for q in (10, 50, 90)},
         "truncated_share": float(rollouts.truncated.mean()),
         "verifier_timeouts": sum(grade.timed_out for grade in graded.grades),
+        "verifier_no_verdict": int(np.sum(~decided)),
     }
     names = sorted(set(kinds.tolist()))
     if len(names) > 1:
         for kind in names:
-            metrics[f"outcome/{kind}"] = float(rollouts.outcome[kinds == kind].mean())
+            metrics[f"outcome/{kind}"] = _mean(rollouts.outcome[decided & (kinds == kind)])
     for name, values in numbers_told(graded.grades).items():
-        applies = ~np.isnan(values)
-        metrics[f"info/{name}"] = float(values[applies].mean()) if applies.any() else float("nan")
+        metrics[f"info/{name}"] = _mean(values[~np.isnan(values)])
     return metrics
+
+
+def _mean(values: np.ndarray) -> float:
+    """The mean; NaN of nothing."""
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def sample_rows(run: Run, batch: Graded, records: Mapping[str, np.ndarray], step: int) -> list:

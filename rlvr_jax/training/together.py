@@ -24,10 +24,11 @@ from rich.progress import Progress
 from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.tasks import Task
-from rlvr_jax.training.command import check_same_run, check_settings, run_card, train
+from rlvr_jax.training.command import run_card, train
 from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.loop import Stopped
 from rlvr_jax.training.progress import RunProgress, progress_bar
+from rlvr_jax.training.settings import check_same_run, check_settings
 
 __all__ = ["default_jobs", "train_together"]
 

@@ -25,7 +25,7 @@ from jaxtyping import Array, Bool
 from rlvr_jax.kernels import token_stats
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora, score
-from rlvr_jax.training.metrics import token_metrics
+from rlvr_jax.training.metrics import sampler_metrics, token_metrics
 from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.types import Recipe, Rollouts, TokenStats
 
@@ -113,14 +113,20 @@ def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
     Raises:
-      ValueError: a need that is neither a statistic of one policy, the current or the old one, nor
-        log-probs of the reference or of prompts, nor told by grades, nor values of a critic that
-        the recipe says how to fit; log-probs at temperatures that are not named; old log-probs of
-        what is likeliest now, where several updates are taken per batch.
+      ValueError: guidance; a need that is neither a statistic of one policy, the current or the
+        old one, nor log-probs of the reference or of prompts, nor told by grades, nor values of a
+        critic that the recipe says how to fit; log-probs at temperatures that are not named; old
+        log-probs of what is likeliest now, where several updates are taken per batch.
     """
     objective = recipe.objective
+    if recipe.guidance is not None:
+        raise ValueError(
+            f"Recipe.guidance of method {method!r} must be None, for training shows nothing but"
+            f" prompts, got {recipe.guidance!r}"
+        )
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
-    known |= {"prompt_logp", "answer", "component_rewards"}
+    known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}
+    known.add("sampled_entropy")
     if recipe.critic is not None:
         known.add("values")
     if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
@@ -286,7 +292,7 @@ def update(
     Returns:
       The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and what else
       was needed of the old policy) as it was used, `logp`, `entropy`,
-      `advantage`, `ratio`, `chosen` (the method changed its weight or penalty), `clipped`.
+      `advantage`, `ratio`, `chosen` (`is_chosen`), `clipped`.
     """
     gradient = objective_gradient(
         model,
@@ -330,7 +336,9 @@ def update(
         "gradient_norm": norm,
         "skipped_updates": 1.0 - usable.astype(norm.dtype),
         "chosen_share": masked_mean(chosen, rollouts.mask),
+        "chosen_tokens": jnp.sum(chosen & rollouts.mask).astype(norm.dtype),
         **token_metrics(gradient.stats, rollouts),
+        **sampler_metrics(rollouts),
     }
     for name, value in gradient.metrics.items():
         metrics[f"objective/{name}" if name in metrics else name] = value

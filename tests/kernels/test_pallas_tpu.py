@@ -170,7 +170,7 @@ def test_a_named_kernel_that_cannot_run_says_why(monkeypatch, device, shape, dty
 
 def test_left_to_itself_it_falls_back_to_xla_with_one_warning(monkeypatch):
     monkeypatch.setattr(tpu_blocks, "device", lambda: ("tpu", "TPU v6 lite"))
-    dispatch._warn_once.cache_clear()
+    dispatch.warn_once.cache_clear()
     hidden, unembedding = np.ones((3, 130), np.float32), np.ones((5, 130), np.float32)
     measure = functools.partial(token_stats, targets=np.arange(3), needs={"logp"})
     with pytest.warns(UserWarning, match="'xla' runs instead of 'pallas_tpu': the width D"):

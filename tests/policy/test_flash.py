@@ -11,6 +11,7 @@ from jax.experimental.pallas.ops.tpu.splash_attention import make_splash_mqa
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.testing import assert_allclose
 
+from rlvr_jax.kernels.dispatch import warn_once
 from rlvr_jax.parallel import make_mesh, measure
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.policy import Model, attention, decoder, flash, named_config
@@ -130,15 +131,21 @@ def test_what_no_key_is_visible_to_is_finite():
 def test_the_kernel_serves_long_sequences_on_tpus():
     tpu = SimpleNamespace(devices=np.array([SimpleNamespace(platform="tpu")]))
     config = named_config("tiny", 16, compute_dtype="bfloat16")
-    assert not flash.flash_serves(config, 9215, tpu)
+    warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="flash kernel: 64-bit numbers"):
+        assert not flash.flash_serves(config, 9215, tpu)
     with jax.enable_x64(False):
         assert flash.flash_serves(config, 9215, tpu)
         assert not flash.flash_serves(config, flash.LEAST - 1, tpu)
         assert not flash.flash_serves(config, 9215, make_mesh("data=8"))
         assert not flash.flash_serves(config, 9215, None)
         window = dict(sliding_window=8, sliding_layers=(0,), local_rope_theta=10.0)
-        for change in (dict(compute_dtype="float64"), window):
-            assert not flash.flash_serves(named_config("tiny", 16, **change), 9215, tpu)
+        warn_once.cache_clear()
+        for change, said in ((dict(compute_dtype="float64"), "float64"), (window, "sliding wind")):
+            with pytest.warns(
+                UserWarning, match=f"'xla' runs instead of the flash kernel: .*{said}"
+            ):
+                assert not flash.flash_serves(named_config("tiny", 16, **change), 9215, tpu)
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1000, 1000), (1030, 1030), (700, 1100), (256, 700)])

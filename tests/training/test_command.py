@@ -12,7 +12,7 @@ import training_runs
 from experiments import evaluate, store_rollouts
 from experiments.train import main
 from rlvr_jax.tasks import Grade, graded_one_by_one
-from rlvr_jax.training import guarded
+from rlvr_jax.training import command, guarded
 from rlvr_jax.training.run_writer import RunWriter
 
 
@@ -288,3 +288,13 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
     # A setting and a hyperparameter of one name are both shown.
     assert re.search(r"(^| )top_p +1\.0\b", shown, re.MULTILINE)
     assert re.search(r"method\.top_p +0\.8\b", shown)
+
+
+def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
+    model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, "another"])
+    config = training_runs.settings(model, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"same prompts in all processes, .*'another'\]"):
+        training_runs.quietly(config)
+    assert not config.run_dir.exists()

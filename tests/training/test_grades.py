@@ -10,8 +10,8 @@ import training_runs
 from rlvr_jax import methods
 from rlvr_jax.tasks import Grade
 from rlvr_jax.training.evaluation import evaluate
+from rlvr_jax.training.grades import check_grades_suffice, with_grades
 from rlvr_jax.training.learning import learn
-from rlvr_jax.training.sampling import check_grades_suffice, with_grades
 from rlvr_jax.training.step import collect
 
 
@@ -163,3 +163,54 @@ def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):
         # A weighted mean of the same number over prompts.
         assert metrics[f"{prefix}/words"] == pytest.approx(3, rel=1e-12)
         assert math.isnan(metrics[f"{prefix}/none"])
+
+
+def with_verify(run, verify):
+    task = dataclasses.replace(run.task, verify=verify)
+    sampler = dataclasses.replace(run.start.sampler, task=task)
+    return dataclasses.replace(
+        run, task=task, start=dataclasses.replace(run.start, sampler=sampler)
+    )
+
+
+def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model):
+    run = prepared(model, "grpo", hyperparameters=("kl_coefficient=0",))
+    size = run.config.samples_per_prompt
+    outcomes = [None, 1.0, *[0.0] * (size - 2)]
+    run = with_verify(
+        run, lambda prompts, _: [Grade(outcomes[row % size]) for row in range(len(prompts))]
+    )
+    state, batch = drawn(run)
+    _, metrics, records = learn(run, state, batch, 0)
+    mask = batch.rollouts.mask.reshape(-1, size, batch.rollouts.mask.shape[1])
+    assert not mask[:, 0].any() and mask[:, 1:, 0].all()
+    own = np.array([1.0, *[0.0] * (size - 2)])
+    wanted = (own - own.mean()) / own.std(ddof=1)
+    advantage = records["advantage"][:, 0].reshape(-1, size)
+    np.testing.assert_allclose(advantage[:, 1:], np.tile(wanted, (len(advantage), 1)), rtol=1e-4)
+    assert (advantage[:, 0] == 0).all() and np.isfinite(metrics["loss"])
+    found = collect(run, run.initial_state(), 0)[1]
+    assert found["verifier_no_verdict"] == len(advantage)
+    assert found["outcome"] == pytest.approx(1 / (size - 1))
+
+
+def test_a_selection_judges_a_group_by_its_verdicts(model):
+    run = prepared(model, "dapo", hyperparameters=("max_rounds=1", "overlong_factor=0"))
+    size = run.config.samples_per_prompt
+    # Groups in turn: right but for no verdict, mixed beside one, no verdict at all.
+    groups = [[None, *[1.0] * (size - 1)], [None, 0.0, *[1.0] * (size - 2)], [None] * size]
+
+    def verify(prompts, responses):
+        return [Grade(groups[row // size % 3][row % size]) for row in range(len(prompts))]
+
+    _, metrics = collect(with_verify(run, verify), run.initial_state(), 0)
+    number = run.config.prompts_per_step
+    assert metrics["selection/kept_share"] == pytest.approx(len(range(1, number, 3)) / number)
+
+
+def test_an_evaluation_counts_no_verdict_and_not_as_right(plain):
+    run = with_verify(plain[0], lambda prompts, _: [Grade(None) for _ in prompts])
+    asked = run.start.test_table, np.arange(4)
+    params = run.sampler_params(run.initial_state())
+    found = evaluate(run.start.sampler, params, *asked, 16, run.key("evaluation")).metrics
+    assert found["held_out/pass@1"] == 0 and found["held_out/verifier_no_verdict"] == 64

@@ -22,11 +22,12 @@ CURVES = {
     *("entropy", "entropy/p10", "entropy/p50", "entropy/p90", "entropy/right", "entropy/wrong"),
     *("covariance", "low_entropy_share", "chosen_share", "clipped_share", "info/words"),
     *("ratio/min", "ratio/mean", "ratio/max", "ratio/effective_sample_size"),
-    *("gradient_norm", "loss", "skipped_updates", "verifier_timeouts"),
+    *("gradient_norm", "loss", "skipped_updates", "verifier_timeouts", "verifier_no_verdict"),
+    *("chosen_tokens", "sampler_ratio/min", "sampler_ratio/max", "sampler_k3"),
 }
 HELD_OUT = {
     *("pass@1", "pass@8", "small/pass@1", "small/pass@8", "large/pass@1", "large/pass@8"),
-    *("n", "entropy", "kl_to_start", "truncated_share"),
+    *("n", "entropy", "kl_to_start/k1", "truncated_share", "verifier_no_verdict"),
     *("info/words", "small/info/words", "large/info/words"),
 }
 
@@ -47,7 +48,7 @@ def test_all_default_curves_are_logged(finished):
     for row in rows[1:]:
         assert row.keys() >= CURVES
         assert (row.keys() & held_out) == (held_out if row["step"] in (2, 3) else set())
-    assert rows[0]["held_out/kl_to_start"] == 0
+    assert rows[0]["held_out/kl_to_start/k1"] == 0
 
 
 def test_the_clock_is_kept_apart_from_the_curves(finished):

@@ -1,5 +1,6 @@
 """A policy that does not fit is refused before anything of it is read."""
 
+import re
 from types import SimpleNamespace
 
 import jax
@@ -12,7 +13,7 @@ from rlvr_jax.policy import LoraConfig, weights
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training import memory_check
 from rlvr_jax.training.layout import trained_shapes
-from rlvr_jax.training.memory_check import free_bytes, least_bytes
+from rlvr_jax.training.memory_check import describe_memory, free_bytes, least_bytes
 from rlvr_jax.training.run import load_policy, make_optimizer
 from rlvr_jax.types import replace
 
@@ -54,6 +55,20 @@ def test_a_critic_wants_weights_and_moments_of_its_own(loaded):
     head = 4 * (model.config.width + 1)
     assert both.pop("critic") == alone["weights"] + alone["optimizer"] + 3 * head
     assert both == alone
+
+
+def test_the_cache_has_each_prompt_once_and_each_answer(model, tmp_path):
+    config = training_runs.settings(model, tmp_path, prompts_per_step=4, samples_per_prompt=3)
+    run = training_runs.prepared(config)
+    shape, width = run.start.model.config, run.start.train_table.tokens.shape[1]
+    rows = 4 * (width + 3 * training_runs.BUDGET)
+    each = 2 * shape.num_layers * shape.num_kv_heads * shape.head_size * 4
+    devices = run.start.sampler.model.mesh.size
+    assert run.memory()["sampler's cache"] == rows * each // devices
+    assert re.match(
+        r"memory of a device: weights \S+ GiB, gradient .*sampler's cache \S+ GiB; activations",
+        describe_memory(run.memory()),
+    )
 
 
 def test_a_mesh_divides_what_each_device_holds(loaded):

@@ -1,6 +1,7 @@
 """Prompts as arrays, responses as text."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from training_runs import WORDS, sums
 
 from rlvr_jax import policy
 from rlvr_jax.tasks import Prompt
+from rlvr_jax.training.learning import learn
 from rlvr_jax.training.prompts import (
     LEAST_OPENING,
     PromptTable,
@@ -20,6 +22,7 @@ from rlvr_jax.training.prompts import (
     tokens_fingerprint,
 )
 from rlvr_jax.training.run import load_policy
+from rlvr_jax.training.step import collect
 from rlvr_jax.types import Rollouts, replace
 
 EOS = WORDS.index("<eos>")
@@ -37,7 +40,9 @@ def rollouts_of(rows, truncated, budget=4):
         row[: len(ids)] = ids
     length = np.array([len(ids) for ids in rows], np.int32)
     unused = dict.fromkeys(Rollouts.__dataclass_fields__)
-    return Rollouts(**{**unused, "tokens": tokens, "length": length, "truncated": truncated})
+    prompts = {"prompt_tokens": tokens[:, :0], "prompt_length": 0 * length}
+    own = {"tokens": tokens, "length": length, "truncated": truncated}
+    return Rollouts(**{**unused, **prompts, **own})
 
 
 def test_prompts_are_padded_on_the_right_to_the_longest(tokenizer):
@@ -123,6 +128,19 @@ def test_responses_are_texts_without_their_stop_token(tokenizer):
     assert [r.truncated for r in found] == [False, True, False, False]
 
 
+def test_verifiers_see_how_the_prompt_ends_by_the_chat_template(model, tmp_path):
+    folder = tmp_path / "policy"
+    shutil.copytree(model, folder)
+    path = folder / "tokenizer_config.json"
+    stored = json.loads(path.read_text())
+    stored["chat_template"] = "{{ messages[0]['content'] }} = ="
+    path.write_text(json.dumps(stored))
+    run = training_runs.prepared(training_runs.settings(folder, tmp_path / "run"))
+    batch = collect(run, run.initial_state(), 0)[0]
+    tails = [response.prompt_tail for response in batch.responses]
+    assert tails == [f"{prompt.text} = =" for prompt in batch.prompts]
+
+
 def test_texts_of_tokens_add_up_to_the_response(tokenizer):
     ids = [WORDS.index(word) for word in ("3", "+", "<eos>")]
     texts = token_texts(tokenizer, ids)
@@ -196,3 +214,27 @@ def test_a_long_response_is_decoded_in_linear_time(tokenizer):
     counting = Counting()
     assert "".join(token_texts(counting, ids)) == tokenizer.decode(ids)
     assert counting.tokens < 5 * len(ids)
+
+
+def test_what_is_trained_are_the_sampled_tokens_whatever_their_text_says(model, tmp_path):
+    """A tokenizer that reads no number above 1: of most responses the text has other tokens."""
+    folder = tmp_path / "policy"
+    shutil.copytree(model, folder)
+    path = folder / "tokenizer.json"
+    stored = json.loads(path.read_text())
+    stored["normalizer"] = {"type": "Replace", "pattern": {"Regex": "[2-8]"}, "content": "1"}
+    path.write_text(json.dumps(stored))
+    config = training_runs.settings(folder, tmp_path / "run", minibatches=2)
+    run = training_runs.prepared(config)
+    state = run.initial_state()
+    batch = collect(run, state, 0)[0]
+    texts = [response.text for response in batch.responses]
+    tokens = batch.rollouts.tokens
+    again = [run.start.tokenizer(text)["input_ids"] for text in texts]
+    changed = [ids != row[: len(ids)].tolist() for ids, row in zip(again, tokens, strict=True)]
+    assert np.mean(changed) > 0.5
+    _, metrics, records = learn(run, state, batch, 0)
+    for name in ("sampler_ratio/min", "sampler_ratio/max"):
+        assert metrics[name] == pytest.approx(1, abs=1e-4)
+    own, kept = batch.rollouts.behaviour_logp, batch.rollouts.mask
+    np.testing.assert_allclose(records["old_logp"][kept], own[kept], atol=1e-4)

@@ -33,7 +33,8 @@ def counts(config, console, watch):
     console.print(f"settings of {config.run_dir.name}")
     on_step = watch(config.run_dir.name, config.steps, 0)
     for step in range(config.steps + 1):
-        metrics = {"held_out/pass@1": 0.25, "reward": 0.5, "entropy": 0.1}
+        metrics = {"held_out/pass@1": 0.25, "held_out/n": 4, "reward": 0.5, "entropy": 0.1}
+        metrics["truncated_share"] = 0.1
         on_step(step, metrics, {"tokens_per_s": 1000.0})
     return {"name": config.run_dir.name, "resume": config.resume, "threads": os.environ["NPROC"]}
 
@@ -70,7 +71,7 @@ def test_summaries_come_in_order_and_steps_are_shown(tmp_path):
     text = shown.file.getvalue()
     for name in names:
         assert f"settings of {name}\n" in text
-        assert f"{name}  step 0/2  held-out pass@1 0.250" in text
+        assert f"{name}  step 0/2  held-out pass@1 0.250 (n=4)" in text
         assert f"{name}  step 2/2  reward 0.500  entropy 0.100" in text
 
 

@@ -82,8 +82,8 @@ def collect(run: Run, state: TrainState, step: int) -> tuple[Graded, dict[str, f
         drawn.append(graded)
         keep = np.ones(len(graded.grades), bool)
         if selection:
-            judged = with_grades(graded, run.task, ()).rollouts
-            keep = np.asarray(selection.keep(judged.outcome, judged.group))
+            apart = with_grades(graded, run.task, ()).rollouts
+            keep = np.asarray(selection.keep(apart.outcome, apart.group))
         groups = range(wanted)
         size = run.config.samples_per_prompt
         for group in groups:

@@ -18,7 +18,7 @@ import optax
 
 from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
 from rlvr_jax.objectives import regularizers as terms
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.weights import scale_weight
 from rlvr_jax.types import Method, Recipe
 
@@ -49,7 +49,7 @@ def entropy_bonus(
     Raises:
       ValueError: anneal_updates negative, or numbers of the controller without its target.
     """
-    check_at_least(0, "entropy_bonus", anneal_updates=anneal_updates)
+    check_count(0, "entropy_bonus", anneal_updates=anneal_updates)
     control = (coefficient_step, coefficient_min, coefficient_max)
     if target is None and control != (0.005, 0.0, 1.0):
         raise ValueError(

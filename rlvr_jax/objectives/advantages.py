@@ -46,8 +46,7 @@ def group_normalized(epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
-    if not epsilon > 0:
-        raise ValueError(f"group_normalized: epsilon must be positive, got {epsilon}")
+    check_positive("group_normalized", epsilon=epsilon)
 
     def advantage(reward, group):
         return group_deviation(reward, group) / (group_std(reward, group) + epsilon)

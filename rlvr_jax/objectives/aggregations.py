@@ -18,6 +18,7 @@ and long wrong answers.
 
 import jax.numpy as jnp
 
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.masked import masked_count
 from rlvr_jax.objectives.parts import Aggregation, describe
 
@@ -114,5 +115,4 @@ def _at_least_one(count, dtype):
 
 
 def _check_length(function, length):
-    if not length > 0:
-        raise ValueError(f"{function}: length must be positive, got {length}")
+    check_count(1, function, length=length)

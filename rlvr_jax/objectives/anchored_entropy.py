@@ -67,8 +67,7 @@ def anchored_entropy(
       ValueError: an argument outside its range.
     Source: https://github.com/Linn3a/siren.
     """
-    if not coefficient >= 0:
-        raise ValueError(f"anchored_entropy: coefficient must be at least 0, got {coefficient}")
+    check_at_least(0, "anchored_entropy", coefficient=coefficient)
     if not 0 <= quantile < 1:
         raise ValueError(f"anchored_entropy: quantile must be in [0, 1), got {quantile}")
     if not 0 < top_p <= 1:

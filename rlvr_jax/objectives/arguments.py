@@ -1,9 +1,10 @@
 """Checks of the numbers that a part is made with. NaN passes none of them."""
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 
-__all__ = ["check_at_least", "check_finite", "check_positive", "check_within"]
+__all__ = ["check_at_least", "check_count", "check_finite", "check_positive", "check_within"]
 
 
 def check_finite(function: str, /, **numbers: float) -> None:
@@ -12,18 +13,34 @@ def check_finite(function: str, /, **numbers: float) -> None:
 
 
 def check_positive(function: str, /, **numbers: float) -> None:
-    """Refuses 0 and what is below."""
+    """Refuses 0, what is below, and infinity."""
     _check(function, "positive", lambda value: value > 0, numbers)
+    check_finite(function, **numbers)
 
 
 def check_at_least(least: float, function: str, /, **numbers: float) -> None:
-    """Refuses what is below `least`."""
+    """Refuses what is below `least`, and infinity."""
     _check(function, f"at least {least:g}", lambda value: value >= least, numbers)
+    check_finite(function, **numbers)
+
+
+def check_count(least: int, function: str, /, **numbers: int) -> None:
+    """Refuses what is no whole number, or below `least`."""
+    _check(function, "a whole number", _is_whole, numbers)
+    _check(function, f"at least {least}", lambda value: value >= least, numbers)
 
 
 def check_within(low: float, high: float, function: str, /, **numbers: float) -> None:
     """Refuses what is outside [low, high]."""
     _check(function, f"in [{low:g}, {high:g}]", lambda value: low <= value <= high, numbers)
+
+
+def _is_whole(value: int) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _check(

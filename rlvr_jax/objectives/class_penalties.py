@@ -2,6 +2,7 @@
 
 import jax
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -32,9 +33,7 @@ def kl_by_entropy(
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"kl_by_entropy: quantile must be in [0, 1], got {quantile}")
-    for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
-        if not value >= 0:
-            raise ValueError(f"kl_by_entropy: {name} must be at least 0, got {value}")
+    check_at_least(0, "kl_by_entropy", low_entropy=low_entropy, high_entropy=high_entropy)
 
     def apply(signals, context, state):
         stats, rollouts, mask = context.stats, context.rollouts, signals.mask

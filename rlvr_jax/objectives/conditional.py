@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import batch_mean, group_count, group_mean
 from rlvr_jax.objectives.masked import masked_count, masked_mean
@@ -137,8 +137,7 @@ def conditional_advantage(
     scheduled = callable(inter_share)
     if not scheduled and not 0 <= inter_share <= 1:
         raise ValueError(f"conditional_advantage: inter_share must be in [0, 1], got {inter_share}")
-    if not divisor > 0:
-        raise ValueError(f"conditional_advantage: divisor must be positive, got {divisor}")
+    check_positive("conditional_advantage", divisor=divisor)
     check_finite("conditional_advantage", tilt=tilt, bonus=bonus)
 
     def init(spec):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
@@ -55,8 +56,7 @@ def amplify_confident_errors(
       ValueError: a negative strength.
     Source: ACE, https://arxiv.org/abs/2602.21420.
     """
-    if not strength >= 0:
-        raise ValueError(f"amplify_confident_errors: strength must be at least 0, got {strength}")
+    check_at_least(0, "amplify_confident_errors", strength=strength)
 
     def apply(signals, context, state):
         mask = signals.mask

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
@@ -159,8 +159,7 @@ def feasible_preference(
     Raises:
       ValueError: scale not positive, or a negative likelihood_coefficient.
     """
-    if not scale > 0:
-        raise ValueError(f"feasible_preference: scale must be positive, got {scale}")
+    check_positive("feasible_preference", scale=scale)
     check_at_least(0, "feasible_preference", likelihood_coefficient=likelihood_coefficient)
 
     def apply(signals, context, state):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.groups import group_count, group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -45,8 +46,7 @@ def solved_group_advantage(solved: int) -> Transform:
       ValueError: a negative number.
     Source: https://github.com/TsinghuaC3I/Unify-Post-Training.
     """
-    if not solved >= 0:
-        raise ValueError(f"solved_group_advantage: solved must be at least 0, got {solved}")
+    check_count(0, "solved_group_advantage", solved=solved)
 
     def advantage(rollouts):
         own = ~rollouts.off_policy
@@ -91,10 +91,7 @@ def imitate_demonstrations(coefficient: float, solved: int) -> Transform:
     Raises:
       ValueError: a negative coefficient.
     """
-    if not coefficient >= 0:
-        raise ValueError(
-            f"imitate_demonstrations: coefficient must be at least 0, got {coefficient}"
-        )
+    check_at_least(0, "imitate_demonstrations", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts

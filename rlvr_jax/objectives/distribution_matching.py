@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.groups import group_max, group_mean
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe
@@ -126,10 +127,8 @@ def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> T
     Raises:
       ValueError: temperature not positive, or window below 1.
     """
-    if not temperature > 0:
-        raise ValueError(f"pseudo_reward: temperature must be positive, got {temperature}")
-    if not window >= 1:
-        raise ValueError(f"pseudo_reward: window must be at least 1, got {window}")
+    check_positive("pseudo_reward", temperature=temperature)
+    check_count(1, "pseudo_reward", window=window)
 
     def init(spec):
         del spec

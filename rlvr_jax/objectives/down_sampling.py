@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.groups import group_count
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean, masked_min
@@ -146,8 +147,7 @@ def down_sample(
     Raises:
       ValueError: total_steps not positive, or a share outside (0, 1].
     """
-    if not total_steps > 0:
-        raise ValueError(f"down_sample: total_steps must be positive, got {total_steps}")
+    check_count(1, "down_sample", total_steps=total_steps)
     for share in (*group_share, *token_share, batch_share):
         if not 0 < share <= 1:
             raise ValueError(f"down_sample: shares must be in (0, 1], got {share}")

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -172,7 +172,7 @@ def credit_rank_growth(
       stride, window: of `rank_trend`, in tokens.
       smoothing: a, in (0, 1].
       gain: of `exploration`, at least 0.
-      divisor: κ of `exploration_bonus`, positive.
+      divisor: κ of `exploration_bonus`, positive; inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     Reads: advantage, hidden, mask. Writes: advantage. Metrics: effective_rank, rank_velocity,
       rank_acceleration, means over the rollouts.
@@ -180,13 +180,12 @@ def credit_rank_growth(
       ValueError: stride or window below 1, or a number outside its range.
     Source: VERL, https://github.com/hf618/VERL.
     """
-    for name, value in (("stride", stride), ("window", window)):
-        if not value >= 1:
-            raise ValueError(f"credit_rank_growth: {name} must be at least 1, got {value}")
+    check_count(1, "credit_rank_growth", stride=stride, window=window)
     if not 0 < smoothing <= 1:
         raise ValueError(f"credit_rank_growth: smoothing must be in (0, 1], got {smoothing}")
     check_at_least(0, "credit_rank_growth", gain=gain)
-    check_positive("credit_rank_growth", divisor=divisor)
+    if not divisor > 0:
+        raise ValueError(f"credit_rank_growth: divisor must be positive, got {divisor}")
 
     def init(spec):
         del spec

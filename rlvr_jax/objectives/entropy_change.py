@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.masked import (
     masked_count,
@@ -212,5 +213,4 @@ def _damp(weight, label):
 
 
 def _check_deviations(function, deviations):
-    if not deviations >= 0:
-        raise ValueError(f"{function}: deviations must be at least 0, got {deviations}")
+    check_at_least(0, function, deviations=deviations)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.arguments import check_count, check_finite, check_positive
 from rlvr_jax.objectives.choices import masked_top_k
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean
@@ -48,8 +48,7 @@ def normalized_by_origin(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    if not epsilon > 0:
-        raise ValueError(f"normalized_by_origin: epsilon must be positive, got {epsilon}")
+    check_positive("normalized_by_origin", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group, other = rollouts.reward, rollouts.group, rollouts.off_policy
@@ -132,8 +131,7 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
     Source: https://github.com/597358816/DCPO.
     """
     check_finite("imitate_controllers", target=target, threshold=threshold)
-    if not max_samples > 0:
-        raise ValueError(f"imitate_controllers: max_samples must be positive, got {max_samples}")
+    check_count(1, "imitate_controllers", max_samples=max_samples)
 
     def init(spec):
         del spec

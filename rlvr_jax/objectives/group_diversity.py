@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.groups import group_count, group_max, group_sum
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -131,10 +131,7 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
       ValueError: temperature not positive, or coefficient not finite.
     """
     check_finite("diversity_weighted_entropy", coefficient=coefficient)
-    if not temperature > 0:
-        raise ValueError(
-            f"diversity_weighted_entropy: temperature must be positive, got {temperature}"
-        )
+    check_positive("diversity_weighted_entropy", temperature=temperature)
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.group_order import group_rank
 from rlvr_jax.objectives.groups import group_deviation, group_mean, group_std
 from rlvr_jax.objectives.masked import masked_mean
@@ -175,14 +176,12 @@ def hesitation_advantage(
       ValueError: window not positive, or percentile, keep or epsilon out of range.
     """
     scale = HesitationScale() if scale is None else scale
-    if not window > 0:
-        raise ValueError(f"hesitation_advantage: window must be positive, got {window}")
+    check_count(1, "hesitation_advantage", window=window)
     if not 0 <= percentile <= 100:
         raise ValueError(f"hesitation_advantage: percentile must be in [0, 100], got {percentile}")
     if not 0 <= keep < 1:
         raise ValueError(f"hesitation_advantage: keep must be in [0, 1), got {keep}")
-    if not epsilon > 0:
-        raise ValueError(f"hesitation_advantage: epsilon must be positive, got {epsilon}")
+    check_positive("hesitation_advantage", epsilon=epsilon)
 
     def init(spec):
         del spec

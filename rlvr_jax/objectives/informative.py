@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.groups import group_all_equal
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -52,8 +53,7 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
       ValueError: epsilon not positive.
     Source: GPG, https://github.com/AMAP-ML/GPG.
     """
-    if not epsilon > 0:
-        raise ValueError(f"amplify_informative: epsilon must be positive, got {epsilon}")
+    check_positive("amplify_informative", epsilon=epsilon)
 
     def apply(signals, context, state):
         share = informative_share(context.rollouts.reward, context.rollouts.group)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive, check_within
 from rlvr_jax.objectives.masked import masked_count, masked_rank
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
@@ -125,8 +125,7 @@ def macro_advantage(
       ValueError: length below 1, or a number outside its range.
     Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
     """
-    if not length >= 1:
-        raise ValueError(f"macro_advantage: length must be at least 1, got {length}")
+    check_count(1, "macro_advantage", length=length)
     check_within(0, 1, "macro_advantage", discount=discount, trace_decay=trace_decay)
     check_at_least(0, "macro_advantage", kl_coefficient=kl_coefficient)
     check_positive("macro_advantage", reward_clip=reward_clip)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -45,9 +46,7 @@ def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
       ValueError: a number below 1.
     Source: Tomar et al. 2020, https://arxiv.org/abs/2005.09814.
     """
-    for name, value in (("num_steps", num_steps), ("updates_per_step", updates_per_step)):
-        if not value >= 1:
-            raise ValueError(f"mirror_descent_kl: {name} must be at least 1, got {value}")
+    check_count(1, "mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
     label = describe("mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
 
     def init(spec):

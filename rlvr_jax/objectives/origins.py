@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.divergences import Divergence
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_mean
@@ -21,8 +22,7 @@ def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    if not epsilon > 0:
-        raise ValueError(f"on_policy_normalized: epsilon must be positive, got {epsilon}")
+    check_positive("on_policy_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
@@ -60,10 +60,7 @@ def off_policy_divergence(coefficient: float, divergence: Divergence) -> Transfo
     Raises:
       ValueError: a negative coefficient.
     """
-    if not coefficient >= 0:
-        raise ValueError(
-            f"off_policy_divergence: coefficient must be at least 0, got {coefficient}"
-        )
+    check_at_least(0, "off_policy_divergence", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts

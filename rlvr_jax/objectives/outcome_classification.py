@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.groups import group_count, group_sum
 from rlvr_jax.objectives.masked import masked_sum
 from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
@@ -122,5 +123,4 @@ def _outcome_score(signals, context, scale):
 
 
 def _check_scale(function, scale):
-    if not scale > 0:
-        raise ValueError(f"{function}: scale must be positive, got {scale}")
+    check_positive(function, scale=scale)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.groups import group_count, group_max, group_std, group_sum
 from rlvr_jax.objectives.parts import Transform, describe
 
@@ -55,8 +56,7 @@ def best_of_n(normalize: bool = True, epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     Source: https://arxiv.org/abs/2503.19595.
     """
-    if not epsilon > 0:
-        raise ValueError(f"best_of_n: epsilon must be positive, got {epsilon}")
+    check_positive("best_of_n", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -83,8 +83,7 @@ def subset_normalized(k: int, epsilon: float = 1e-6) -> Transform:
       ValueError: k below 1, or epsilon not positive.
     Source: https://arxiv.org/abs/2508.10751.
     """
-    if not epsilon > 0:
-        raise ValueError(f"subset_normalized: epsilon must be positive, got {epsilon}")
+    check_positive("subset_normalized", epsilon=epsilon)
 
     def advantage(n, c, right):
         rate = pass_at_k(n, c, k)
@@ -158,8 +157,7 @@ def pass_at_k_marginal(k: int) -> Transform:
 
 def _of_counts(name: str, k: int, smallest: int, advantage: Callable, **arguments) -> Transform:
     """An estimator from the counts of a group; 0 in groups of fewer than `smallest` rollouts."""
-    if not k >= 1:
-        raise ValueError(f"{name}: k must be at least 1, got {k}")
+    check_count(1, name, k=k)
     label = describe(name, k=k, **arguments)
 
     def of_rollouts(rollouts):

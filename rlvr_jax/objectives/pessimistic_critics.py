@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.groups import batch_mean, batch_std
 from rlvr_jax.objectives.parts import Transform, describe
 
@@ -37,9 +38,7 @@ def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Tr
       ValueError: temperature or epsilon not positive.
     Source: https://github.com/ryyzn9/SAFE.
     """
-    for name, value in (("temperature", temperature), ("epsilon", epsilon)):
-        if not value > 0:
-            raise ValueError(f"pessimistic_advantage: {name} must be positive, got {value}")
+    check_positive("pessimistic_advantage", temperature=temperature, epsilon=epsilon)
 
     def advantage(rollouts):
         excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.groups import group_count
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -151,8 +152,7 @@ def implicit_reward_loss(
     Raises:
       ValueError: scale not positive.
     """
-    if not scale > 0:
-        raise ValueError(f"implicit_reward_loss: scale must be positive, got {scale}")
+    check_positive("implicit_reward_loss", scale=scale)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask

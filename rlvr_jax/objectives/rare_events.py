@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.group_order import group_index
 from rlvr_jax.objectives.groups import group_count, group_deviation, group_mean, group_std
 from rlvr_jax.objectives.parts import Transform, describe
@@ -60,8 +61,7 @@ def penalized_outcome(negative: float) -> Reward:
     Raises:
       ValueError: a negative λ.
     """
-    if not negative >= 0:
-        raise ValueError(f"penalized_outcome: negative must be at least 0, got {negative}")
+    check_at_least(0, "penalized_outcome", negative=negative)
 
     def reward(rollouts):
         return (1 + negative) * rollouts.outcome - negative
@@ -81,8 +81,7 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
     Raises:
       ValueError: epsilon not positive.
     """
-    if not epsilon > 0:
-        raise ValueError(f"pair_normalized: epsilon must be positive, got {epsilon}")
+    check_positive("pair_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
         pair = group_index(rollouts.group) // 2

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
@@ -196,5 +197,4 @@ def regularized_clip(
 
 
 def _check_coefficient(function, coefficient):
-    if not coefficient >= 0:
-        raise ValueError(f"{function}: coefficient must be at least 0, got {coefficient}")
+    check_at_least(0, function, coefficient=coefficient)

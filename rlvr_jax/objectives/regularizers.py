@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
 from rlvr_jax.objectives.divergences import Divergence, k3
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Context, Transform, describe, stateless
@@ -121,8 +121,7 @@ def adaptive_entropy_bonus(
     Source: He et al. 2025, https://arxiv.org/abs/2505.22312.
     """
     check_finite("adaptive_entropy_bonus", target=target)
-    if not step > 0:
-        raise ValueError(f"adaptive_entropy_bonus: step must be positive, got {step}")
+    check_positive("adaptive_entropy_bonus", step=step)
     if not low <= initial <= high:
         raise ValueError(
             f"adaptive_entropy_bonus: initial must be in [{low}, {high}], got {initial}"
@@ -166,8 +165,7 @@ def kl_penalty(
       ValueError: a negative coefficient.
     Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
     """
-    if not coefficient >= 0:
-        raise ValueError(f"kl_penalty: coefficient must be at least 0, got {coefficient}")
+    check_at_least(0, "kl_penalty", coefficient=coefficient)
 
     def apply(signals, context, state):
         divergence = estimator(

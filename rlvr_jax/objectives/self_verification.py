@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
 from rlvr_jax.objectives.group_order import group_index, group_rank
 from rlvr_jax.objectives.groups import (
     group_all_equal,
@@ -86,8 +86,7 @@ def self_reward_loss(
     Source: https://github.com/RUCBM/LaSeR.
     """
     check_finite("self_reward_loss", scale=scale, reference=reference)
-    if not coefficient >= 0:
-        raise ValueError(f"self_reward_loss: coefficient must be at least 0, got {coefficient}")
+    check_at_least(0, "self_reward_loss", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -144,8 +143,7 @@ def self_rewarded(mix: float = 0.1, min_std: float = 0.1, epsilon: float = 1e-6)
     check_at_least(0, "self_rewarded", min_std=min_std)
     if not 0 <= mix <= 1:
         raise ValueError(f"self_rewarded: mix must be in [0, 1], got {mix}")
-    if not epsilon > 0:
-        raise ValueError(f"self_rewarded: epsilon must be positive, got {epsilon}")
+    check_positive("self_rewarded", epsilon=epsilon)
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
@@ -173,8 +171,7 @@ def verdict_loss(coefficient: float) -> Transform:
       ValueError: a negative coefficient.
     Source: "Putting the Value Back in RL", https://arxiv.org/abs/2505.04842.
     """
-    if not coefficient >= 0:
-        raise ValueError(f"verdict_loss: coefficient must be at least 0, got {coefficient}")
+    check_at_least(0, "verdict_loss", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts, verdict = context.rollouts, context.stats.verdict_logp

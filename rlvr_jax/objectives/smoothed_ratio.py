@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.arguments import check_at_least, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import above_quantile, within_response
@@ -43,8 +43,7 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
     for name, value in (("share", share), ("quantile", quantile)):
         if not 0 <= value <= 1:
             raise ValueError(f"smooth_ratio: {name} must be in [0, 1], got {value}")
-    if not top_k >= 1:
-        raise ValueError(f"smooth_ratio: top_k must be at least 1, got {top_k}")
+    check_count(1, "smooth_ratio", top_k=top_k)
 
     def apply(signals, context, state):
         mask, rollouts = signals.mask, context.rollouts

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import clamped_token_ratio, token_ratio
@@ -44,9 +45,7 @@ def sigmoid_gated(positive: float, negative: float) -> Surrogate:
       ValueError: a temperature that is not positive.
     Source: Gao et al. 2025, https://arxiv.org/abs/2511.20347.
     """
-    for name, value in (("positive", positive), ("negative", negative)):
-        if not value > 0:
-            raise ValueError(f"sigmoid_gated: {name} must be positive, got {value}")
+    check_positive("sigmoid_gated", positive=positive, negative=negative)
 
     def prepare(signals, context):
         ratio = clamped_token_ratio(context.stats.logp, context.old_logp, signals.mask)

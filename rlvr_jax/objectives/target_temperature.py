@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -76,10 +76,9 @@ def mix_in_tempered_policy(
     Source: DCPO, https://github.com/597358816/DCPO.
     """
     check_finite("mix_in_tempered_policy", target=target, threshold=threshold)
-    check_at_least(0, "mix_in_tempered_policy", cap=cap)
-    for name, value in (("hot", hot), ("cold", cold)):
-        if not value > 0:
-            raise ValueError(f"mix_in_tempered_policy: {name} must be positive, got {value}")
+    if not cap >= 0:
+        raise ValueError(f"mix_in_tempered_policy: cap must be at least 0, got {cap}")
+    check_positive("mix_in_tempered_policy", hot=hot, cold=cold)
 
     def init(spec):
         del spec

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.groups import group_mean
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -53,9 +54,7 @@ def elastic_clip(micro: float, macro: float) -> Transform:
       ValueError: a negative coefficient.
     Source: 2026, https://arxiv.org/abs/2601.03723; the two functions are ours.
     """
-    for name, value in (("micro", micro), ("macro", macro)):
-        if not value >= 0:
-            raise ValueError(f"elastic_clip: {name} must be at least 0, got {value}")
+    check_at_least(0, "elastic_clip", micro=micro, macro=macro)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
@@ -85,9 +84,7 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"clip_by_entropy: quantile must be in [0, 1], got {quantile}")
-    for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
-        if not value >= 0:
-            raise ValueError(f"clip_by_entropy: {name} must be at least 0, got {value}")
+    check_at_least(0, "clip_by_entropy", low_entropy=low_entropy, high_entropy=high_entropy)
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.group_order import group_index
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -87,8 +88,7 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
       ValueError: coefficient not positive.
     Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
     """
-    if not coefficient > 0:
-        raise ValueError(f"best_against_rest: coefficient must be positive, got {coefficient}")
+    check_positive("best_against_rest", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts

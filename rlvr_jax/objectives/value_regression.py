@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.parts import Surrogate, describe
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import Rollouts, TokenStats, replace
@@ -64,12 +65,8 @@ def uniform_value_regression(scale: float, next_scale: float) -> Surrogate:
     Raises:
       ValueError: scale not positive, or a negative next_scale.
     """
-    if not scale > 0:
-        raise ValueError(f"uniform_value_regression: scale must be positive, got {scale}")
-    if not next_scale >= 0:
-        raise ValueError(
-            f"uniform_value_regression: next_scale must be at least 0, got {next_scale}"
-        )
+    check_positive("uniform_value_regression", scale=scale)
+    check_at_least(0, "uniform_value_regression", next_scale=next_scale)
 
     def prepare(signals, context):
         own = token_ratio(context.stats.logp, context.old_logp, signals.mask)

@@ -241,3 +241,17 @@ def test_an_empty_batch_has_a_loss_of_0():
     none = Rollouts.of_responses(nothing.astype(int), nothing > 0, [], np.zeros(0, int))
     loss, _ = composed().loss(TokenStats(logp=jnp.asarray(nothing)), none, {}, KEY)
     assert loss == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "sentence"),
+    [
+        ("gspo", {"epsilon": np.inf}, "epsilon must be finite, got inf"),
+        ("kl_cov", {"penalty_coefficient": np.inf}, "coefficient must be finite, got inf"),
+        ("verl_effective_rank", {"stride": 1.5}, "stride must be a whole number, got 1.5"),
+        ("hpt", {"solved": np.nan}, "solved must be a whole number, got nan"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(name, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        methods.recipe(name, **changes)

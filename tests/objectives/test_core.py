@@ -228,7 +228,7 @@ def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():
         ),
         (lambda: kl_penalty(-0.1), "kl_penalty: coefficient must be at least 0, got -0.1"),
         (lambda: group_normalized(0.0), "group_normalized: epsilon must be positive, got 0"),
-        (lambda: fixed_length_mean(0), "fixed_length_mean: length must be positive, got 0"),
+        (lambda: fixed_length_mean(0), "fixed_length_mean: length must be at least 1, got 0"),
         (lambda: overlong_shaping(8, 9), r"cache_length must be in \(0, max_length 8\], got 9"),
         (lambda: Selection(mixed_outcomes, 0), "Selection: max_rounds must be at least 1, got 0"),
         (lambda: adaptive_entropy_bonus(1.0, 0.0), "adaptive_entropy_bonus: step .* got 0"),

@@ -71,5 +71,5 @@ def test_excess_costs_right_answers_unless_the_prompt_is_hard(level, sign):
 
 
 def test_a_window_that_is_not_positive_is_refused():
-    with pytest.raises(ValueError, match="hesitation_advantage: window must be positive, got 0"):
+    with pytest.raises(ValueError, match="hesitation_advantage: window must be at least 1, got 0"):
         hesitation_advantage(window=0)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from rlvr_jax.objectives.advantages import no_advantage
 from rlvr_jax.objectives.aggregations import rollout_mean_token_sum, token_mean
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive
 from rlvr_jax.objectives.constraints import (
     Judges,
     constrained_advantage,
@@ -69,7 +69,8 @@ def cgpo(
       optimizer: `crpg`, `codpo` or `crraft`.
     """
     # Each optimizer reads some of them; what is not read is refused all the same.
-    check_positive("cgpo", kl_max=kl_max, scale=scale)
+    check_bound("cgpo", kl_max=kl_max)
+    check_positive("cgpo", scale=scale)
     check_at_least(0, "cgpo", likelihood_coefficient=likelihood_coefficient)
     return Recipe(objective=optimizer(kl_max, scale, likelihood_coefficient, judges))
 

@@ -4,7 +4,14 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 
-__all__ = ["check_at_least", "check_count", "check_finite", "check_positive", "check_within"]
+__all__ = [
+    "check_at_least",
+    "check_bound",
+    "check_count",
+    "check_finite",
+    "check_positive",
+    "check_within",
+]
 
 
 def check_finite(function: str, /, **numbers: float) -> None:
@@ -22,6 +29,11 @@ def check_at_least(least: float, function: str, /, **numbers: float) -> None:
     """Refuses what is below `least`, and infinity."""
     _check(function, f"at least {least:g}", lambda value: value >= least, numbers)
     check_finite(function, **numbers)
+
+
+def check_bound(function: str, /, **numbers: float) -> None:
+    """Refuses 0 and what is below; infinity is no bound."""
+    _check(function, "positive", lambda value: value > 0, numbers)
 
 
 def check_count(least: int, function: str, /, **numbers: int) -> None:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.arguments import check_bound
 from rlvr_jax.objectives.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.parts import Context, Transform, describe
 from rlvr_jax.types import Rollouts, Signals, TokenStats
@@ -35,7 +35,7 @@ class Critic:
     label: str
 
     def __post_init__(self):
-        check_positive("Critic", clip=self.clip)
+        check_bound("Critic", clip=self.clip)
 
 
 def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_within
 from rlvr_jax.objectives.groups import group_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import Rollouts, replace
@@ -140,7 +140,7 @@ def hard_bins_first(
         raise ValueError(f"hard_bins_first: edges must be ascending, got {edges}")
     check_within(0, 1, "hard_bins_first", rate=rate, mixing=mixing)
     check_at_least(0, "hard_bins_first", temperature=temperature)
-    check_positive("hard_bins_first", max_weight=max_weight)
+    check_bound("hard_bins_first", max_weight=max_weight)
     num_bins = len(edges) + 1
 
     def init(spec):

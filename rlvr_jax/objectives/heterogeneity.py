@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive, check_within
 from rlvr_jax.objectives.groups import group_deviation, group_std
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.parts import Transform, describe, stateless
@@ -137,7 +137,8 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
       ValueError: limit or epsilon not positive.
     Source: HAPO, https://github.com/starriver030515/HAPO.
     """
-    check_positive("token_normalized", limit=limit, epsilon=epsilon)
+    check_bound("token_normalized", limit=limit)
+    check_positive("token_normalized", epsilon=epsilon)
 
     def apply(signals, context, state):
         parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count, check_within
 from rlvr_jax.objectives.masked import masked_count, masked_rank
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.returns import generalized_advantages, is_last_token, token_rewards
@@ -128,7 +128,7 @@ def macro_advantage(
     check_count(1, "macro_advantage", length=length)
     check_within(0, 1, "macro_advantage", discount=discount, trace_decay=trace_decay)
     check_at_least(0, "macro_advantage", kl_coefficient=kl_coefficient)
-    check_positive("macro_advantage", reward_clip=reward_clip)
+    check_bound("macro_advantage", reward_clip=reward_clip)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask

@@ -84,7 +84,9 @@ def clip_by_entropy(quantile: float, low_entropy: float, high_entropy: float) ->
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"clip_by_entropy: quantile must be in [0, 1], got {quantile}")
-    check_at_least(0, "clip_by_entropy", low_entropy=low_entropy, high_entropy=high_entropy)
+    for name, value in (("low_entropy", low_entropy), ("high_entropy", high_entropy)):
+        if not value >= 0:
+            raise ValueError(f"clip_by_entropy: {name} must be at least 0, got {value}")
 
     def apply(signals, context, state):
         entropy = jax.lax.stop_gradient(context.stats.entropy)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -184,8 +184,7 @@ def credit_rank_growth(
     if not 0 < smoothing <= 1:
         raise ValueError(f"credit_rank_growth: smoothing must be in (0, 1], got {smoothing}")
     check_at_least(0, "credit_rank_growth", gain=gain)
-    if not divisor > 0:
-        raise ValueError(f"credit_rank_growth: divisor must be positive, got {divisor}")
+    check_bound("credit_rank_growth", divisor=divisor)
 
     def init(spec):
         del spec

@@ -218,6 +218,4 @@ def scheduled(part: Transform, schedule: Callable[[Array], Array]) -> Transform:
         changed = replace(changed, penalty=penalty, term=term)
         return changed, ScheduledState(moved, own), {**metrics, f"schedule/{name}": factor}
 
-    return Transform(
-        init, apply, part.needs, f"scheduled({part.label})", part.remark, part.options, part.once
-    )
+    return replace(part, init=init, apply=apply, label=f"scheduled({part.label})")

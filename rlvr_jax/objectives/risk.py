@@ -13,7 +13,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive, check_within
+from rlvr_jax.objectives.arguments import (
+    check_at_least,
+    check_bound,
+    check_count,
+    check_positive,
+    check_within,
+)
 from rlvr_jax.objectives.group_order import group_index, group_quantile, group_rank
 from rlvr_jax.objectives.groups import group_std, group_sum
 from rlvr_jax.objectives.masked import masked_mean, masked_quantile
@@ -131,8 +137,7 @@ def risk_sensitive(
         0, "risk_sensitive", tail_weight=tail_weight, track_rate=track_rate, min_spread=min_spread
     )
     check_positive("risk_sensitive", epsilon=epsilon)
-    if not max_value > 0:
-        raise ValueError(f"risk_sensitive: max_value must be positive, got {max_value}")
+    check_bound("risk_sensitive", max_value=max_value)
     check_within(0, 1, "risk_sensitive", own_share=own_share)
     nearest = [
         min(range(len(TRACKED_LEVELS)), key=lambda i: abs(TRACKED_LEVELS[i] - level))

@@ -87,7 +87,7 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
 
     A response without an answer agrees with no other one. One without a verdict is taken out of
     the loss and of its group: its mask is cleared, it is a group of its own, and its reward is the
-    mean of the others.
+    mean of the others (until a recipe shapes rewards, which it does from an outcome of 0).
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.

@@ -3,10 +3,10 @@
 import contextlib
 import os
 import signal
-import threading
 from pathlib import Path
 
 import pytest
+from interference import again_and_again
 
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.mathematics import mathematics
@@ -25,35 +25,19 @@ def test_a_gold_that_is_read_late_is_tried_again_with_more_time(monkeypatch):
     assert [prompt.answer for prompt in task.train] == [r"\sqrt{8}"]
 
 
-@contextlib.contextmanager
-def killed_again_and_again():
+def kill_serving() -> None:
     """Kills every process of a pool of this one that has forked its worker."""
-    over = threading.Event()
-
-    def children() -> list[int]:
-        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-        return [int(pid) for task in tasks for pid in task.read_text().split()]
-
-    def work():
-        while not over.wait(0.005):
-            for pid in children():
-                with contextlib.suppress(OSError):
-                    serves = "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
-                    if serves and worker.descendants(pid):
-                        os.kill(pid, signal.SIGKILL)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    for pid in [int(pid) for task in tasks for pid in task.read_text().split()]:
+        with contextlib.suppress(OSError):
+            serves = "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
+            if serves and worker.descendants(pid):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_golds_whose_processes_die_stop_the_task_and_are_not_dropped():
     lost = pytest.raises(RuntimeError, match=r"lost: row 1: the verifier's processes must be able")
-    with lost, killed_again_and_again():
+    with lost, again_and_again(kill_serving):
         mathematics("lost", TRAIN, TEST, 10)
 
 

@@ -8,6 +8,7 @@ import pytest
 import training_runs
 
 from rlvr_jax import methods
+from rlvr_jax.tasks import Grade
 from rlvr_jax.training import TrainConfig
 from rlvr_jax.training.command import run_card
 from rlvr_jax.training.config import check_config
@@ -117,8 +118,10 @@ def test_dynamic_sampling_is_one_setting(model):
     config = training_runs.settings(model, "unused", dynamic_sampling=2, **PLAIN)
     card, task, recipe = run_card(config)
     assert card["loss_terms"][-1] == "groups: mixed_outcomes, at most 2 batches drawn"
-    run = make_run(config, task, recipe, config.model)
-    assert 1 <= collect(run, run.initial_state(), 0)[1]["selection/rounds"] <= 2
+    # No group is mixed, so all batches are drawn.
+    equal = dataclasses.replace(task, verify=lambda prompts, _: [Grade(0.0) for _ in prompts])
+    run = make_run(config, equal, recipe, config.model)
+    assert collect(run, run.initial_state(), 0)[1]["selection/rounds"] == 2
     dapo = dataclasses.replace(config, method="dapo", hyperparameters=())
     with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
         run_card(dapo)

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from interference import again_and_again
 
 from rlvr_jax.verifiers import MathVerifier, worker
 from rlvr_jax.verifiers.pool import Result, WorkerPool
@@ -24,23 +25,6 @@ def kill_serving(pool: WorkerPool) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return len(serving)
-
-
-@contextlib.contextmanager
-def killed_again_and_again(pool: WorkerPool):
-    over = threading.Event()
-
-    def work():
-        while not over.wait(0.005):
-            kill_serving(pool)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.fixture
@@ -67,7 +51,7 @@ def test_supervisors_that_were_killed_between_jobs_cost_no_attempt():
 
 def test_a_job_that_is_lost_twice_has_no_result_and_is_not_remembered(pool):
     job = f"{SLEEP} or 7"
-    with killed_again_and_again(pool):
+    with again_and_again(lambda: kill_serving(pool)):
         assert pool.map([job]) == [Result(error="supervisor lost", lost=True)]
     assert pool.map([job]) == [Result(value=7)]
 
@@ -112,7 +96,7 @@ def test_what_is_lost_twice_has_no_verdict(response):
     with MathVerifier(workers=1, wall_seconds=20) as verifier:
         verifier.grade([r"\sqrt{3}"], [r"\boxed{3^{1/2}}"])
         verifier.grade([r"\sqrt{2}"], [""])
-        with killed_again_and_again(verifier.pool):
+        with again_and_again(lambda: kill_serving(verifier.pool)):
             verdict = verifier.grade([gold], [response])[0]
     assert (verdict.correct, verdict.timed_out, verdict.lost) == (None, False, True)
 

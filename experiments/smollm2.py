@@ -5,9 +5,10 @@
     python -m experiments.smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
 
 That package ships the weights, so nothing else is downloaded. Questions are products and sums of
-small numbers, answers sentences; the last number of an answer is graded. With `--questions hard`
-they are sums of small and of two-digit numbers, on which methods differ. `--model FOLDER` trains
-any other policy in the same way; all settings of experiments.train can be given.
+small numbers, answers sentences; the last number of an answer is graded, and GDPO weighs beside it
+whether the policy ended its answer. With `--questions hard` they are sums of small and of two-digit
+numbers, on which methods differ, and the method is GRPO where none is given. `--model FOLDER`
+trains any other policy in the same way; all settings of experiments.train can be given.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from collections.abc import Sequence
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.training import describe_end, guarded, parse_config, train
 
-TASKS = {"easy": "arithmetic", "hard": "arithmetic:hard"}
+# Of the answers of GRPO, which is told of the number alone, some run on until they are cut.
+TASKS = {"easy": ("arithmetic", "gdpo"), "hard": ("arithmetic:hard", "grpo")}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -29,8 +31,9 @@ def main(arguments: Sequence[str]) -> None:
     own, others = parser.parse_known_args(arguments)
     if own.questions not in TASKS:
         raise ValueError(f"questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
-    place = ["--task", TASKS[own.questions], "--run-dir", f"runs/smollm2_{own.questions}"]
-    config = parse_config([*place, *others], __doc__)
+    task, method = TASKS[own.questions]
+    start = ["--task", task, "--method", method, "--run-dir", f"runs/smollm2_{own.questions}"]
+    config = parse_config([*start, *others], __doc__)
     if not config.model:
         config = dataclasses.replace(config, model=str(shipped_weights()))
     print(describe_end(config, train(config)))

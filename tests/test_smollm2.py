@@ -30,13 +30,31 @@ def test_unknown_questions_are_refused():
         smollm2.main(["--questions", "soft"])
 
 
-def test_any_folder_is_trained_with_the_preset_and_what_is_given(tmp_path):
+@pytest.mark.parametrize(
+    ("questions", "task", "method", "hyperparameters", "response_tokens"),
+    [
+        ("easy", "arithmetic", "gdpo", ["weights=1,0.5"], 12),
+        ("hard", "arithmetic:hard", "grpo", ["kl_coefficient=0", "aggregation=token_mean"], 16),
+    ],
+)
+def test_any_folder_is_trained_with_the_preset_and_what_is_given(
+    questions, task, method, hyperparameters, response_tokens, tmp_path
+):
     folder = training_runs.write_policy(tmp_path / "policy", max_positions=64)
     small = "--steps 1 --prompts-per-step 2 --samples-per-prompt 4 --micro-batches 2"
     small += " --evaluation-prompts 2 --evaluation-samples 4"
     run_dir = tmp_path / "run"
     place = ["--model", str(folder), "--run-dir", str(run_dir)]
-    smollm2.main(["--questions", "hard", *place, *small.split()])
+    smollm2.main(["--questions", questions, *place, *small.split()])
     settings = json.loads((run_dir / "config.json").read_text())["settings"]
-    assert settings["task"] == "arithmetic:hard"
-    assert settings["response_tokens"] == 16 and settings["steps"] == 1
+    assert (settings["task"], settings["method"]) == (task, method)
+    assert settings["hyperparameters"] == hyperparameters
+    assert settings["response_tokens"] == response_tokens and settings["steps"] == 1
+
+
+def test_a_method_that_is_given_stands_in_the_place_of_the_first_one(tmp_path):
+    folder = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    with pytest.raises(ValueError, match=r"hyperparameter must be one of grpo's .*got 'weights'"):
+        smollm2.main(
+            ["--model", str(folder), "--method", "grpo", "--hyperparameters", "weights=1,1"]
+        )

@@ -4,7 +4,7 @@
 https://github.com/NVlabs/GDPO
 
     a_ik = (x_ik - mean) / (std + 1e-4) over the group, for each reward k
-    A_i  = (s_i - mean) / (std + 1e-4) over the batch, s_i = Σ_k w_k a_ik
+    A_i  = s_i / (std + 1e-4) over the batch, s_i = Σ_k w_k a_ik, whose mean is 0
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
 This is the form of the authors' TRL code; their verl code has 1e-6 and whitens over tokens:

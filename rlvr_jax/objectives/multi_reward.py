@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.groups import batch_mean, batch_std, group_deviation, group_std
+from rlvr_jax.objectives.groups import batch_std, group_deviation, group_std
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
@@ -58,9 +58,10 @@ def decoupled_normalized(
 ) -> Transform:
     """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
 
-    A_i = (s_i - mean) / (std + ε'), std with B - 1. Summing first would give different rewards of
-    one total the same advantage. The batch step makes the scale independent of the number of
-    rewards; since it centers again, a group in which nothing differs is not quite neutral.
+    A_i = s_i / (std + ε'), std with B - 1. Summing first would give different rewards of one total
+    the same advantage. The batch step makes the scale independent of the number of rewards. The
+    authors center in it, too, which is rounding: every part of s sums to 0 over its group. Without
+    it a group in which nothing differs has advantages of exactly 0.
 
     Args:
       weights: w, of the rewards; None: all 1.
@@ -89,7 +90,7 @@ def decoupled_normalized(
         total = weighted_sum(own, weights)
         if batch_epsilon is None:
             return total
-        return (total - batch_mean(total, group)) / (batch_std(total, group) + batch_epsilon)
+        return total / (batch_std(total, group) + batch_epsilon)
 
     label = describe(
         "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon

@@ -50,24 +50,26 @@ _FIXED = {
     # The shape of SmolLM2-135M.
     "L": _work(49152, 2, 3, width=576, layers=30, heads=9, kv_heads=3, head_size=64, mlp=1536),
 }
-_PROGRAMS = {"quickstart": "brackets", "SmolLM2": "arithmetic"}
+_PROGRAMS = {"quickstart": ("brackets", "grpo"), "SmolLM2": ("arithmetic", "gdpo")}
 STEPS = {"quickstart": 7, "SmolLM2": 5, **{size: work.steps for size, work in _FIXED.items()}}
 """All pieces of work, and how many warm steps of each are timed."""
 
 
-def prepared(size: str, folder: str, method: str = "grpo", micro_batches: int | None = None) -> Run:
+def prepared(size: str, folder: str, method: str = "", micro_batches: int | None = None) -> Run:
     """The run whose steps are timed.
 
     Args:
       folder: for the random policy of a fixed size.
+      method: empty: GRPO, or the first one of the program.
       micro_batches: of an update; None: as many as the program takes, or are usual.
     Raises:
       ValueError: SmolLM2's weights are not installed.
     """
     pieces = {} if micro_batches is None else {"micro_batches": micro_batches}
     if size in _FIXED:
-        return _prepared(_FIXED[size], folder, method, pieces)
-    task = tasks.load(_PROGRAMS[size])
+        return _prepared(_FIXED[size], folder, method or "grpo", pieces)
+    task_name, first = _PROGRAMS[size]
+    task, method = tasks.load(task_name), method or first
     path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
     config = dataclasses.replace(preset(task.name, method), model=path, **pieces)
     budget = config.response_tokens or task.response_tokens

@@ -10,11 +10,14 @@ from pathlib import Path
 import jax
 import orbax.checkpoint as ocp
 
+from rlvr_jax.parallel import has_accelerator
 from rlvr_jax.training.update import TrainState
 
 __all__ = ["Checkpoints", "latest_step"]
 
 KEPT = 2
+# Bytes of arrays on their way to the disk where a run's own memory is the host's, too.
+_IN_FLIGHT = 2**28
 
 
 def latest_step(directory: Path) -> int | None:
@@ -27,14 +30,23 @@ class Checkpoints:
 
     A state is parameters, optimizer, method state and the number of updates. Random keys and the
     position in the data are functions of the seed and the step, so the step is all they need.
+
+    Args:
+      state: the like of which will be saved; only its sizes are read.
     """
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, state: TrainState):
         # orbax reports every save at WARNING on the root logger of absl.
         logging.getLogger("absl").setLevel(logging.ERROR)
         options = ocp.CheckpointManagerOptions(max_to_keep=KEPT, enable_async_checkpointing=True)
+        limit = {}
+        if not has_accelerator():
+            # An array that is larger than what may be under way is an error in orbax.
+            largest = max(leaf.nbytes for leaf in jax.tree.leaves(state))
+            limit = {"save_concurrent_gb": max(_IN_FLIGHT, 2 * largest) / 1e9}
+        handler = ocp.StandardCheckpointHandler(**limit)
         self._manager = ocp.CheckpointManager(
-            directory.absolute(), options=options, item_handlers=ocp.StandardCheckpointHandler()
+            directory.absolute(), options=options, item_handlers=handler
         )
 
     def save(self, step: int, state: TrainState) -> None:
@@ -72,9 +84,13 @@ class Checkpoints:
         leaves = [restored.get(name, leaf) for name, leaf in named.items()]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
-    def close(self) -> None:
+    def wait(self) -> None:
         """Waits for the save under way."""
         self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Waits for the save under way; nothing can be saved afterwards."""
+        self.wait()
         self._manager.close()
 
 

@@ -235,8 +235,8 @@ def _first_step(config: TrainConfig) -> int:
 def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> dict[str, Any]:
     started = time.perf_counter()
     directory = run.config.run_dir
-    checkpoints = Checkpoints(directory / "checkpoints")
     state = run.initial_state()
+    checkpoints = Checkpoints(directory / "checkpoints", state)
     if first_step:
         state = checkpoints.restore(first_step, state)
     if run.config.mesh:

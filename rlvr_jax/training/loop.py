@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.parallel import fetch, first_says, must_stop
+from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.training.checkpoints import Checkpoints
 from rlvr_jax.training.evaluation import Evaluation, evaluate
 from rlvr_jax.training.run import Run
@@ -128,6 +128,10 @@ def train_steps(
         )
         if due or step + 1 == config.steps:
             checkpoints.save(step + 1, state)
+            if step + 1 < config.steps and not has_accelerator():
+                # On a CPU the arrays themselves are written, and an update that cannot be made in
+                # their place would allocate a second state.
+                checkpoints.wait()
             saved_at = time.perf_counter()
     else:
         return state

@@ -219,10 +219,10 @@ def test_critic_settings_of_a_method_without_one_are_remarked(model):
 def test_a_checkpoint_holds_the_critic(model, tmp_path):
     run, _, state, _ = stepped(model)
     saved = jax.tree.map(np.asarray, state.critic)
-    writing = Checkpoints(tmp_path)
+    writing = Checkpoints(tmp_path, state)
     writing.save(1, state)
     writing.close()
-    reading = Checkpoints(tmp_path)
+    reading = Checkpoints(tmp_path, state)
     restored = reading.restore(1, run.initial_state())
     reading.close()
     jax.tree.map(assert_array_equal, restored.critic, saved)

@@ -157,7 +157,7 @@ def test_a_state_is_read_onto_another_mesh(model, tmp_path):
         return training_runs.prepared(config).initial_state()
 
     saved = start(mesh="fsdp=8")
-    checkpoints = Checkpoints(tmp_path)
+    checkpoints = Checkpoints(tmp_path, saved)
     checkpoints.save(1, saved)
     for like in (start(), start(mesh=BOTH)):
         # Nothing of `like` but its layout counts.

@@ -31,7 +31,7 @@ def learn(
       The new state, metrics averaged over the updates, and the per-token record of the first pass
       over the batch, rows in the batch's order.
     """
-    orders = _orders(run, batch.rollouts.reward, step)
+    orders = _orders(run, batch.rollouts, step)
     parts = orders[: run.config.minibatches]
     # The policy's update is compiled for a state without a critic, which it would leave alone.
     critic, state = state.critic, replace(state, critic=None)
@@ -53,14 +53,16 @@ def learn(
     return state, metrics, records
 
 
-def _orders(run: Run, reward: np.ndarray, step: int) -> list[np.ndarray]:
+def _orders(run: Run, rollouts: Rollouts, step: int) -> list[np.ndarray]:
     """The rows of each update in turn; those of the first `minibatches` are all rows once."""
     config = run.config
     size = config.samples_per_prompt
     groups = config.prompts_per_step // config.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
     # are not pulled back.
-    equal = np.ptp(reward.reshape(-1, size), axis=1) == 0
+    several = "component_rewards" in run.recipe.objective.needs
+    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
+    equal = (np.ptp(rewards.reshape(config.prompts_per_step, size, -1), axis=1) == 0).all(-1)
     orders = []
     for epoch in range(config.epochs):
         order = np.arange(config.prompts_per_step)

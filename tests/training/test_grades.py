@@ -13,6 +13,7 @@ from rlvr_jax.training.evaluation import evaluate
 from rlvr_jax.training.grades import check_grades_suffice, with_grades
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.step import collect
+from rlvr_jax.types import replace
 
 
 def prepared(model, method, **changes):
@@ -72,6 +73,29 @@ def test_several_rewards_are_weighed_by_the_method(model):
         wanted = (own - own.mean()) / (own.std(ddof=1) + 1e-4)
         assert np.ptp(wanted) > 0
         np.testing.assert_allclose(advantages[weights], wanted, rtol=2e-4, atol=2e-5)
+
+
+def test_groups_that_earn_the_same_are_neutral_and_come_last(model):
+    run = prepared(model, "gdpo", hyperparameters=("weights=1,0.5",))
+    update, given = run.programs.update, []
+
+    def recorded(state, rollouts, *others):
+        given.append(rollouts.group[:: run.config.samples_per_prompt].tolist())
+        return update(state, rollouts, *others)
+
+    run = replace(run, programs=replace(run.programs, update=recorded))
+    state, batch = drawn(run)
+    # All of the first group earn the same, of the second the same outcome, of the others neither.
+    size, number = run.config.samples_per_prompt, len(batch.grades)
+    rewards = np.stack([np.arange(number) % 2, np.arange(number) % 3], axis=1).astype(np.float32)
+    rewards[:size] = 1, 2
+    rewards[size : 2 * size, 0] = 1
+    rollouts = replace(batch.rollouts, component_rewards=rewards, reward=rewards[:, 0])
+    _, _, records = learn(run, state, replace(batch, rollouts=rollouts), 0)
+    advantage = records["advantage"][:, 0].reshape(-1, size)
+    assert not advantage[0].any() and advantage[1:].any(1).all()
+    last = number // size - 1
+    assert [groups[last] for groups in given] == [batch.rollouts.group[0]]
 
 
 def test_groups_whose_answers_disagree_move_less(model):

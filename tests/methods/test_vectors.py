@@ -7,9 +7,22 @@ from check_golden import SLUGS, TOLERANCE, compare, difference
 
 from rlvr_jax.methods import names
 
+# Take the longest to compile: one case of each is enough for every day.
+LONG = {
+    *("ace", "arbitrary_entropy", "ares", "reinforce_plus_plus", "riskpo", "rpg", "simko"),
+    "verl_effective_rank",
+}
 
-@pytest.mark.parametrize("case", golden.CASES)
-@pytest.mark.parametrize("slug", SLUGS)
+
+def every_vector():
+    """Golden cases by method."""
+    for slug in SLUGS:
+        for number, case in enumerate(golden.CASES):
+            slow = number > 0 and slug in LONG
+            yield pytest.param(slug, case, marks=pytest.mark.slow if slow else ())
+
+
+@pytest.mark.parametrize(("slug", "case"), list(every_vector()))
 def test_every_array_agrees(slug, case):
     done = compare(slug, golden.Case(golden.FOLDER, case))
     assert done.differences and not done.missing

@@ -110,7 +110,7 @@ def opened(model, tmp_path_factory):
     "mesh",
     [
         "",
-        BOTH,
+        pytest.param(BOTH, marks=pytest.mark.slow),
         pytest.param("fsdp=8", marks=pytest.mark.slow),
         pytest.param("data=8", marks=pytest.mark.slow),
     ],

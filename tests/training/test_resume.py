@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax.training import TrainState, checkpoints, command, guarded
+from rlvr_jax.training import TrainState, checkpoints, command, guarded, loop
 from rlvr_jax.training.checkpoints import Checkpoints, latest_step
 
 SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
@@ -29,6 +29,16 @@ class Crash(BaseException):
 
 def crash():
     raise Crash
+
+
+def noted(done, name, function):
+    """The function, with its name in a list of what was done."""
+
+    def work(*arguments):
+        done.append(name)
+        return function(*arguments)
+
+    return work
 
 
 def settings_of(model, run_dir, **changes):
@@ -78,7 +88,8 @@ def test_a_run_goes_on_in_other_waves(model, tmp_path, uninterrupted):
         training_runs.quietly(again)
     assert finished[0] and not finished[-1]
     found, wanted = training_runs.contents(tmp_path / "run"), dict(uninterrupted)
-    # The sampler's log-probs are rounded as the number of rows has it, and curves of them are.
+    # The sampler's log-probs are rounded as the number of rows has it, and curves of them are: by
+    # float32 of numbers around 1, and of its square for the k3 of equal weights.
     curves = [
         [json.loads(line) for line in files.pop("metrics.jsonl").splitlines()]
         for files in (found, wanted)
@@ -166,6 +177,28 @@ def test_a_checkpoint_is_what_was_saved_whatever_the_run_does_next(model, tmp_pa
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(like))
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
+
+
+def test_an_array_may_be_larger_than_what_is_under_way(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "_IN_FLIGHT", 1)
+    run = training_runs.prepared(settings_of(model, "unused"))
+    state = run.initial_state()
+    wanted = jax.tree.map(np.array, state)
+    with contextlib.closing(Checkpoints(tmp_path, state)) as kept:
+        kept.save(1, state)
+        kept.wait()
+        jax.tree.map(np.testing.assert_array_equal, kept.restore(1, state), wanted)
+
+
+def test_no_step_begins_while_a_checkpoint_is_written(model, tmp_path, monkeypatch):
+    done = []
+    for name in ("save", "wait"):
+        own = getattr(Checkpoints, name)
+        monkeypatch.setattr(Checkpoints, name, noted(done, name, own))
+    monkeypatch.setattr(loop, "take_step", noted(done, "step", loop.take_step))
+    training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, checkpoint_every=1))
+    # The last one is written while the policy is; it is closed with a wait of its own.
+    assert done == ["step", "save", "wait", "step", "save", "wait"]
 
 
 def state_of(**parts):

@@ -182,7 +182,7 @@ class Rollouts:
             temperature 1, rows numbered in order, cut off by nobody.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit.
+          ValueError: shapes that do not fit, or prompt_logp without prompt_length.
           TypeError: a record that is no field.
         """
         mask = jnp.asarray(mask, bool)
@@ -204,6 +204,10 @@ class Rollouts:
                 )
             if kind == "Float" and not jnp.issubdtype(array.dtype, jnp.floating):
                 given[name] = array.astype(jnp.float32)
+        if "prompt_logp" in given and "prompt_length" not in given:
+            raise ValueError(
+                "Rollouts.of_responses: prompt_length must be given with prompt_logp, got None"
+            )
         rows, width = mask.shape
         reward = given["reward"]
         none = jnp.full((rows,), -1, jnp.int32)

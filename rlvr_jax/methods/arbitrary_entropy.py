@@ -56,5 +56,5 @@ METHOD = Method(
     "Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
     "https://github.com/597358816/DCPO",
     changes="advantage, mask",
-    left_out="drawing the second set of rollouts",
+    left_out="drawing the second set of rollouts; sampling with top-p 0.99",
 )

@@ -11,7 +11,8 @@ The halves are those of the mean token entropy at sampling time, m their mean re
 and β = 0, the defaults, the reward alone decides which one is better. For the length give
 `condition=num_tokens, favors_high=False`: α below 1 then favors short answers. μ may follow a
 schedule: `inter_share_of_success`, `restarting_inter_share`. A group of one has advantage 0; the
-authors give it its reward.
+authors give it its reward. Rollouts without tokens (those that are cut, where these are masked) are
+in no half.
 """
 
 from rlvr_jax.objectives.aggregations import rollout_mean_token_sum

@@ -62,6 +62,6 @@ METHOD = Method(
     "Stabilizing Policy Gradients for Sample-Efficient Reinforcement Learning in LLM Reasoning",
     "https://arxiv.org/abs/2510.00819",
     changes="mask",
-    left_out="the optimizer's own step (Adam's moments, the scheduled learning rate) in the"
-    " prediction, and masks of whole rollouts and batches",
+    left_out="sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled"
+    " learning rate) in the prediction, and masks of whole rollouts and batches",
 )

@@ -7,7 +7,7 @@ Flet-Berliac et al. 2024, "Contrastive Policy Gradient", https://arxiv.org/abs/2
     loss   = -mean_i c_i Σ_t logp_it
 
 Where KL-regularized RL is solved, R_β is one constant per prompt; the loss pulls each pair of
-answers to it. It has the gradient of the mean of (R_β(y) - R_β(y'))² / (2 β) over pairs, which is
+answers to it. It has the gradient of the mean of (R_β(y) - R_β(y'))² / (4 β) over pairs, which is
 `pairwise_regression(β)`, and needs neither ratio nor clip. Equal rewards still pull the answers to
 equal log ratios; a group of one gives 0. Reconstructed from the abstract and the known form of the
 method; β = 0.1 is ours, and sums over tokens want it smaller for long responses.
@@ -29,7 +29,7 @@ def copg(kl_coefficient: float = 0.1) -> Recipe:
     return Recipe(
         objective=objective(
             advantage=regularized_leave_one_out(kl_coefficient),
-            surrogate=reinforce(),
+            surrogate=reinforce(corrected=True),
             aggregation=rollout_mean_token_sum(),
         )
     )

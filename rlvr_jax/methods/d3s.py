@@ -9,10 +9,11 @@ Optimization", second hand from https://github.com/M0rtzz/Paper-Notes
     loss = Σ max(-A ρ, -A clip(ρ, 1 ± ε)) / number of kept tokens
 
 Advantages are GRPO's over all rollouts, and stay. H is the entropy of the policy when the token was
-drawn. N_s and K grow linearly over training. The code is in the paper's supplement only: N_s from
-half to all of a group, N = 75 % of what is left and K from 10 % to 50 % are ours, and so is that K
-counts over all kept rollouts and not in each. Kept groups no longer have mean advantage 0, and with
-few tokens kept a step per token is several times a full token mean's.
+drawn. N_s and K grow linearly over training (`total_steps` batches, of a run its `steps`). The code
+is in the paper's supplement only: N_s from half to all of a group, N = 75 % of what is left and K
+from 10 % to 50 % are ours, and so is that K counts over all kept rollouts and not in each. Kept
+groups no longer have mean advantage 0, and with few tokens kept a step per token is several times a
+full token mean's.
 """
 
 from rlvr_jax.objectives.advantages import group_normalized

@@ -9,7 +9,8 @@ Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
 Only groups whose outcomes differ are trained on; the filter reads the raw outcome, so an
 all-correct group with unequal penalties is dropped. The authors' script also sets a dual clip of
 10, which the paper does not mention; it is left out, and so is the paper's ablation of masking cut
-rollouts. Lengths are the paper's: with another token budget give `max_length` and `cache_length`.
+rollouts: runs of it learn from these. Lengths are the paper's: with another token budget give
+`max_length` and `cache_length`.
 """
 
 from rlvr_jax.objectives import (

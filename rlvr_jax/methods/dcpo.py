@@ -62,4 +62,5 @@ METHOD = Method(
     "Distribution-Centric Policy Optimization Dominates Exploration-Exploitation Trade-off",
     "https://github.com/597358816/DCPO",
     changes="advantage, surrogate",
+    left_out="sampling with top-p 0.99",
 )

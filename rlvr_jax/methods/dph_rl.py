@@ -15,9 +15,10 @@ are trained on without KL. The loss here is the sum of both; the authors' code a
 micro-batches of either kind. Coefficients of the README: forward 0.01 to 0.05, JS 0.05 to 0.2,
 alpha (0.2) 0.01 to 0.05; the scripts have 0.01 and the forward KL. Their code clamps log u (±20)
 and the value (10) for the forward KL; the clamp of log u for the others is ours. The paper splits
-prompts by 8 of 8 right answers, the script by 4 of 4. The reverse KL on fresh rollouts and JS by
-its definition, which the paper compares with, are `kl_penalty` with `k3` and with
-`policy_to_mixture`.
+prompts by 8 of 8 right answers, the script by 4 of 4. The reverse KL on fresh rollouts, which the
+paper compares with, is `kl_penalty` with `k3`; JS by its definition is `kl_penalty` with
+`policy_to_mixture` there and `off_policy_divergence(c, reference_to_mixture)` on the rehearsed
+rows, with the loss by reward on a random tenth of the micro-batches.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean

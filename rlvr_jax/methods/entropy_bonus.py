@@ -40,7 +40,8 @@ def entropy_bonus(
     Args:
       entropy_coefficient: weight of the mean entropy (c_H); with a target where it starts (c_0).
       kl_coefficient: weight of the KL (c_KL); with 0 no reference is needed.
-      policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone.
+      policy_coefficient: weight of the policy loss (c_pg); 0 trains on the entropy alone if
+        `kl_coefficient` and the optimizer's weight decay are 0, too.
       clip_low, clip_high: half-widths of the trust region (ε).
       target: mean entropy that the coefficient steers at, nats; None for a constant coefficient.
       coefficient_step: its change per update (Δ).

@@ -59,4 +59,5 @@ METHOD = Method(
     "On the Entropy Dynamics in Reinforcement Fine-Tuning of Large Language Models",
     "https://github.com/hiyuchang/Trinity-RFT",
     changes="mask",
+    left_out="a filter of the data: pass rates in (1/16, 15/16)",
 )

@@ -11,7 +11,8 @@ P is a comparison and has no gradient: as coded, EPO trains like an entropy bonu
 recipe follows the code. `hinge=True` is ours: P is a times the distance to the band and acts on the
 policy, against the bonus too where β w a is above 1. `per_rollout=True` compares the mean entropy
 of the row (their code averages it over pads, we over tokens). The penalty waits for rows in the
-second half of an episode. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
+second half of an episode. Past means and w move with every update, theirs once per batch and per
+epoch. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
 README; a is 0.05 for ScienceWorld. Their weight w stands behind a switch, here it always acts.
 """
 
@@ -47,8 +48,8 @@ def epo(
       penalty: outside the band (a); with a hinge per nat of the distance to it.
       per_rollout: compare the mean entropy of a row instead of each token's.
       hinge: whether the penalty grows with the distance and has a gradient (ours).
-      max_steps: longest episode; ours.
-      max_epochs: updates over which w falls.
+      max_steps: longest episode; 50 is the default of the authors' code.
+      max_epochs: updates over which w falls: epochs times updates per epoch.
       clip_low, clip_high, dual_clip: trust region.
       epsilon: added to the standard deviation of a group's rewards.
     """

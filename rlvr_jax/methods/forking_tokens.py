@@ -45,4 +45,5 @@ METHOD = Method(
     "Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective RL for LLM Reasoning",
     "https://arxiv.org/abs/2506.01939",
     changes="weight",
+    left_out="the group filter and length penalty of `dapo`, with which the paper trains",
 )

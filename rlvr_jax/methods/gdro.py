@@ -6,7 +6,7 @@ https://github.com/kishanpb/verl-gdro
     S_b  ← (1 - β) S_b + β ℓ_b, the moving average of the loss of bin b
     q_b  = (1 - γ) softmax(η S)_b + γ / K over the K bins of the batch
     A'_i = A_i · min(q_b(i) / mean q, 15), A_i = (R_i - mean) / (std + 1e-6)
-    loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+    loss = Σ [max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) + κ k3(π ‖ π_ref)] / Σ n_i
 
 Constants and the normalized weight are those of the authors' code; the paper multiplies by
 min(exp(η S_b), cap) (`exponential_weights`). Their ℓ is the clipped surrogate loss, whose mean over
@@ -23,6 +23,7 @@ from rlvr_jax.objectives.advantages import group_normalized
 from rlvr_jax.objectives.aggregations import token_mean
 from rlvr_jax.objectives.core import objective
 from rlvr_jax.objectives.difficulty_bins import hard_bins_first
+from rlvr_jax.objectives.regularizers import kl_penalty
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe, Rollouts
 
@@ -34,6 +35,7 @@ def gdro(
     mixing: float = 0.01,
     max_weight: float = 15.0,
     by_share: bool = True,
+    kl_coefficient: float = 0.001,
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     epsilon: float = 1e-6,
@@ -48,6 +50,7 @@ def gdro(
       mixing: share of the weight that is spread evenly (γ).
       max_weight: largest weight.
       by_share: divide a bin's loss by its share of the batch, as the authors' scripts do.
+      kl_coefficient: weight of the KL to the reference (κ); with 0 no reference is needed.
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       epsilon: added to the standard deviation of a group's rewards.
       bins: rollouts -> bin [B], where pass rates of a longer history are kept; None: of the batch.
@@ -58,6 +61,7 @@ def gdro(
             advantage=group_normalized(epsilon),
             transforms=[weights],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         )
     )
@@ -67,6 +71,6 @@ METHOD = Method(
     gdro,
     "Group Distributionally Robust Optimization-Driven Reinforcement Learning for LLM Reasoning",
     "https://github.com/kishanpb/verl-gdro",
-    changes="advantage",
+    changes="advantage, regularizer",
     left_out="pass rates over many visits of a prompt; numbers of rollouts by difficulty",
 )

@@ -8,7 +8,8 @@ Zheng et al. 2025, "Group Sequence Policy Optimization", https://arxiv.org/abs/2
 
 Written token by token (the paper's GSPO-token): same value and gradient, and the advantage may vary
 over a rollout. The clip takes a rollout as a whole. Its half-widths are those of a geometric mean,
-three orders below PPO's. TRL with a token mean weighs long rollouts more; this is the paper's mean.
+three orders below PPO's, and act from the second update of a batch on (the paper makes four). TRL
+with a token mean weighs long rollouts more; this is the paper's mean.
 """
 
 from rlvr_jax.objectives import (

@@ -10,8 +10,10 @@ https://github.com/winstonsmith1897/GTPO
 rollouts of both signs have in common, and once more for the common ending; 1 elsewhere. H̄ is the
 mean entropy of the rollout. No reference, no ratio: one update per batch. In groups of equal
 rewards A' = -c H̄: every rollout is pushed down, right ones too. Constants are those of the
-authors' README (their code has 0.7 for ln 2). Their released loss also divides each rollout by the
-length of its longer stretch in conflict: put `divide_by_conflicts` after `weigh_conflicts`.
+authors' README (their code has 0.7 for ln 2). The filter is for models whose entropy starts below
+θ: above it every rollout is dropped and nothing is learned (`entropy_threshold=inf` for those).
+Their released loss also divides each rollout by the length of its longer stretch in conflict: put
+`divide_by_conflicts` after `weigh_conflicts`.
 """
 
 import math

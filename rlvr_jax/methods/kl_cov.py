@@ -46,4 +46,5 @@ METHOD = Method(
     "The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models",
     "https://arxiv.org/abs/2505.22617",
     changes="surrogate, regularizer",
+    left_out="the group filter of `dapo`, which the authors' scripts set",
 )

@@ -9,6 +9,7 @@ The batch's deviation is robust where a group's is tiny, on prompts that are nea
 that of the raw rewards, as in ROLL's `reward_norm` and in TRL; an older form of ROLL takes that of
 the centred rewards, which is smaller. Clip and ε are ROLL's. ROLL's page also lists whitening, a
 dual clip and a KL among its PPO settings, which contradicts "only two tricks"; we take the text.
+TRL adds 1e-4 to the deviation.
 """
 
 from rlvr_jax.objectives.advantages import relative_to
@@ -40,4 +41,5 @@ METHOD = Method(
     "Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning",
     "https://github.com/alibaba/ROLL",
     changes="advantage, aggregation",
+    left_out="the sampler of its page: temperature 0.99, top-p 0.99, top-k 100",
 )

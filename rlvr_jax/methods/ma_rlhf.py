@@ -72,5 +72,5 @@ METHOD = Method(
     "MA-RLHF: Reinforcement Learning from Human Feedback with Macro Actions",
     "https://github.com/ernie-research/MA-RLHF",
     changes="advantage, reward",
-    left_out="macros by parsing, perplexity or random lengths",
+    left_out="macros by parsing, perplexity or random lengths; sampling at temperature 0.8",
 )

@@ -25,7 +25,7 @@ def mdpo(num_steps: int = 400, updates_per_step: int = 10, epsilon: float = 1e-6
 
     Args:
       num_steps: outer steps of the run, one batch each (K).
-      updates_per_step: gradient steps on one batch.
+      updates_per_step: gradient steps on one batch; the run must make as many.
       epsilon: added to the standard deviation of a group's rewards.
     """
     return Recipe(
@@ -44,5 +44,6 @@ METHOD = Method(
     "https://arxiv.org/abs/2005.09814",
     changes="surrogate, regularizer",
     evidence="reconstruction",
-    left_out="the critic, the Tsallis divergence and the off-policy variant",
+    left_out="the critic, the Tsallis divergence and the off-policy variant; training has no pass"
+    " for the old policy's whole distribution",
 )

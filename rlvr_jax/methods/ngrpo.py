@@ -8,7 +8,8 @@ https://github.com/nangongrui-ngr/NGRPO
 
 With M = 1 an all-wrong group of 0/1 rewards has A = -1/√(N + 1). Groups in which every reward is
 R_max are dropped. The clip is narrower below, since negative advantages now dominate. A wrong
-group of one has A < 0 as the formula says; the authors' code gives it its reward.
+group of one has A < 0 as the formula says; the authors' code gives it its reward. They drop groups
+before a batch is split into updates, we within each.
 """
 
 from rlvr_jax.objectives.advantages import relative_to

@@ -5,12 +5,13 @@
     A_i  = outcome_i - (1 - ρ1), without a group baseline
     loss = mean_i (1/n_i) Σ_t max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
 
-The forward correction (PGFC): -0.8 and +0.2 with ρ1 = 0.2, that of the paper's synthetic noise.
-The backward one (PGBC) is `backward_corrected(ρ0, ρ1)` as reward with `leave_one_out()`, which for
-rewards of 0 and 1 is RLOO over 1 - ρ0 - ρ1. Dividing by the group's deviation would undo both. The
-paper's Algorithm 3 centres the forward coefficients, which its own caveat calls degenerate; this is
-its Algorithm 4. The KL of GRPO, which the paper leaves as it is, is not part of this recipe. ρ1 is
-estimated anew from answers that a second verifier checks again by `updated_miss_rate`.
+The forward correction (PGFC): -0.8 and +0.2 with ρ1 = 0.2, that of the paper's synthetic noise. The
+backward one (PGBC) is `backward_corrected(ρ0, ρ1)` as reward with `leave_one_out()`, which for
+rewards of 0 and 1 is RLOO over 1 - ρ0 - ρ1 (but 0 in a group of one, which the paper leaves without
+a baseline). Dividing by the group's deviation would undo both. The paper's Algorithm 3 centres the
+forward coefficients, which its own caveat calls degenerate; this is its Algorithm 4. The KL of
+GRPO, which the paper leaves as it is, is not part of this recipe. ρ1 is estimated anew from answers
+that a second verifier checks again by `updated_miss_rate`.
 """
 
 from rlvr_jax.objectives.advantages import plain_reward

@@ -9,7 +9,9 @@ https://github.com/TianHongZXY/RLVR-Decomposed
 (λ⁺, λ⁻) is (0, 1) for NSR, (1, 0) for PSR and (0.1, 1) for W-REINFORCE, the default, which the
 paper finds best. There is no baseline: groups of equal outcomes are trained on as well. Outcomes
 other than 0 and 1 are left out; the authors' W-REINFORCE keeps them at their reward. The code also
-has a weighting of two separate means in the loss, off by default and not built here.
+has a weighting of two separate means in the loss, off by default and not built here. It drops
+rollouts before a batch is split, so that there are fewer updates; ours leave them out of their own.
+Off-policy a wrong answer of large ρ pushes without bound: `dual_clip` bounds it.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean
@@ -21,7 +23,11 @@ from rlvr_jax.types import Method, Recipe
 
 
 def nsr(
-    right: float = 0.1, wrong: float = 1.0, clip_low: float = 0.2, clip_high: float = 0.2
+    right: float = 0.1,
+    wrong: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual_clip: float | None = None,
 ) -> Recipe:
     """A fixed push for right answers and one against wrong answers, with a clipped ratio.
 
@@ -29,12 +35,13 @@ def nsr(
       right: push for right answers (λ⁺); with 0 they are dropped.
       wrong: push against wrong answers (λ⁻); with 0 they are dropped.
       clip_low, clip_high: half-widths of the trust region (ε).
+      dual_clip: bound of the loss where A < 0, in units of -A; None for none.
     """
     return Recipe(
         objective=objective(
             advantage=signed_by_outcome(right, wrong),
             transforms=[drop_neutral_rollouts()],
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             aggregation=token_mean(),
         )
     )

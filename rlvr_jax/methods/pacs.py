@@ -10,6 +10,7 @@ https://arxiv.org/abs/2509.02522
 Gradient flows through every answer of a group. The residual σ(ψ) - R plays the critic, ∇ψ the
 actor; the loss saturates where PPO would clip. On-policy ψ is 0 and a group with one outcome has
 gradient 0, since the ψ of a group sum to 0. r sums over tokens: long answers have larger scores.
+R is the outcome, without what shapes the reward. Answers without tokens count in no group.
 β = 1 and the balance are the authors' defaults; their code sums over the padding too, whose two
 log-probs it takes to be equal, and keeps groups whole within a micro-batch.
 """

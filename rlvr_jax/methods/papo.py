@@ -13,8 +13,9 @@ double entropy loss against a policy that becomes arbitrary under both prompts: 
 log-prob of the samples, which has the value of an entropy and the gradient of a likelihood, so it
 imitates right and wrong rollouts alike.
 
-In the authors' code the hidden branch is computed once with the rollouts and has no gradient, so
-that its entropy term is a constant; `train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS. Means are
+As in the authors' code the hidden branch is measured once with the rollouts
+(`old_second_prompt_logp`) and has no gradient, so that its entropy term is a constant;
+`train_hidden=True` is their RECOMPUTE_AUG_LOG_PROBS. Means are
 theirs over a micro-batch, ours over the batch. Defaults are those of the 7B model with the
 reference KL; 3B: η 0; without reference KL and with DAPO: γ 0.01, η 0.03. Hide patches of 14
 pixels with probability 0.6 each.
@@ -78,5 +79,6 @@ METHOD = Method(
     "Perception-Aware Policy Optimization for Multimodal Reasoning",
     "https://github.com/MikeWangWZHL/PAPO",
     changes="regularizer, surrogate",
-    left_out="how the evidence is hidden; annealing of γ",
+    left_out="how the evidence is hidden; annealing of γ, a clip of k, and k on a share of the"
+    " tokens",
 )

@@ -11,8 +11,9 @@ https://arxiv.org/abs/2505.15201; best-of-n, https://arxiv.org/abs/2503.19595
 for the right and the wrong ones of n rollouts of which c are right. A⁻ ≤ 0 ≤ A⁺, they sum to 0, and
 prompts with more than n - k right answers are switched off. The other papers' estimators take its
 place as `advantage`: `pass_at_k_weight`, `pass_at_k_centered` and `pass_at_k_marginal` (unbiased,
-without a baseline and with two) and `best_of_n`. k is the paper's 4 (it also runs 8); the clip
-of 0.2 is GRPO's.
+without a baseline and with two) and `best_of_n`. k is 4 (of n = 32, from memory of the paper, which
+also runs 8); the clip of 0.2 is GRPO's. An answer is right if its reward is 1 or more: with what
+shapes the reward below it, none is.
 """
 
 from rlvr_jax.objectives.aggregations import token_mean

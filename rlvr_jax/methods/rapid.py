@@ -36,7 +36,7 @@ def rapid(cap: float = 2.0, per_token: bool = False) -> Recipe:
         objective=objective(
             advantage=reweighted_advantage(cap),
             transforms=[weigh(cap)],
-            surrogate=reinforce(),
+            surrogate=reinforce(corrected=True),
             aggregation=token_mean() if per_token else rollout_mean_token_sum(),
         )
     )

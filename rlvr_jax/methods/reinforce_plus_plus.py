@@ -35,13 +35,19 @@ def reinforce_plus_plus(
     """Globally whitened returns with a clipped ratio; the KL in the reward or in the loss.
 
     Args:
-      discount: of later rewards, per position (γ).
+      discount: of later rewards, per position (γ); 1 with `group_baseline`.
       kl_coefficient: price of the KL to the reference (β); with 0 no reference is needed.
       clip_low, clip_high: half-widths of the trust region (ε).
       group_baseline: centre rewards on their group and charge the KL in the loss.
+    Raises:
+      ValueError: a discount that the form with `group_baseline` does not have.
     """
     if group_baseline:
-        estimator = reward_to_go(discount, center=group_mean)
+        if discount != 1:
+            raise ValueError(
+                f"reinforce_plus_plus: discount must be 1 with group_baseline, got {discount}"
+            )
+        estimator = reward_to_go(center=group_mean)
         regularizers = [kl_penalty(kl_coefficient, k2)] if kl_coefficient else []
     else:
         estimator, regularizers = reward_to_go(discount, kl_coefficient), []

@@ -3,8 +3,8 @@
 "Putting the Value Back in RL: Better Test-Time Scaling by Unifying LLM Reasoners With Verifiers",
 https://arxiv.org/abs/2505.04842
 
-    loss = -Σ A logp / Σ n_i - λ · mean over rollouts of log π(z | x, y, question)
-    A_i  = R_i - mean,   z = Yes if R = 1, else No
+    loss = -Σ A logp / Σ n_i - λ · mean over finished rollouts of log π(z | x, y, question)
+    A_i  = R_i - mean,   z = Yes if the outcome is above ½, else No
 
 The question is "Is this solution correct? Answer Yes or No."; it is appended in a second pass whose
 tokens are not part of the RL mask. The score of a response is π(Yes), or, safer at first, the

@@ -52,5 +52,6 @@ METHOD = Method(
     "https://github.com/jduquevan/advantage-alignment",
     changes="advantage",
     evidence="reconstruction",
-    left_out="rollouts of several agents, turns of many tokens, rewards for listening and speaking",
+    left_out="rollouts of several agents, rewards of single turns, turns of many tokens, rewards"
+    " for listening and speaking",
 )

@@ -11,7 +11,8 @@ Efficient Mathematical Reasoning", https://github.com/cii030/SPAE-RL
 
 Made from detailed notes on the paper; only the code of the probe is released. Φ_sat is that code's
 0.9. Ours: Φ before the first step is 0, the last standardisation is over tokens, with n - 1. The
-clip is DAPO's. Groups of equal rewards are trained on too.
+clip is DAPO's. Groups of equal rewards are trained on too. Tokens in no step have A = 0 before the
+standardisation: give what follows the last step, the answer, the number of that step.
 """
 
 from rlvr_jax.objectives.advantages import group_centered

@@ -9,8 +9,9 @@ https://github.com/facebookresearch/sweet_rl
 This is the first of two steps, the fit of the critic, which is the policy of this recipe: in every
 group the trajectory of highest reward against each of lower reward. S is that of the authors' code;
 the paper's is the sum over the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
-`turn_advantages` of the critic rank candidate turns, and the policy is trained on the best and the
-worst of them by the same loss.
+`turn_advantages` of the critic rank 16 candidates of a turn, and the policy is trained on four
+pairs of one from the upper and one from the lower half, by the same loss on single turns plus 0.01
+of the mean -logp of the better one.
 """
 
 from rlvr_jax.objectives.advantages import no_advantage

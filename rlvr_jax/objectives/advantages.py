@@ -12,6 +12,7 @@ from jaxtyping import Array
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.groups import (
     group_deviation,
+    group_has_tokens,
     group_mean,
     group_others_mean,
     group_std,
@@ -32,8 +33,8 @@ __all__ = [
     "rollout_advantage",
 ]
 
-# Of the rewards and group ids of all rollouts, given back to each: [B], [B] -> [B].
-Statistic = Callable[[Array, Array], Array]
+# Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
+Statistic = Callable[..., Array]
 
 
 def group_normalized(epsilon: float = 1e-6) -> Transform:
@@ -100,8 +101,9 @@ def relative_to(
     """A_i = (R_i - b) / (s + ε) with any statistics b and s of the rewards.
 
     Args:
-      baseline, scale: functions (reward [B], group [B]) -> [B], such as `group_mean`, `batch_mean`
-        or `batch_std`; the scale may be a number.
+      baseline, scale: functions (reward [B], group [B], where [B]) -> [B], such as `group_mean`,
+        `batch_mean` or `batch_std`, where true for the rows of groups with tokens; the scale may be
+        a number.
       epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
     Reads: reward, group. Writes: advantage. Metrics: none.
     Raises:
@@ -117,8 +119,9 @@ def relative_to(
 
     def advantage(rollouts):
         reward, group = rollouts.reward, rollouts.group
-        divisor = scale(reward, group) if callable(scale) else scale
-        return (reward - baseline(reward, group)) / (divisor + epsilon)
+        counted = group_has_tokens(rollouts.mask, group)
+        divisor = scale(reward, group, where=counted) if callable(scale) else scale
+        return (reward - baseline(reward, group, where=counted)) / (divisor + epsilon)
 
     label = describe("relative_to", baseline=baseline, scale=scale, epsilon=epsilon)
     compares = baseline in (group_mean, group_others_mean)

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.scopes import above_quantile, within_response
@@ -28,7 +29,8 @@ def peak_entropy(
     """Mean entropy of the tokens that are uncertain for their response.
 
     A token is a peak if its entropy is strictly above the β quantile of its response; rows are
-    averaged over their peaks, and the batch over its rows. A row without a peak counts as 0.
+    averaged over their peaks, and the batch over its rows with tokens. One of these without a peak
+    counts as 0.
 
     Args:
       entropy: nats; carries the gradient, the choice does not.
@@ -39,7 +41,7 @@ def peak_entropy(
     """
     sets = within_response(rollouts)
     peaks = above_quantile(jax.lax.stop_gradient(entropy), rollouts.mask, sets, quantile)
-    return jnp.mean(masked_mean(entropy, peaks, axis=1)), peaks
+    return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
 
 
 def anchored_entropy(
@@ -73,7 +75,7 @@ def anchored_entropy(
     if not 0 < top_p <= 1:
         raise ValueError(f"anchored_entropy: top_p must be in (0, 1], got {top_p}")
 
-    check_at_least(1, "anchored_entropy", anchor_updates=anchor_updates)
+    check_count(1, "anchored_entropy", anchor_updates=anchor_updates)
 
     without_crossing = () if include_crossing else (("include_crossing", False),)
 

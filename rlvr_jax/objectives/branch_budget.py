@@ -17,6 +17,9 @@ def turn_entropies(
 ) -> tuple[Float[Array, "B"], Float[Array, "B"]]:
     """Mean entropy of the first turn and of all later ones, as shares of the largest, log V.
 
+    A stand-in for the authors' sums of the ten largest entropies of at most 50 tokens, and 20 after
+    a tool, with which `num_from_prompt` moves over nearly its whole range: means move it little.
+
     Args:
       entropy: of the policy at the token, nats.
       mask: the tokens that count.

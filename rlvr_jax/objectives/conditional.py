@@ -13,7 +13,13 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import group_of_one_remark
 from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.group_order import group_rank
-from rlvr_jax.objectives.groups import batch_mean, group_count, group_mean
+from rlvr_jax.objectives.groups import (
+    batch_mean,
+    group_count,
+    group_has_tokens,
+    group_mean,
+    has_tokens,
+)
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import Rollouts, replace
@@ -30,12 +36,12 @@ __all__ = [
 ]
 
 Property = Callable[[Rollouts], Array]
-# (reward [B], number of updates so far) -> μ.
-InterShare = Callable[[Array, Array], Array]
+# (rollouts, number of batches so far) -> μ.
+InterShare = Callable[[Rollouts, Array], Array]
 
 
 def mean_sampling_entropy(rollouts: Rollouts) -> Float[Array, "B"]:
-    """Mean entropy of the sampling policy over the tokens of the rollout, nats."""
+    """Mean entropy of the sampling policy over the tokens of the rollout, nats; 0 without any."""
     return masked_mean(rollouts.entropy, rollouts.mask, axis=1)
 
 
@@ -45,10 +51,22 @@ def num_tokens(rollouts: Rollouts) -> Float[Array, "B"]:
 
 
 def in_high_half(
-    values: Float[Array, "B"], group: Int[Array, "B"], rollout_id: Int[Array, "B"]
+    values: Float[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
 ) -> Bool[Array, "B"]:
-    """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values."""
-    return group_rank(values, group, rollout_id) >= group_count(group) // 2
+    """Whether a rollout is not among the ⌊n/2⌋ of its group with the smallest values.
+
+    Args:
+      values: the property.
+      group: id of the group of each rollout.
+      rollout_id: the smaller one has the smaller of equal values.
+      where: the rows that are compared; of the others nothing is said.
+    """
+    if where is not None:
+        values = jnp.where(where, values, jnp.inf)  # behind those that count
+    return group_rank(values, group, rollout_id) >= group_count(group, where) // 2
 
 
 def conditional_advantages(
@@ -59,6 +77,7 @@ def conditional_advantages(
     tilt: float = 1.0,
     bonus: float = 0.0,
     favors_high: bool = True,
+    where: Bool[Array, "B"] | None = None,
 ) -> Float[Array, "B"]:
     """μ · inter + (1 - μ) · intra, the comparisons with the other half and with the own.
 
@@ -74,43 +93,47 @@ def conditional_advantages(
       tilt: α; below 1 it favors one half.
       bonus: β.
       favors_high: the half that α below 1 favors is the high one.
+      where: the rows that are compared.
     """
-    mean_low, mean_high = group_mean(reward, group, ~high), group_mean(reward, group, high)
+    counted = jnp.ones_like(high) if where is None else where
+    mean_low = group_mean(reward, group, counted & ~high)
+    mean_high = group_mean(reward, group, counted & high)
     own, other = jnp.where(high, mean_high, mean_low), jnp.where(high, mean_low, mean_high)
     favored = high == favors_high
     inter = jnp.where(favored, reward - tilt * other, tilt * reward - other)
     inter = inter + jnp.where(high, bonus, -bonus).astype(reward.dtype)
     mixed = inter_share * inter + (1 - inter_share) * (reward - own)
-    return jnp.where(group_count(group) > 1, mixed, 0)
+    return jnp.where(group_count(group, counted) > 1, mixed, 0)
 
 
 def warmup_cosine_restarts(
-    update: Int[Array, "..."], peak: float = 0.6, warmup: int = 30, period: int = 40
+    batch: Int[Array, "..."], peak: float = 0.6, warmup: int = 30, period: int = 40
 ) -> Float[Array, "..."]:
     """peak (s + 1) / warmup for s < warmup, then peak (1 + cos(π j / period)) / 2.
 
     j = (s - warmup) mod period: each cycle starts at the peak and falls towards 0.
 
     Args:
-      update: s, from 0.
+      batch: s, from 0.
       peak, warmup, period: the authors' values.
     Source: CANON, https://github.com/biuboomc/CANON.
     """
-    rising = peak * (update + 1).astype(float) / warmup
-    phase = ((update - warmup) % period).astype(float) / period
+    rising = peak * (batch + 1).astype(float) / warmup
+    phase = ((batch - warmup) % period).astype(float) / period
     falling = peak * (1 + jnp.cos(jnp.pi * phase)) / 2
-    return jnp.where(update < warmup, rising, falling)
+    return jnp.where(batch < warmup, rising, falling)
 
 
-def inter_share_of_success(reward: Float[Array, "B"], update: Int[Array, ""]) -> Float[Array, ""]:
+def inter_share_of_success(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = mean reward of the batch: the better the policy, the more the halves compete."""
-    del update
-    return batch_mean(reward, jnp.zeros(reward.shape, jnp.int32))[0]
+    del batch
+    counted = group_has_tokens(rollouts.mask, rollouts.group)
+    return batch_mean(rollouts.reward, rollouts.group, counted)[0]
 
 
-def restarting_inter_share(reward: Float[Array, "B"], update: Int[Array, ""]) -> Float[Array, ""]:
+def restarting_inter_share(rollouts: Rollouts, batch: Int[Array, ""]) -> Float[Array, ""]:
     """μ = 1 - `warmup_cosine_restarts`."""
-    return 1 - warmup_cosine_restarts(update).astype(reward.dtype)
+    return 1 - warmup_cosine_restarts(batch).astype(rollouts.reward.dtype)
 
 
 def conditional_advantage(
@@ -123,9 +146,12 @@ def conditional_advantage(
 ) -> Transform:
     """`conditional_advantages` on a property of the rollouts, over a constant.
 
+    A rollout without tokens has no property: it is in no half, and its reward in no mean.
+
     Args:
       condition: rollouts -> [B], the property by which groups are split.
-      inter_share: μ, or a function (reward, update) -> μ, for which updates are counted.
+      inter_share: μ, or a function (rollouts, batch) -> μ, for which batches with tokens are
+        counted.
       tilt, bonus, favors_high: α, β and the half that α favors.
       divisor: constant of the run by which advantages are divided.
     Reads: reward, group, and what `condition` reads. Writes: advantage. Metrics: inter_share.
@@ -147,12 +173,15 @@ def conditional_advantage(
     def apply(signals, context, state):
         rollouts = context.rollouts
         reward, group = rollouts.reward, rollouts.group
-        share = inter_share(reward, state) if scheduled else inter_share
-        high = in_high_half(condition(rollouts), group, rollouts.rollout_id)
-        own = conditional_advantages(reward, group, high, share, tilt, bonus, favors_high)
+        share = inter_share(rollouts, state) if scheduled else inter_share
+        written = has_tokens(rollouts.mask)
+        high = in_high_half(condition(rollouts), group, rollouts.rollout_id, written)
+        own = conditional_advantages(reward, group, high, share, tilt, bonus, favors_high, written)
         signals = replace(signals, advantage=jnp.where(signals.mask, own[:, None] / divisor, 0))
         metrics = {"inter_share": jnp.asarray(share, reward.dtype)}
-        return signals, state + 1 if scheduled else state, metrics
+        if scheduled:
+            state = state + jnp.any(signals.mask).astype(jnp.int32)
+        return signals, state, metrics
 
     label = describe(
         "conditional_advantage",

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.groups import group_max
+from rlvr_jax.objectives.groups import group_max, has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import Scope, within_batch, z_score
@@ -93,7 +93,7 @@ def credit_unlikely(
       share: of the tokens that make up a confidence, in (0, 1].
       where: (reward, group) -> bool [B], the groups that are shifted.
     Reads: advantage, reward, group, old_logp, prompt_logp, mask. Writes: advantage.
-    Metrics: confidence, its mean over the rollouts.
+    Metrics: confidence, its mean over the rollouts with tokens.
     Raises:
       ValueError: share outside (0, 1], or coefficient not finite.
     Source: ProGRPO, https://arxiv.org/abs/2602.05281.
@@ -108,7 +108,8 @@ def credit_unlikely(
         shift = coefficient * (prompt_confidence(rollouts, share) - confidence)
         shifted = jnp.where(where(rollouts.reward, rollouts.group), shift, 0)[:, None]
         advantage = jnp.where(mask, signals.advantage + shifted, 0)
-        return replace(signals, advantage=advantage), state, {"confidence": jnp.mean(confidence)}
+        metrics = {"confidence": masked_mean(confidence, has_tokens(mask))}
+        return replace(signals, advantage=advantage), state, metrics
 
     label = describe(
         "credit_unlikely", coefficient=float(coefficient), share=float(share), where=where
@@ -124,10 +125,13 @@ def log_perplexity(logp: Tokens, mask: Mask) -> Float[Array, "B"]:
 def standardized_perplexity(
     logp: Tokens, mask: Mask, rollouts: Rollouts, scope: Scope, epsilon: float = 1e-6
 ) -> Float[Array, "B"]:
-    """(x - mean) / (std + ε) of the log perplexity x over the rollouts that are compared; n - 1."""
+    """(x - mean) / (std + ε) of the log perplexity x over the rollouts that are compared; n - 1.
+
+    A row without tokens has no perplexity: it is not compared and has 0.
+    """
     value = log_perplexity(logp, mask)[:, None]
-    every = jnp.ones(value.shape, bool)
-    return z_score(value, every, scope(rollouts), ddof=1, epsilon=epsilon)[:, 0]
+    written = has_tokens(mask)[:, None]
+    return z_score(value, written, scope(rollouts), ddof=1, epsilon=epsilon)[:, 0]
 
 
 def scale_by_perplexity(
@@ -135,7 +139,7 @@ def scale_by_perplexity(
 ) -> Transform:
     """Lets fluent responses weigh more, of either sign: A' = A (1 - α w).
 
-    w is the `standardized_perplexity`; every rollout counts once.
+    w is the `standardized_perplexity`; every rollout with tokens counts once.
 
     Args:
       coefficient: α; where α w > 1 the sign of the advantage turns.

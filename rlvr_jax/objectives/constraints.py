@@ -1,7 +1,8 @@
 """Rewards under constraints: what judges reject earns nothing, what is far away earns less.
 
-A row is feasible if all judges accept it: columns of `component_rewards`, verdicts of 0 or 1. Rows
-marked `off_policy` are the reference responses of their prompts, and candidates like the others.
+A row is feasible if all judges of its task accept it: columns of `component_rewards`, verdicts of 0
+or 1, NaN where the judge does not apply. Rows marked `off_policy` are the reference responses of
+their prompts, and candidates like the others; rows without tokens are no candidates.
 Source: "The Perfect Blend: Redefining RLHF with Mixture of Judges".
 """
 
@@ -13,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.group_order import group_rank
-from rlvr_jax.objectives.groups import group_mean, group_sum
-from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.groups import group_count, group_mean, group_sum, has_tokens
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import log_ratio_sum
 from rlvr_jax.types import Rollouts, replace
@@ -41,7 +42,7 @@ class ConstrainedReward(NamedTuple):
 
     Fields:
       calibrated: σ(r - r(ā)), in (0, 1): comparable over prompts.
-      feasible: bool, whether all judges accept.
+      feasible: bool, whether all judges that apply accept.
       constrained: the calibrated reward, 0 where infeasible.
     """
 
@@ -69,7 +70,8 @@ def constrained_reward(rollouts: Rollouts, judges: Judges) -> ConstrainedReward:
         )
     reference = group_mean(rollouts.reward, rollouts.group, where=rollouts.off_policy)
     calibrated = jax.nn.sigmoid(rollouts.reward - reference)
-    feasible = jnp.all(rollouts.component_rewards[:, list(judges)] > 0.5, axis=1)
+    verdict = rollouts.component_rewards[:, list(judges)]
+    feasible = jnp.all((verdict > 0.5) | jnp.isnan(verdict), axis=1)
     return ConstrainedReward(calibrated, feasible, jnp.where(feasible, calibrated, 0))
 
 
@@ -90,13 +92,14 @@ def kl_budgeted_reward(
 def constrained_advantage(kl_max: float, judges: Judges = (1,)) -> Transform:
     """A_i = R̃_i - mean over the batch, R̃ the `kl_budgeted_reward` of the constrained one (CRPG).
 
-    The baseline is that of the batch: groups of equal rewards are pushed too.
+    The baseline is that of the rows of the batch with tokens: groups of equal rewards are pushed
+    too.
 
     Args:
       kl_max: budget of log(π / π_ref), nats per response; positive.
       judges: columns of `component_rewards`.
     Reads: logp, reference_logp, reward, group, off_policy, component_rewards. Writes: advantage.
-    Metrics: feasible_share (of the rows).
+    Metrics: feasible_share (of the rows with tokens).
     Raises:
       ValueError: kl_max not positive.
     """
@@ -107,9 +110,10 @@ def constrained_advantage(kl_max: float, judges: Judges = (1,)) -> Transform:
         rollouts = context.rollouts
         given = constrained_reward(rollouts, judges)
         reward = kl_budgeted_reward(given.constrained, _log_ratio(context), kl_max)
-        advantage = jax.lax.stop_gradient(reward - jnp.mean(reward))[:, None]
+        written = has_tokens(signals.mask)
+        advantage = jax.lax.stop_gradient(reward - masked_mean(reward, written))[:, None]
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
-        return signals, state, {"feasible_share": jnp.mean(given.feasible.astype(reward.dtype))}
+        return signals, state, {"feasible_share": masked_mean(given.feasible, written)}
 
     label = describe("constrained_advantage", kl_max=float(kl_max), judges=judges)
     return stateless(apply, needs=NEEDS | {"batch_statistics"}, label=label)
@@ -130,15 +134,17 @@ def best_of_group(
 
 
 def feasible_preference_choice(
-    given: ConstrainedReward, group: Int[Array, "B"], rollout_id: Int[Array, "B"]
+    given: ConstrainedReward, rollouts: Rollouts
 ) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
-    """The best feasible and the worst infeasible row of each group.
+    """The best feasible and the worst infeasible row of each group, of those with tokens.
 
     Without an infeasible row the worst of all; groups without a feasible row have neither.
     """
-    better = best_of_group(given.calibrated, group, given.feasible, rollout_id)
-    takes_part = group_sum(better.astype(jnp.int32), group) > 0
-    rejected = group_sum((~given.feasible).astype(jnp.int32), group) > 0
+    group, rollout_id = rollouts.group, rollouts.rollout_id
+    written = has_tokens(rollouts.mask)
+    better = best_of_group(given.calibrated, group, written & given.feasible, rollout_id)
+    takes_part = written & (group_count(group, better) > 0)
+    rejected = group_count(group, written & ~given.feasible) > 0
     candidates = takes_part & (~given.feasible | ~rejected)
     return better, best_of_group(-given.calibrated, group, candidates, rollout_id)
 
@@ -165,14 +171,13 @@ def feasible_preference(
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
         given = constrained_reward(rollouts, judges)
-        better, worse = feasible_preference_choice(given, group, rollouts.rollout_id)
+        better, worse = feasible_preference_choice(given, rollouts)
         log_ratio = _log_ratio(context)
         # At the better row; `where` in the sums takes the other rows out.
         margin = log_ratio - group_sum(log_ratio, group, worse)
         likelihood = masked_mean(context.stats.logp, rollouts.mask, axis=1)
         loss = -jax.nn.log_sigmoid(scale * margin) - likelihood_coefficient * likelihood
-        written = better & (group_sum(masked_count(rollouts.mask, axis=1), group) > 0)
-        return replace(signals, term=signals.term + masked_mean(loss, written)), state, {}
+        return replace(signals, term=signals.term + masked_mean(loss, better)), state, {}
 
     label = describe(
         "feasible_preference",
@@ -186,11 +191,14 @@ def feasible_preference(
 def feasible_imitation_choice(
     given: ConstrainedReward, log_ratio: Float[Array, "B"], rollouts: Rollouts, kl_max: float
 ) -> Bool[Array, "B"]:
-    """The best feasible row within the KL budget of each group, else its feasible reference row."""
-    group = rollouts.group
-    near = given.feasible & (log_ratio <= kl_max)
-    nothing = group_sum(near.astype(jnp.int32), group) == 0
-    candidates = jnp.where(nothing, given.feasible & rollouts.off_policy, near)
+    """The best feasible row within the KL budget of each group, else its feasible reference row.
+
+    Rows without tokens are neither.
+    """
+    group, feasible = rollouts.group, given.feasible & has_tokens(rollouts.mask)
+    near = feasible & (log_ratio <= kl_max)
+    nothing = group_count(group, near) == 0
+    candidates = jnp.where(nothing, feasible & rollouts.off_policy, near)
     return best_of_group(given.calibrated, group, candidates, rollouts.rollout_id)
 
 

@@ -186,8 +186,7 @@ def objective(
         values, signals, moved, metrics = losses(stats, rollouts, state, key)
         total = aggregation(values, signals.mask) + signals.term
         # A grade that is no number could vanish in a comparison with those of its group.
-        graded = jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome)
-        total = jnp.where(jnp.all(graded), total, jnp.nan)
+        total = jnp.where(_graded(rollouts), total, jnp.nan)
         state = _kept(jnp.isfinite(total), moved, state)
         return total, (state, jax.lax.stop_gradient(metrics))
 
@@ -205,7 +204,8 @@ def objective(
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
         signals, moved, metrics = run(whole, signals, context, state, key, {})
-        state = _kept(jnp.all(jnp.isfinite(signals.advantage)), moved, state)
+        usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
+        state = _kept(usable, moved, state)
         decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
         return replace(rollouts, **decided), state, metrics
 
@@ -231,6 +231,11 @@ def objective(
         labels=tuple(labels),
         remarks=remarks,
     )
+
+
+def _graded(rollouts):
+    """Whether every grade is a number."""
+    return jnp.all(jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome))
 
 
 def _kept(usable, moved, state):

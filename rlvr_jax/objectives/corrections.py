@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.ratios import Ratio, clamped_token_ratio, sequence_ratio
@@ -173,8 +174,11 @@ def drop_drifted_failures(limit: float) -> Transform:
     Args:
       limit: δ, nats per token.
     Reads: advantage, logp, behaviour_logp, mask. Writes: weight. Metrics: silenced_share.
+    Raises:
+      ValueError: limit not finite.
     Source: DeepSeek-AI 2025, DeepSeek-V3.2, https://arxiv.org/abs/2512.02556.
     """
+    check_finite("drop_drifted_failures", limit=limit)
 
     def apply(signals, context, state):
         logp = jax.lax.stop_gradient(context.stats.logp)

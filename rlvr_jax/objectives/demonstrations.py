@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_at_least, check_count
-from rlvr_jax.objectives.groups import group_count, group_mean, group_sum
+from rlvr_jax.objectives.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import outcome_is_right
@@ -65,14 +65,15 @@ def drop_demonstrated(solved: int) -> Transform:
     Args:
       solved: as in `solved_group_advantage`.
     Reads: outcome, group, off_policy. Writes: mask.
-    Metrics: demonstrated_share (of the rows, those in groups solved at most `solved` times).
+    Metrics: demonstrated_share (of the rows with tokens, those in groups solved at most `solved`
+      times).
     """
 
     def apply(signals, context, state):
         rollouts = context.rollouts
         failed = needs_demonstration(rollouts, solved)
         mask = signals.mask & ~(rollouts.off_policy | failed)[:, None]
-        share = jnp.mean(failed.astype(signals.advantage.dtype))
+        share = masked_mean(failed, has_tokens(signals.mask)).astype(signals.advantage.dtype)
         return replace(signals, mask=mask), state, {"demonstrated_share": share}
 
     return stateless(apply, {"off_policy"}, describe("drop_demonstrated", solved=solved))

@@ -59,11 +59,11 @@ def long_error_factor(
 
     Args:
       reward, group: of the rollouts.
-      length: response tokens.
+      length: response tokens; a right rollout without any is in no mean.
       base: b, above 1.
       epsilon: ε.
     """
-    right, tokens = reward_is_right(reward), length.astype(reward.dtype)
+    right, tokens = reward_is_right(reward) & (length > 0), length.astype(reward.dtype)
     count = group_count(group, right)
     excess = tokens - group_sum(tokens, group, right) / (count.astype(tokens.dtype) + epsilon)
     compared = ~right & (count > 0) & (excess > 0)

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_within
-from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.groups import group_has_tokens, group_mean
+from rlvr_jax.objectives.masked import masked_max, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import Rollouts, replace
 
@@ -51,20 +52,27 @@ def difficulty_bins(
 
 
 def bin_losses(
-    loss: Float[Array, "B"], bins: Int[Array, "B"], num_bins: int, by_share: bool = False
+    loss: Float[Array, "B"],
+    bins: Int[Array, "B"],
+    where: Bool[Array, "B"],
+    num_bins: int,
+    by_share: bool = False,
 ) -> tuple[Float[Array, "K"], Bool[Array, "K"]]:
     """Mean loss of the rollouts of each bin, and which bins occur.
 
     Args:
       loss: of each rollout.
       bins: the bin of its prompt.
+      where: the rollouts that count.
       num_bins: K.
       by_share: divide by the bin's share of the batch as well; rare bins become extreme.
     """
-    count = jax.ops.segment_sum(jnp.ones_like(loss), bins, num_segments=num_bins)
-    mean = jax.ops.segment_sum(loss, bins, num_segments=num_bins) / jnp.maximum(count, 1)
+    counted = where.astype(loss.dtype)
+    count = jax.ops.segment_sum(counted, bins, num_segments=num_bins)
+    total = jax.ops.segment_sum(counted * loss, bins, num_segments=num_bins)
+    mean = total / jnp.maximum(count, 1)
     if by_share:
-        mean = mean * loss.shape[0] / jnp.maximum(count, 1)
+        mean = mean * jnp.sum(counted) / jnp.maximum(count, 1)
     return mean, count > 0
 
 
@@ -99,9 +107,12 @@ def adversarial_shares(
     return jnp.where(present, (1 - mixing) * share + even, 0)
 
 
-def proportional_weights(share: Float[Array, "B"], max_weight: float = 15.0) -> Float[Array, "B"]:
-    """Shares scaled to mean 1 over the rollouts, then capped: the authors' code."""
-    return jnp.minimum(share / jnp.mean(share), max_weight)
+def proportional_weights(
+    share: Float[Array, "B"], where: Bool[Array, "B"], max_weight: float = 15.0
+) -> Float[Array, "B"]:
+    """Shares scaled to mean 1 over the rollouts that count, then capped: the authors' code."""
+    mean = masked_mean(share, where)
+    return jnp.minimum(share / jnp.where(mean > 0, mean, 1), max_weight)
 
 
 def exponential_weights(
@@ -123,9 +134,10 @@ def hard_bins_first(
     """A' = A · `proportional_weights` of the bin of the prompt, from scores of earlier updates.
 
     The score of a bin follows its loss, 1 - outcome. Before the first update all weights are 1.
+    Prompts none of whose rollouts has tokens are in no bin.
 
     Args:
-      edges: of the bins, in accuracy.
+      edges: of the bins, in accuracy: ascending in (0, 1).
       rate: β, of the moving average of losses, in [0, 1].
       temperature, mixing, max_weight: η, at least 0, γ, in [0, 1], and the cap, positive.
       by_share: divide a bin's loss by its share of the batch.
@@ -133,11 +145,11 @@ def hard_bins_first(
         mean outcome of the group in this batch.
     Reads: advantage, outcome, group. Writes: advantage. Metrics: largest_bin_weight.
     Raises:
-      ValueError: edges not ascending, or a number outside its range.
+      ValueError: edges not ascending in (0, 1), or a number outside its range.
     Source: GDRO, https://github.com/kishanpb/verl-gdro.
     """
-    if list(edges) != sorted(set(edges)):
-        raise ValueError(f"hard_bins_first: edges must be ascending, got {edges}")
+    if list(edges) != sorted(set(edges)) or not all(0 < edge < 1 for edge in edges):
+        raise ValueError(f"hard_bins_first: edges must ascend in (0, 1), got {edges}")
     check_within(0, 1, "hard_bins_first", rate=rate, mixing=mixing)
     check_at_least(0, "hard_bins_first", temperature=temperature)
     check_bound("hard_bins_first", max_weight=max_weight)
@@ -153,12 +165,13 @@ def hard_bins_first(
         own = (
             bins(rollouts) if bins else difficulty_bins(group_mean(outcome, rollouts.group), edges)
         )
-        losses, present = bin_losses(1 - outcome, own, num_bins, by_share)
+        counted = group_has_tokens(rollouts.mask, rollouts.group)
+        losses, present = bin_losses(1 - outcome, own, counted, num_bins, by_share)
         share = adversarial_shares(scores.astype(outcome.dtype), present, temperature, mixing)
-        weight = proportional_weights(share[own], max_weight)
+        weight = proportional_weights(share[own], counted, max_weight)
         signals = replace(signals, advantage=signals.advantage * weight[:, None])
         state = updated_scores(scores, seen, losses.astype(scores.dtype), present, rate)
-        return signals, state, {"largest_bin_weight": jnp.max(weight)}
+        return signals, state, {"largest_bin_weight": masked_max(weight, counted)}
 
     label = describe(
         "hard_bins_first",

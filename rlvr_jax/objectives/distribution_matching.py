@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_count, check_positive
-from rlvr_jax.objectives.groups import group_max, group_mean
+from rlvr_jax.objectives.groups import group_max, group_mean, has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -74,15 +74,21 @@ target_reverse_chi_squared = FDivergence(
 )
 
 
-def log_partition(log_weight: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def log_partition(
+    log_weight: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
+) -> Float[Array, "B"]:
     """log Z, estimated per prompt: the log of the mean of P/q over its rollouts.
 
     Args:
       log_weight: log P(y) - log q(y), q the distribution that sampled; nats.
       group: id of the group of each rollout.
+      where: the rollouts that count; 0 for a group without any.
     """
-    largest = group_max(log_weight, group)
-    return largest + jnp.log(group_mean(jnp.exp(log_weight - largest), group))
+    counted = jnp.ones(group.shape, bool) if where is None else where
+    largest = group_max(log_weight, group, counted)
+    power = jnp.where(counted, jnp.exp(log_weight - largest), 0)
+    mean = group_mean(power, group, counted)
+    return largest + jnp.log(jnp.where(mean > 0, mean, 1))
 
 
 def log_target_ratio(
@@ -92,6 +98,7 @@ def log_target_ratio(
     reward: Float[Array, "B"],
     group: Int[Array, "B"],
     temperature: float,
+    where: Bool[Array, "B"] | None = None,
 ) -> Float[Array, "B"]:
     """log t = log π(y) - log P(y) + log Z, of whole responses (nats).
 
@@ -101,22 +108,42 @@ def log_target_ratio(
       reward: R.
       group: id of the group of each rollout.
       temperature: β.
+      where: the rollouts that count in Z.
     """
     log_target = reference_logp + reward / temperature
-    return logp - log_target + log_partition(log_target - old_logp, group)
+    return logp - log_target + log_partition(log_target - old_logp, group, where)
 
 
 class BaselineState(NamedTuple):
-    """Mean of the last pseudo-rewards, and how many of them it stands for."""
+    """The last pseudo-rewards in a ring of the window's size, and how many there have been."""
 
-    mean: Float[Array, ""]
-    count: Float[Array, ""]
+    values: Float[Array, "W"]
+    count: Int[Array, ""]
+
+    @property
+    def mean(self) -> Float[Array, ""]:
+        """Of those in the ring; 0 of none."""
+        place = jnp.arange(self.values.size, dtype=jnp.int32)
+        return masked_mean(self.values, place < self.count)
+
+    def followed_by(
+        self, rewards: Float[Array, "B"], where: Bool[Array, "B"], rollout_id: Int[Array, "B"]
+    ) -> "BaselineState":
+        """The state after a batch, whose rows come in the order of `rollout_id`."""
+        window, number = self.values.size, masked_count(where)
+        last = jnp.where(where, rollout_id, jnp.iinfo(rollout_id.dtype).max)
+        order = jnp.argsort(jnp.lexsort((rollout_id, last))).astype(jnp.int32)
+        kept = where & (order >= number - window)
+        place = jnp.where(kept, (self.count + order) % window, window)
+        values = self.values.at[place].set(rewards.astype(self.values.dtype), mode="drop")
+        count = self.count + number  # of a full ring its remainder is kept: it cannot overflow
+        return BaselineState(values, jnp.where(count < window, count, window + count % window))
 
 
 def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> Transform:
     """A_i = -f'(t_i) - b, b the mean of the last pseudo-rewards before this batch; 0 at first.
 
-    A batch enters the mean as a whole; what is older than the window loses its weight in it.
+    Rollouts without tokens have none.
 
     Args:
       divergence: one of this module.
@@ -132,29 +159,23 @@ def pseudo_reward(divergence: FDivergence, temperature: float, window: int) -> T
 
     def init(spec):
         del spec
-        return BaselineState(jnp.zeros((), float), jnp.zeros((), float))
+        return BaselineState(jnp.zeros(window, float), jnp.zeros((), jnp.int32))
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         logps = (context.stats.logp, context.old_logp, rollouts.reference_logp)
         sums = [masked_sum(jax.lax.stop_gradient(logp), mask, axis=1) for logp in logps]
-        log_t = log_target_ratio(*sums, rollouts.reward, rollouts.group, temperature)
+        written, baseline = has_tokens(mask), state.mean
+        log_t = log_target_ratio(*sums, rollouts.reward, rollouts.group, temperature, written)
         own = divergence.reward(log_t)
-        advantage = (own - state.mean.astype(own.dtype))[:, None]
-
-        present = jnp.any(mask, axis=1)
-        number = masked_count(present).astype(state.count.dtype)
-        mean = masked_mean(own, present)
-        kept = jnp.minimum(state.count, jnp.maximum(window - number, 0))
-        total = kept * state.mean + number * mean.astype(state.mean.dtype)
-        moved = BaselineState(total / jnp.maximum(kept + number, 1), kept + number)
-        new = jax.tree.map(lambda new, old: jnp.where(number > 0, new, old), moved, state)
+        advantage = (own - baseline.astype(own.dtype))[:, None]
         metrics = {
-            "pseudo_reward": mean,
-            "log_target_ratio": masked_mean(log_t, present),
-            "baseline": state.mean,
+            "pseudo_reward": masked_mean(own, written),
+            "log_target_ratio": masked_mean(log_t, written),
+            "baseline": baseline,
         }
-        return replace(signals, advantage=jnp.where(mask, advantage, 0)), new, metrics
+        signals = replace(signals, advantage=jnp.where(mask, advantage, 0))
+        return signals, state.followed_by(own, written, rollouts.rollout_id), metrics
 
     label = describe(
         "pseudo_reward", divergence=divergence, temperature=float(temperature), window=window

@@ -8,8 +8,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.groups import group_count
-from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean, masked_min
+from rlvr_jax.objectives.groups import group_count, has_tokens
+from rlvr_jax.objectives.masked import (
+    masked_count,
+    masked_max,
+    masked_mean,
+    masked_min,
+    masked_sum,
+)
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
@@ -40,7 +46,8 @@ def most_varied(
     """The k eligible rows of each group whose values have the largest variance.
 
     Such a set is made of the i largest and the k - i smallest values; among equal variances the
-    smallest i wins. One sort and prefix sums: O(B log B).
+    smallest i wins, and variances are equal that differ by no more than prefix sums over the batch
+    may be rounded. One sort and prefix sums: O(B log B).
 
     Args:
       values: one number per row; best centered, as squares are summed.
@@ -73,7 +80,8 @@ def most_varied(
     variance = kept_sum(values[order] ** 2, num_largest) / size - mean**2
     variance = jnp.where(rank <= k, variance, -jnp.inf)
     best = jax.ops.segment_max(variance, segment, num_segments=rows + 1)[segment]
-    first = jnp.where(variance == best, rank, rows)
+    rounding = 16 * jnp.finfo(values.dtype).eps * masked_sum(values**2, eligible) / size
+    first = jnp.where(variance >= best - rounding, rank, rows)
     largest = jax.ops.segment_min(first, segment, num_segments=rows + 1)[segment]
     return eligible & ((rank < k - largest) | (rank >= count - largest))
 
@@ -81,6 +89,7 @@ def most_varied(
 def down_sampling_rows(
     advantage: Float[Array, "B"],
     group: Int[Array, "B"],
+    eligible: Bool[Array, "B"],
     rollout_id: Int[Array, "B"],
     *,
     group_share: float | Float[Array, ""],
@@ -90,7 +99,10 @@ def down_sampling_rows(
 
     Args:
       advantage: of the rows.
-      group_share: of the rows of a group; the number is rounded, halves to even, at least 2.
+      group: id of the group of each rollout.
+      eligible: the rows to choose from.
+      rollout_id: as in `most_varied`.
+      group_share: of these in a group; the number is rounded, halves to even, at least 2.
       batch_share: of the rows that were kept in their group, rounded in the same way.
     Returns:
       The rows kept in their groups, those kept after the second step, and how many rows a group
@@ -101,9 +113,8 @@ def down_sampling_rows(
         product = (share * number.astype(advantage.dtype)).astype(advantage.dtype)
         return jnp.maximum(jnp.round(product).astype(jnp.int32), LEAST_ROWS)
 
-    everyone = jnp.ones_like(group, dtype=bool)
-    per_group = rounded(group_share, group_count(group))
-    within = most_varied(advantage, group, everyone, per_group, rollout_id)
+    per_group = rounded(group_share, group_count(group, eligible))
+    within = most_varied(advantage, group, eligible, per_group, rollout_id)
     number = jnp.full_like(group, rounded(batch_share, masked_count(within)))
     across = most_varied(advantage, jnp.zeros_like(group), within, number, rollout_id)
     return within, across, per_group
@@ -134,6 +145,8 @@ def down_sample(
 ) -> Transform:
     """Keeps rollouts of varied advantages, and of these the tokens of large |A| · H.
 
+    Rollouts without tokens are in no share.
+
     Everything else leaves the mask: kept tokens are the denominator. Shares move linearly from
     their first to their second value over training: a hard choice at first, a soft one later. A
     batch is sampled as a whole before it is split into updates.
@@ -143,7 +156,8 @@ def down_sample(
       group_share, batch_share: of `down_sampling_rows`.
       token_share: of the tokens of the kept rollouts.
     Reads: advantage, entropy of the rollouts. Writes: mask.
-    Metrics: kept_rollouts_share (of the rows), kept_fraction (of the tokens), token_share.
+    Metrics: kept_rollouts_share (of the rows with tokens), kept_fraction (of the tokens),
+      token_share.
     Raises:
       ValueError: total_steps not positive, or a share outside (0, 1].
     """
@@ -158,10 +172,11 @@ def down_sample(
     def apply(signals, context, state):
         rollouts, mask, dtype = context.rollouts, signals.mask, signals.advantage.dtype
         progress = jnp.minimum(state.step.astype(dtype) / total_steps, 1)
-        largest = jax.vmap(masked_max)(signals.advantage, mask)
+        largest, written = jax.vmap(masked_max)(signals.advantage, mask), has_tokens(mask)
         _, across, _ = down_sampling_rows(
             largest,
             rollouts.group,
+            written,
             rollouts.rollout_id,
             group_share=at(progress, group_share),
             batch_share=batch_share,
@@ -172,7 +187,7 @@ def down_sample(
         kept = keep_top_scores(score, left, share, rollouts.rollout_id)
         state = DownSamplingState(state.step + jnp.any(mask).astype(jnp.int32))
         metrics = {
-            "kept_rollouts_share": jnp.mean(across.astype(dtype)),
+            "kept_rollouts_share": masked_mean(across, written).astype(dtype),
             "kept_fraction": masked_mean(kept, mask).astype(dtype),
             "token_share": share,
         }

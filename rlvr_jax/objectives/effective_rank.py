@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -55,17 +56,18 @@ class RankTrend(NamedTuple):
 def rank_trend(
     states: Float[Array, "B T D"], mask: Bool[Array, "B T"], stride: int, window: int
 ) -> RankTrend:
-    """The effective rank of growing prefixes of the last tokens of each response.
+    """The effective rank of each response, and of growing prefixes of its last tokens.
 
-    Of n tokens, x_j is the effective rank of the first j s + 1, for j s < n; d_j = x_j - mean(x_1 …
-    x_{j-1}) from j = 2 on; velocity = mean d_j, acceleration = mean (d_j - d_{j-1}). A mean over
-    nothing is 0. One decomposition per prefix, row by row: memory is that of one row's prefixes.
+    Of the n tokens in the window, x_j is the effective rank of the first j s + 1, for j s < n; d_j
+    = x_j - mean(x_1 … x_{j-1}) from j = 2 on; velocity = mean d_j, acceleration = mean (d_j -
+    d_{j-1}). A mean over nothing is 0. One decomposition per prefix, row by row: memory is that of
+    one row's prefixes.
 
     Args:
       states: last hidden states.
       mask: the tokens that count.
       stride: s.
-      window: how many tokens at the end of the response are looked at.
+      window: how many tokens at the end of the response the trend looks at.
     Source: VERL, https://github.com/hf618/VERL.
     """
     width = min(window, mask.shape[1])
@@ -73,7 +75,7 @@ def rank_trend(
 
     def one(row):
         states, mask = row
-        count = masked_count(mask)
+        count, level = masked_count(mask), effective_rank(states, mask)
         place = jnp.cumsum(mask, dtype=jnp.int32) - 1 - jnp.maximum(count - width, 0)
         inside = mask & (place >= 0)
         # The window's tokens, in order, at the front.
@@ -83,7 +85,7 @@ def rank_trend(
         )
         place = jnp.arange(width, dtype=jnp.int32)
         inside = place < count
-        ranks = [effective_rank(states, inside)]
+        ranks = [level]
         if ends.size:
             prefixes = inside[None] & (place[None] <= ends[:, None])
             prefix_ranks = jax.vmap(effective_rank, (None, 0))(states, prefixes)
@@ -164,9 +166,9 @@ def credit_rank_growth(
 ) -> Transform:
     """Pays responses whose hidden states explore: A' = A + `exploration_bonus`.
 
-    The averages are moving means of the batch means over all rollouts, m' = (1 - a) m + a · mean,
-    from 0 and updated after use; at the first update all deviations are at their bounds. A batch
-    without tokens leaves them.
+    The averages are moving means of the means over the rollouts with tokens, m' = (1 - a) m + a ·
+    mean, from 0 and moved after use, once per update; at the first update all deviations are at
+    their bounds. A batch without tokens leaves them.
 
     Args:
       stride, window: of `rank_trend`, in tokens.
@@ -175,7 +177,7 @@ def credit_rank_growth(
       divisor: κ of `exploration_bonus`, positive; inf for no bonus.
       where: (mask) -> bool [B, T], the tokens that are paid: `every_token` or `is_last_token`.
     Reads: advantage, hidden, mask. Writes: advantage. Metrics: effective_rank, rank_velocity,
-      rank_acceleration, means over the rollouts.
+      rank_acceleration, those means.
     Raises:
       ValueError: stride or window below 1, or a number outside its range.
     Source: VERL, https://github.com/hf618/VERL.
@@ -197,7 +199,8 @@ def credit_rank_growth(
         found = exploration(trend, state.values.astype(hidden.dtype), gain)
         bonus = exploration_bonus(found.amount[:, None], signals.advantage, divisor)
         advantage = signals.advantage + jnp.where(where(mask), bonus, 0)
-        means = jnp.stack([jnp.mean(values) for values in trend])
+        written = has_tokens(mask)
+        means = jnp.stack([masked_mean(values, written) for values in trend])
         moved = (1 - smoothing) * state.values + smoothing * means.astype(state.values.dtype)
         state = RankAverages(jnp.where(jnp.any(mask), moved, state.values))
         names = ("effective_rank", "rank_velocity", "rank_acceleration")

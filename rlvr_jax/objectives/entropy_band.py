@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.arguments import check_at_least, check_count, check_finite
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -76,9 +77,9 @@ def band_penalty(
 ) -> Float[Array, "B T"]:
     """P: 0 where κ_l H̄_s < H < κ_r H̄_s, else a, with H̄_s the past mean at the row's step s.
 
-    0 everywhere as long as no row has s ≥ S / 2; 1 everywhere before anything was seen; 0 at steps
-    that were never seen. It compares and so has no gradient. A hinge has one: outside the band it
-    is a times the distance to it.
+    0 everywhere in a batch without a row of s ≥ ⌊S / 2⌋; else 1 everywhere before anything was
+    seen, and 0 at steps that were never seen. It compares and so has no gradient. A hinge has one:
+    outside the band it is a times the distance to it.
 
     Args:
       entropy: H, nats.
@@ -101,9 +102,8 @@ def band_penalty(
     if hinge:
         outside = size * jnp.where(own < high * wanted, low * wanted - own, own - high * wanted)
     penalty = jnp.where(seen & ~inside, outside, 0)
-    late = jnp.any(jnp.any(mask, axis=1) & (2 * env_step >= steps))
-    penalty = jnp.where(late, penalty, 0)
-    return jnp.where(jnp.any(state.count > 0), penalty, 1)
+    late = jnp.any(has_tokens(mask) & (env_step >= steps // 2))
+    return jnp.where(late, jnp.where(jnp.any(state.count > 0), penalty, 1), 0)
 
 
 def banded_entropy_bonus(
@@ -141,9 +141,8 @@ def banded_entropy_bonus(
         raise ValueError(f"banded_entropy_bonus: low must be below high {high}, got {low}")
     check_finite("banded_entropy_bonus", coefficient=coefficient, smooth=smooth)
     check_at_least(0, "banded_entropy_bonus", size=size)
-    for name, value, least in (("steps", steps, 1), ("max_epochs", max_epochs, 2)):
-        if not value >= least:
-            raise ValueError(f"banded_entropy_bonus: {name} must be at least {least}, got {value}")
+    check_count(1, "banded_entropy_bonus", steps=steps)
+    check_count(2, "banded_entropy_bonus", max_epochs=max_epochs)
 
     def init(spec):
         del spec
@@ -167,6 +166,8 @@ def banded_entropy_bonus(
         weight = phase_weight(jnp.minimum(state.update, max_epochs), max_epochs, entropy.dtype)
         change = coefficient * (entropy - smooth * weight * outside)
         mean, there = step_entropy(context.rollouts.entropy, mask, env_step, steps)
+        # It enters no loss that would show that it is no number.
+        there = there & jnp.isfinite(mean)
         state = BandState(
             state.total + jnp.where(there, mean, 0).astype(state.total.dtype),
             state.count + there.astype(jnp.int32),

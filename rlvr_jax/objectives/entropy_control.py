@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_count, check_finite, check_positive
 from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.groups import group_deviation, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_max, masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -81,6 +81,7 @@ def choose_controllers(
     advantage: Float[Array, "B"],
     redrawn: Bool[Array, "B"],
     rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
     *,
     too_high: Bool[Array, ""],
     threshold: float,
@@ -94,10 +95,12 @@ def choose_controllers(
     Args:
       advantage: of the rows, redrawn ones among themselves.
       redrawn: rows from the second sampler.
+      rollout_id: of the rows.
+      where: the rows that count; the others are neither replaced nor controllers.
       too_high: whether the entropy is above its target.
       threshold, max_samples: as above.
     """
-    candidate = redrawn & (advantage > threshold)
+    candidate = where & redrawn & (advantage > threshold)
     count = jnp.minimum(max_samples, masked_count(candidate))
     count = jnp.where(too_high, count // 2, count)
 
@@ -106,7 +109,7 @@ def choose_controllers(
         return masked_top_k(equal, rows[:, None], count, rollout_id)[:, 0]
 
     controller = first(candidate)
-    return Controllers(count, controller, controller | (~redrawn & ~first(~redrawn)))
+    return Controllers(count, controller, controller | (~redrawn & ~first(where & ~redrawn)))
 
 
 class LastEntropy(NamedTuple):
@@ -144,6 +147,7 @@ def imitate_controllers(target: float, threshold: float = 0.05, max_samples: int
             own,
             rollouts.off_policy,
             rollouts.rollout_id,
+            has_tokens(mask),
             too_high=state.entropy > target,
             threshold=threshold,
             max_samples=max_samples,

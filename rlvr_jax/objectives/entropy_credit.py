@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
-from rlvr_jax.objectives.groups import group_all_equal
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_finite
+from rlvr_jax.objectives.groups import group_all_equal, has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import scoped_max, within_response
@@ -20,14 +20,15 @@ def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
     A' = 0 if H̄ > threshold. Rollouts of advantage 0 are charged as well.
 
     Args:
-      threshold: nats, at least 0; inf drops none.
+      threshold: nats, positive; inf drops none.
       coefficient: c.
-    Reads: advantage, entropy, mask. Writes: advantage. Metrics: dropped_rollouts_share.
+    Reads: advantage, entropy, mask. Writes: advantage. Metrics: dropped_rollouts_share (of those
+      with tokens).
     Raises:
-      ValueError: a negative threshold, or coefficient not finite.
+      ValueError: threshold not positive, or coefficient not finite.
     Source: GTPO, https://github.com/winstonsmith1897/GTPO.
     """
-    check_at_least(0, "charge_mean_entropy", threshold=threshold)
+    check_bound("charge_mean_entropy", threshold=threshold)
     check_finite("charge_mean_entropy", coefficient=coefficient)
 
     def apply(signals, context, state):
@@ -35,13 +36,14 @@ def charge_mean_entropy(threshold: float, coefficient: float) -> Transform:
         mean = masked_mean(entropy, mask, axis=1)[:, None]
         charged = signals.advantage - coefficient * mean
         advantage = jnp.where(mask & (mean <= threshold), charged, 0)
-        metrics = {"dropped_rollouts_share": jnp.mean((mean > threshold).astype(mean.dtype))}
+        dropped = masked_mean(mean[:, 0] > threshold, has_tokens(mask))
+        metrics = {"dropped_rollouts_share": dropped.astype(mean.dtype)}
         return replace(signals, advantage=advantage), state, metrics
 
     label = describe(
         "charge_mean_entropy", threshold=float(threshold), coefficient=float(coefficient)
     )
-    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+    return stateless(apply, needs={"entropy"}, label=label)
 
 
 def credit_unanimous_groups(scale: float) -> Transform:
@@ -58,7 +60,7 @@ def credit_unanimous_groups(scale: float) -> Transform:
     Args:
       scale: α, at least 0.
     Reads: advantage, reward, group, rollouts.entropy, mask. Writes: advantage.
-    Metrics: unanimous_groups_share (of the rollouts).
+    Metrics: unanimous_groups_share (of the rollouts with tokens).
     Raises:
       ValueError: a negative scale.
     Source: RL-ZVP, "No Prompt Left Behind"; that 1/2 divides right from wrong is our choice.
@@ -73,7 +75,8 @@ def credit_unanimous_groups(scale: float) -> Transform:
         below = entropy - scoped_max(entropy, mask, within_response(rollouts))
         credit = scale * jnp.where(right, entropy, below)
         advantage = jnp.where(mask & equal, credit, signals.advantage)
-        metrics = {"unanimous_groups_share": jnp.mean(equal.astype(entropy.dtype))}
+        share = masked_mean(equal[:, 0], has_tokens(mask)).astype(entropy.dtype)
+        metrics = {"unanimous_groups_share": share}
         return replace(signals, advantage=advantage), state, metrics
 
     label = describe("credit_unanimous_groups", scale=float(scale))

@@ -5,8 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.groups import group_count, group_max, group_sum
-from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.groups import (
+    group_count,
+    group_has_tokens,
+    group_max,
+    group_sum,
+    has_tokens,
+)
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import outcome_is_right
 from rlvr_jax.objectives.shaping import Reward
@@ -121,7 +127,7 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
     """Rewards entropy on right rollouts, more on those that differ: term - λ J.
 
     J = mean over the groups of Σ_i w_i (mean entropy of the tokens of row i), with w the
-    `diversity_weights` of the right rows.
+    `diversity_weights` of the right rows; groups and rows are those with tokens.
 
     Args:
       coefficient: λ.
@@ -135,11 +141,12 @@ def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> 
 
     def apply(signals, context, state):
         rollouts, group = context.rollouts, context.rollouts.group
-        right = outcome_is_right(rollouts.outcome)
+        right = outcome_is_right(rollouts.outcome) & has_tokens(signals.mask)
         weight = diversity_weights(diversity(rollouts), right, group, temperature)
         entropy = masked_mean(context.stats.entropy, signals.mask, axis=1)
-        num_groups = jnp.sum(1 / group_count(group).astype(entropy.dtype))
-        local = jnp.sum(jax.lax.stop_gradient(weight) * entropy) / num_groups
+        one_group = 1 / group_count(group).astype(entropy.dtype)
+        num_groups = masked_sum(one_group, group_has_tokens(signals.mask, group))
+        local = jnp.sum(jax.lax.stop_gradient(weight) * entropy) / jnp.maximum(num_groups, 1)
         signals = replace(signals, term=signals.term - coefficient * local)
         return signals, state, {"local_entropy": local}
 

@@ -11,8 +11,15 @@ from rlvr_jax.objectives.scopes import group_sets, scoped_quantile
 __all__ = ["group_index", "group_quantile", "group_rank"]
 
 
-def group_index(group: Int[Array, "B"]) -> Int[Array, "B"]:
-    """Numbers the groups 0, 1, … in the order of their ids."""
+def group_index(group: Int[Array, "B"], where: Bool[Array, "B"] | None = None) -> Int[Array, "B"]:
+    """Numbers the groups 0, 1, … in the order of their ids.
+
+    Args:
+      group: id of the group of each rollout.
+      where: the rows that count, whole groups; the others have the number behind the last of these.
+    """
+    if where is not None:
+        group = jnp.where(where, group, jnp.iinfo(group.dtype).max)
     ordered = jnp.sort(group)
     starts = jnp.concatenate([jnp.zeros(1, bool), ordered[1:] != ordered[:-1]])
     index = jnp.cumsum(starts, dtype=jnp.int32)

@@ -1,9 +1,10 @@
 """Statistics over the rollouts of one prompt, given back to each rollout.
 
 A group is every row with the same id; ids are any integers and need not stand together. Each row of
-the batch counts, also one without tokens: an empty answer was graded like any other. Rows that only
-fill the batch must have a group of their own; statistics over the batch (`batch_mean`, `batch_std`
-and whatever a method averages over rows) count them nevertheless.
+a group counts in statistics of its rewards, also one without tokens: an empty answer was graded
+like any other. Statistics of what was written run over the rows that `has_tokens`, those of the
+rewards of the batch over the groups that `group_has_tokens`: a group without tokens, which only
+fills the batch or has no verdict, is as if it were not there.
 
 Means are taken of the distances from the smallest value of the group. Their rounding is small
 beside the spread of the values and not beside the values, so that an advantage that is divided by a
@@ -24,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.arguments import check_count, check_finite
 
 __all__ = [
     "batch_mean",
@@ -32,17 +33,29 @@ __all__ = [
     "group_all_equal",
     "group_count",
     "group_deviation",
+    "group_has_tokens",
     "group_max",
     "group_mean",
     "group_others_mean",
     "group_spread",
     "group_std",
     "group_sum",
+    "has_tokens",
     "with_virtual",
 ]
 
 Rows = Bool[Array, "B"] | None
 Virtual = tuple[float, int] | None
+
+
+def has_tokens(mask: Bool[Array, "B T"]) -> Bool[Array, "B"]:
+    """Rows with a token on the mask."""
+    return jnp.any(mask, axis=1)
+
+
+def group_has_tokens(mask: Bool[Array, "B T"], group: Int[Array, "B"]) -> Bool[Array, "B"]:
+    """Rows of the groups in which some row has a token on the mask."""
+    return group_count(group, has_tokens(mask)) > 0
 
 
 def group_count(group: Int[Array, "B"], where: Rows = None) -> Int[Array, "B"]:
@@ -114,34 +127,36 @@ def group_std(
 
 
 def with_virtual(value: float, number: int) -> tuple[Callable, Callable]:
-    """`group_mean` and `group_std` with virtual entries, as functions (values, group) -> [B].
+    """`group_mean` and `group_std` with virtual entries: functions (values, group, where) -> [B].
 
     Args:
       value: of the entries.
       number: of the entries, at least 0.
     Raises:
-      ValueError: a negative number, or a value that is not finite.
+      ValueError: a number that is no count, or a value that is not finite.
     """
     check_finite("with_virtual", value=value)
-    check_at_least(0, "with_virtual", number=number)
+    check_count(0, "with_virtual", number=number)
 
-    def mean(values, group):
-        return group_mean(values, group, virtual=(value, number))
+    def mean(values, group, where=None):
+        return group_mean(values, group, where, virtual=(value, number))
 
-    def std(values, group):
-        return group_std(values, group, virtual=(value, number))
+    def std(values, group, where=None):
+        return group_std(values, group, where=where, virtual=(value, number))
 
     for statistic in (mean, std):
         statistic.__name__ = f"group_{statistic.__name__} with {number} of {value:g}"
     return mean, std
 
 
-def group_others_mean(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def group_others_mean(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Float[Array, "B"]:
     """Mean over the other rollouts of the group; the own value if there are none or all agree."""
-    others = (group_sum(values, group) - values) / jnp.maximum(group_count(group) - 1, 1).astype(
-        values.dtype
-    )
-    return jnp.where(group_all_equal(values, group), values, others)
+    own = 1 if where is None else where.astype(values.dtype)
+    number = group_count(group, where).astype(values.dtype) - own
+    others = (group_sum(values, group, where) - own * values) / jnp.maximum(number, 1)
+    return jnp.where(group_all_equal(values, group, where), values, others)
 
 
 def group_spread(
@@ -159,14 +174,18 @@ def group_all_equal(
     return group_spread(values, group, where) == 0
 
 
-def batch_mean(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
-    """Mean over all rollouts of the batch; exactly the common value if all are equal."""
-    return group_mean(values, jnp.zeros_like(group))
+def batch_mean(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Float[Array, "B"]:
+    """Mean over the rollouts of the batch; exactly the common value if all are equal."""
+    return group_mean(values, jnp.zeros_like(group), where)
 
 
-def batch_std(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
-    """Standard deviation over all rollouts of the batch; the squares are divided by B - 1."""
-    return group_std(values, jnp.zeros_like(group))
+def batch_std(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Rows = None
+) -> Float[Array, "B"]:
+    """Standard deviation over the rollouts of the batch; the squares are divided by n - 1."""
+    return group_std(values, jnp.zeros_like(group), where=where)
 
 
 def _extremes(values, group, where=None):

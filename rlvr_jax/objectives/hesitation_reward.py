@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
 from rlvr_jax.objectives.group_order import group_rank
-from rlvr_jax.objectives.groups import group_deviation, group_mean, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_mean, group_std, has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.preferences import outcome_is_right
@@ -49,6 +49,9 @@ class HesitationScale:
       bend: κ, where the penalty turns from square to linear, in counts.
       temperature: T of the sigmoids, in counts.
       cap: factor of α.
+    Raises:
+      ValueError: not three entries, a size, bend or temperature that is not positive, or a negative
+        margin or cap.
     """
 
     size: float = 0.5
@@ -56,6 +59,18 @@ class HesitationScale:
     bend: Level = (2.0, 3.0, 4.0)
     temperature: Level = (2.0, 2.5, 3.0)
     cap: Level = (1.0, 1.0, 1.2)
+
+    def __post_init__(self):
+        check_positive("HesitationScale", size=self.size)
+        for name in ("margin", "bend", "temperature", "cap"):
+            entries = getattr(self, name)
+            if len(entries) != 3:
+                raise ValueError(f"HesitationScale: {name} must have three entries, got {entries}")
+            numbers = {f"{name}[{number}]": entry for number, entry in enumerate(entries)}
+            if name in ("bend", "temperature"):
+                check_positive("HesitationScale", **numbers)
+            else:
+                check_at_least(0, "HesitationScale", **numbers)
 
 
 def difficulty_level(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -69,6 +84,7 @@ def hesitation_target(
     level: Int[Array, "B"],
     group: Int[Array, "B"],
     rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
     dtype=float,
 ) -> Float[Array, "B"]:
     """n*: mean over the prompts of a row's difficulty of their mean count, rounded, halves to even.
@@ -78,10 +94,12 @@ def hesitation_target(
       level: difficulty, equal within a group.
       group: id of the group of each rollout.
       rollout_id: distinct within a group.
+      where: the rollouts that count.
     """
-    mean = group_mean(count.astype(dtype), group)
+    mean = group_mean(count.astype(dtype), group, where)
     # One row stands for each prompt: a sum over all of them would round differently.
-    one = group_rank(rollout_id, group, rollout_id) == 0
+    place = group_rank(jnp.where(where, rollout_id, jnp.iinfo(jnp.int32).max), group, rollout_id)
+    one = where & (place == 0)
     of_level = jnp.stack(
         [masked_mean(mean, one & (level == kind)) for kind in (EASY, MEDIUM, HARD)]
     )
@@ -170,8 +188,8 @@ def hesitation_advantage(
       scale: of the score; None for the defaults.
       epsilon: added to the standard deviation of a group's rewards.
     Reads: reward, outcome, group, trigger, entropy of the rollouts. Writes: advantage.
-    Metrics: hesitation_threshold (nats), hesitation_count (mean over the rows), hesitation_score
-      (mean over the rows).
+    Metrics: hesitation_threshold (nats), hesitation_count and hesitation_score (means over the
+      rollouts with tokens).
     Raises:
       ValueError: window not positive, or percentile, keep or epsilon out of range.
     """
@@ -194,7 +212,8 @@ def hesitation_advantage(
         threshold = jnp.where(state.is_set, state.threshold.astype(dtype), measured)
         count, _ = hesitation(entropy, rollouts, threshold, window)
         level = difficulty_level(rollouts.outcome, group)
-        target = hesitation_target(count, level, group, rollouts.rollout_id, dtype)
+        written = has_tokens(rollouts.mask)
+        target = hesitation_target(count, level, group, rollouts.rollout_id, written, dtype)
         right = outcome_is_right(rollouts.outcome)
         score = hesitation_score(count, target, level, right, scale)
         reward = rollouts.reward + score
@@ -206,8 +225,8 @@ def hesitation_advantage(
         )
         metrics = {
             "hesitation_threshold": threshold,
-            "hesitation_count": jnp.mean(count.astype(dtype)),
-            "hesitation_score": jnp.mean(score),
+            "hesitation_count": masked_mean(count, written).astype(dtype),
+            "hesitation_score": masked_mean(score, written),
         }
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
         return signals, state, metrics

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive, check_within
-from rlvr_jax.objectives.groups import group_deviation, group_std
+from rlvr_jax.objectives.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import (
@@ -132,7 +132,8 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
 
     Args:
       limit, epsilon, padding: as there.
-    Reads: reward, group, mask. Writes: advantage. Metrics: fell_back_share (of the rollouts).
+    Reads: reward, group, mask. Writes: advantage. Metrics: fell_back_share (of the rollouts with
+      tokens).
     Raises:
       ValueError: limit or epsilon not positive.
     Source: HAPO, https://github.com/starriver030515/HAPO.
@@ -143,7 +144,8 @@ def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False)
     def apply(signals, context, state):
         parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)
         advantage = jnp.where(signals.mask, parts.advantage[:, None], 0)
-        metrics = {"fell_back_share": jnp.mean(parts.fell_back.astype(advantage.dtype))}
+        share = masked_mean(parts.fell_back, has_tokens(signals.mask)).astype(advantage.dtype)
+        metrics = {"fell_back_share": share}
         return replace(signals, advantage=advantage), state, metrics
 
     label = describe(

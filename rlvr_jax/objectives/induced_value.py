@@ -5,6 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.preferences import log_ratio_sum, outcome_is_right, right_wrong_pairs
@@ -16,14 +17,14 @@ Calibration = Callable[[Rollouts], Array]
 
 
 def off_policy_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
-    """The rows of another policy."""
-    return rollouts.off_policy
+    """The rows of another policy that have tokens."""
+    return rollouts.off_policy & has_tokens(rollouts.mask)
 
 
 def chosen_rows(rollouts: Rollouts) -> Bool[Array, "B"]:
-    """The right rollouts that are paired with a wrong one."""
-    right = outcome_is_right(rollouts.outcome)
-    return right & (right_wrong_pairs(right, rollouts.group, rollouts.rollout_id) >= 0)
+    """The right rollouts that are paired with a wrong one, both with tokens."""
+    right, written = outcome_is_right(rollouts.outcome), has_tokens(rollouts.mask)
+    return right & (right_wrong_pairs(right, rollouts.group, rollouts.rollout_id, written) >= 0)
 
 
 def induced_value(

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.groups import group_all_equal
+from rlvr_jax.objectives.groups import group_all_equal, has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
@@ -19,10 +19,11 @@ __all__ = [
 ]
 
 
-def informative_share(reward: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, ""]:
-    """Share of the rollouts whose group has rewards that differ."""
-    differ = ~group_all_equal(reward, group)
-    return masked_mean(differ.astype(reward.dtype), jnp.ones_like(differ))
+def informative_share(
+    reward: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"]
+) -> Float[Array, ""]:
+    """Share of the rollouts that count whose group has rewards that differ."""
+    return masked_mean(~group_all_equal(reward, group), where).astype(reward.dtype)
 
 
 def is_perfect_group(
@@ -44,7 +45,8 @@ def nonzero_scale(reward: Float[Array, "B"]) -> Float[Array, ""]:
 def amplify_informative(epsilon: float = 1e-5) -> Transform:
     """A' = A / (v + ε), v the share of the rollouts in groups with rewards that differ.
 
-    A mean over all rollouts becomes one over those that carry a gradient.
+    v is the share among the rollouts with tokens: a mean over these becomes one over those that
+    carry a gradient.
 
     Args:
       epsilon: ε, positive; a batch of equal rewards keeps its advantages of 0.
@@ -56,7 +58,8 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
     check_positive("amplify_informative", epsilon=epsilon)
 
     def apply(signals, context, state):
-        share = informative_share(context.rollouts.reward, context.rollouts.group)
+        rollouts = context.rollouts
+        share = informative_share(rollouts.reward, rollouts.group, has_tokens(signals.mask))
         signals = replace(signals, advantage=signals.advantage / (share + epsilon))
         return signals, state, {"informative_share": share}
 
@@ -66,14 +69,15 @@ def amplify_informative(epsilon: float = 1e-5) -> Transform:
 def drop_neutral_rollouts() -> Transform:
     """Takes rollouts whose advantage is 0 at every token out of the loss and its denominators.
 
-    Reads: advantage. Writes: mask. Metrics: neutral_share (of the rollouts).
+    Each update drops its own; a batch is split into as many updates as before.
+    Reads: advantage. Writes: mask. Metrics: neutral_share (of the rollouts with tokens).
     """
 
     def apply(signals, context, state):
         del context
         kept = jnp.any(signals.mask & (signals.advantage != 0), axis=1)
+        share = masked_mean(~kept, has_tokens(signals.mask)).astype(signals.weight.dtype)
         signals = replace(signals, mask=signals.mask & kept[:, None])
-        share = masked_mean(~kept, jnp.ones_like(kept)).astype(signals.weight.dtype)
         return signals, state, {"neutral_share": share}
 
     return stateless(apply, label="drop_neutral_rollouts()")
@@ -84,15 +88,15 @@ def drop_perfect_groups(max_reward: float) -> Transform:
 
     Args:
       max_reward: the highest reward of the task.
-    Reads: reward, group. Writes: mask. Metrics: perfect_share (of the rollouts).
+    Reads: reward, group. Writes: mask. Metrics: perfect_share (of the rollouts with tokens).
     Source: NGRPO, https://github.com/nangongrui-ngr/NGRPO.
     """
 
     def apply(signals, context, state):
         reward, group = context.rollouts.reward, context.rollouts.group
         perfect = is_perfect_group(reward, group, max_reward)
+        share = masked_mean(perfect, has_tokens(signals.mask)).astype(reward.dtype)
         signals = replace(signals, mask=signals.mask & ~perfect[:, None])
-        share = masked_mean(perfect.astype(reward.dtype), jnp.ones_like(perfect))
         return signals, state, {"perfect_share": share}
 
     return stateless(apply, label=describe("drop_perfect_groups", max_reward=float(max_reward)))

@@ -59,7 +59,7 @@ def protect_low_probability(fraction: float, min_p: float, coefficient: float = 
     Of the `low_probability_candidates`, those with logp < log π̃ are protected, π̃ the old policy
     without its improbable entries (`min_p_proxy`). They get c · k3(π̃, π) as penalty, which raises
     their probability towards π̃, and an open trust region. What min-p has dropped is noise and is
-    never protected; nor is anything where min-p has dropped nothing.
+    never protected; nor, in the first update, is anything where min-p has dropped nothing.
 
     Args:
       fraction: ρ, share of the tokens of negative advantage, in (0, 1].

@@ -133,7 +133,7 @@ def macro_advantage(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
-        log_ratio = jnp.zeros_like(context.old_logp)
+        log_ratio = jnp.zeros_like(rollouts.values)
         if kl_coefficient:
             log_ratio = context.old_logp - rollouts.reference_logp
         rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
@@ -153,7 +153,7 @@ def macro_advantage(
         reward_clip=float(reward_clip),
         weights=weights,
     )
-    needs = {"logp", "values"} | ({"reference_logp"} if kl_coefficient else set())
+    needs = {"values"} | ({"logp", "reference_logp"} if kl_coefficient else set())
     return stateless(apply, needs=needs, label=label, once=True)
 
 

@@ -35,7 +35,7 @@ def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
     """Holds the policy near the one that sampled: penalty' = penalty + KL(π ‖ π_old) / t_k.
 
     The divergence is exact, over the whole vocabulary, and t_k is `step_size`. The outer step k is
-    1 + ⌊updates so far / updates per step⌋; an update without tokens does not count.
+    1 + ⌊updates so far / updates per step⌋; an update without tokens does not count, and shifts it.
 
     Args:
       num_steps: K, outer steps of the run.
@@ -64,6 +64,11 @@ def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
     def remark(plan):
         if plan.updates_per_batch == 1:
             return f"{label} has no effect: with one update per batch the policy has not moved."
+        if plan.updates_per_batch != updates_per_step:
+            return (
+                f"{label} counts an outer step every {updates_per_step} updates, and a batch has"
+                f" {plan.updates_per_batch}: the weight of the divergence changes within a batch."
+            )
         return None
 
     return Transform(init, apply, frozenset({"kl"}), label, remark)

@@ -8,7 +8,12 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark, rollout_advantage
 from rlvr_jax.objectives.arguments import check_finite, check_positive
-from rlvr_jax.objectives.groups import batch_std, group_deviation, group_std
+from rlvr_jax.objectives.groups import (
+    batch_std,
+    group_deviation,
+    group_has_tokens,
+    group_std,
+)
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
 
@@ -58,7 +63,7 @@ def decoupled_normalized(
 ) -> Transform:
     """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
 
-    A_i = s_i / (std + ε'), std with B - 1. Summing first would give different rewards of one total
+    A_i = s_i / (std + ε'), std with n - 1. Summing first would give different rewards of one total
     the same advantage. The batch step makes the scale independent of the number of rewards. The
     authors center in it, too, which is rounding: every part of s sums to 0 over its group. Without
     it a group in which nothing differs has advantages of exactly 0.
@@ -90,7 +95,8 @@ def decoupled_normalized(
         total = weighted_sum(own, weights)
         if batch_epsilon is None:
             return total
-        return total / (batch_std(total, group) + batch_epsilon)
+        counted = group_has_tokens(rollouts.mask, group)
+        return total / (batch_std(total, group, counted) + batch_epsilon)
 
     label = describe(
         "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon

@@ -8,6 +8,7 @@ undoes them entirely, and centring alone undoes the forward one.
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.arguments import check_positive, check_within
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.shaping import Reward, plain_outcome
 
@@ -78,8 +79,12 @@ def updated_miss_rate(
       num_positive: p, answers that the first verifier called right.
       appeal_share: q.
       prior: a.
-      decay: of the average; 0 gives ρ̂1 itself.
+      decay: of the average, in [0, 1]; 0 gives ρ̂1 itself.
+    Raises:
+      ValueError: appeal_share or prior not positive, or a share above 1.
     """
+    check_positive("updated_miss_rate", appeal_share=appeal_share, prior=prior)
+    check_within(0, 1, "updated_miss_rate", appeal_share=appeal_share, decay=decay)
     missed = num_flipped / appeal_share + prior
     estimate = missed / (missed + num_positive + prior)
     return decay * miss_rate + (1 - decay) * estimate

@@ -7,11 +7,11 @@ Source: Li et al. 2025, https://arxiv.org/abs/2509.02522.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.groups import group_count, group_sum
-from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.groups import group_count, group_sum, has_tokens
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import replace
@@ -24,37 +24,45 @@ __all__ = [
 ]
 
 
-def leave_one_out_score(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def leave_one_out_score(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
+) -> Float[Array, "B"]:
     """ψ_i = x_i - mean of the others of the group, with gradient through all of them.
 
     0 in a group of one. Where `group_others_mean` compares values that are data, here they are
     the policy's: at the first update all are equal, and the gradient must not vanish.
+
+    Args:
+      values: x.
+      group: id of the group of each rollout.
+      where: the rows that count; the others have 0. The ψ of those that count sum to 0.
     """
-    size = group_count(group).astype(values.dtype)
-    return (size * values - group_sum(values, group)) / jnp.maximum(size - 1, 1)
+    size = group_count(group, where).astype(values.dtype)
+    score = (size * values - group_sum(values, group, where)) / jnp.maximum(size - 1, 1)
+    return score if where is None else jnp.where(where, score, 0)
 
 
 def outcome_residual(scale: float) -> Transform:
     """A_i = R_i - σ(ψ_i): what `outcome_classification` has not yet predicted of the outcome.
 
     It vanishes where the outcome is predicted, and is ±½ before the first update, in groups of one
-    or of equal rewards too.
+    or of equal outcomes too.
 
     Args:
       scale: β, positive.
-    Reads: reward, group, logp, old_logp. Writes: advantage. Metrics: predicted_share, of the
-      rollouts with ψ on the side of their reward.
+    Reads: outcome, group, logp, old_logp. Writes: advantage. Metrics: predicted_share, of the
+      rollouts with tokens those with ψ on the side of their outcome.
     Raises:
       ValueError: scale not positive.
     """
     _check_scale("outcome_residual", scale)
 
     def apply(signals, context, state):
-        reward = context.rollouts.reward
+        outcome = context.rollouts.outcome
         score = jax.lax.stop_gradient(_outcome_score(signals, context, scale))
-        advantage = jnp.where(signals.mask, (reward - jax.nn.sigmoid(score))[:, None], 0)
-        right = (score > 0) == (reward > 0.5)
-        metrics = {"predicted_share": jnp.mean(right.astype(reward.dtype))}
+        advantage = jnp.where(signals.mask, (outcome - jax.nn.sigmoid(score))[:, None], 0)
+        predicted = ((score > 0) == (outcome > 0.5)).astype(outcome.dtype)
+        metrics = {"predicted_share": masked_mean(predicted, has_tokens(signals.mask))}
         return replace(signals, advantage=advantage), state, metrics
 
     label = describe("outcome_residual", scale=float(scale))
@@ -64,18 +72,20 @@ def outcome_residual(scale: float) -> Transform:
 def balance_outcomes() -> Transform:
     """Gives right and wrong answers to a prompt the same weight: weight' = weight · N / (2 N_own).
 
-    N_own counts the answers of the group on the own side of reward ½; a group with one side only
-    keeps its weights.
-    Reads: reward, group. Writes: weight. Metrics: none.
+    N counts the answers of the group that have tokens, N_own those of them on the own side of
+    outcome ½; a group with one side only keeps its weights.
+    Reads: outcome, group, mask. Writes: weight. Metrics: none.
     """
 
     def apply(signals, context, state):
-        reward, group = context.rollouts.reward, context.rollouts.group
-        right = reward > 0.5
-        size = group_count(group)
-        own = jnp.where(right, group_count(group, right), group_count(group, ~right))
-        ratio = size.astype(reward.dtype) / (2 * own).astype(reward.dtype)
-        weight = jnp.where(own == size, 1, ratio)[:, None]
+        outcome, group = context.rollouts.outcome, context.rollouts.group
+        right, written = outcome > 0.5, has_tokens(signals.mask)
+        size = group_count(group, written)
+        own = jnp.where(
+            right, group_count(group, written & right), group_count(group, written & ~right)
+        )
+        ratio = size.astype(outcome.dtype) / jnp.maximum(2 * own, 1).astype(outcome.dtype)
+        weight = jnp.where((own == size) | ~written, 1, ratio)[:, None]
         return replace(signals, weight=signals.weight * weight), state, {}
 
     return stateless(apply, label="balance_outcomes()")
@@ -85,7 +95,9 @@ def outcome_classification(scale: float) -> Surrogate:
     """The cross-entropy of the outcome and σ(ψ), ψ the policy's own score of the answer.
 
     ψ_i = r_i - mean of r over the other answers, r = β Σ_t (logp_t - old_logp_t). Its gradient by
-    logp is -`outcome_residual` times that of ψ, which reaches every answer of the group.
+    logp is -`outcome_residual` times that of ψ, which reaches every answer of the group. The label
+    is the outcome and not the reward: with what is shaped, below 0 or above 1, the cross-entropy
+    has no lower bound. An answer without tokens has no score and is no other answer.
 
     Args:
       scale: β, positive.
@@ -95,9 +107,9 @@ def outcome_classification(scale: float) -> Surrogate:
     _check_scale("outcome_classification", scale)
 
     def loss(signals, context):
-        score, reward = _outcome_score(signals, context, scale), context.rollouts.reward
+        score = _outcome_score(signals, context, scale)
         # -R log σ(ψ) - (1 - R) log(1 - σ(ψ)), without a logarithm of 0
-        entropy = jax.nn.softplus(score) - reward * score
+        entropy = jax.nn.softplus(score) - context.rollouts.outcome * score
         return jnp.broadcast_to(entropy[:, None], signals.mask.shape)
 
     def prepare(signals, context):
@@ -119,7 +131,8 @@ def outcome_classification(scale: float) -> Surrogate:
 
 def _outcome_score(signals, context, scale):
     log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
-    return leave_one_out_score(scale * log_ratio, context.rollouts.group)
+    written = has_tokens(signals.mask)
+    return leave_one_out_score(scale * log_ratio, context.rollouts.group, written)
 
 
 def _check_scale(function, scale):

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.groups import batch_mean, batch_std
+from rlvr_jax.objectives.groups import batch_mean, batch_std, group_has_tokens
 from rlvr_jax.objectives.parts import Transform, describe
 
 __all__ = ["huber", "huber_value_loss", "pessimistic_advantage", "soft_min"]
@@ -27,7 +27,7 @@ def soft_min(values: Float[Array, "... K"], temperature: float) -> Float[Array, 
 def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Transform:
     """A_i = R_i - soft minimum of the row's critics, standardised over the rows of the batch.
 
-    A' = (A - mean) / (std + ε), std with B - 1. The baseline is a critic's and not the group's: in
+    A' = (A - mean) / (std + ε), std with n - 1. The baseline is a critic's and not the group's: in
     groups of equal rewards the advantages are not 0, and groups of one are trained on.
 
     Args:
@@ -42,8 +42,10 @@ def pessimistic_advantage(temperature: float = 0.3, epsilon: float = 1e-8) -> Tr
 
     def advantage(rollouts):
         excess = rollouts.reward - soft_min(rollouts.critic_values, temperature)
-        centered = excess - batch_mean(excess, rollouts.group)
-        return centered / (batch_std(excess, rollouts.group) + epsilon)
+        group = rollouts.group
+        counted = group_has_tokens(rollouts.mask, group)
+        centered = excess - batch_mean(excess, group, counted)
+        return centered / (batch_std(excess, group, counted) + epsilon)
 
     label = describe("pessimistic_advantage", temperature=float(temperature), epsilon=epsilon)
     return rollout_advantage(advantage, label, needs={"critic_values"})
@@ -74,7 +76,10 @@ def huber_value_loss(
       reward: R.
       clip: ε, half-width of the region around V_old.
       width: δ of the Huber function h.
+    Raises:
+      ValueError: clip or width not positive.
     Source: https://github.com/ryyzn9/SAFE.
     """
+    check_positive("huber_value_loss", clip=clip, width=width)
     near = old_values + jnp.clip(values - old_values, -clip, clip)
     return (huber(values - reward, width) + huber(near - reward, width)) / 2

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.groups import group_has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -194,7 +195,7 @@ def predictive_kl_penalty(
             state,
             jax.lax.stop_gradient(kl).astype(memory),
             entropy.astype(memory),
-            jnp.mean(rollouts.reward).astype(memory),
+            masked_mean(rollouts.reward, group_has_tokens(mask, rollouts.group)).astype(memory),
             base=base,
             gains=gains,
             coefficient=coefficient,

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.groups import group_count
+from rlvr_jax.objectives.groups import group_count, has_tokens
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
@@ -48,12 +48,14 @@ class ImplicitRewards(NamedTuple):
     Fields:
       reward: [B], r, with gradient.
       right: [B], whether the outcome is right.
+      written: [B], which rows have tokens; means run over these.
       partner: int [B], the row of the other outcome it is paired with, -1 if none.
       scale: β.
     """
 
     reward: Float[Array, "B"]
     right: Bool[Array, "B"]
+    written: Bool[Array, "B"]
     partner: Int[Array, "B"]
     scale: float
 
@@ -67,7 +69,10 @@ def outcome_is_right(outcome: Float[Array, "B"]) -> Bool[Array, "B"]:
 
 
 def right_wrong_pairs(
-    right: Bool[Array, "B"], group: Int[Array, "B"], rollout_id: Int[Array, "B"]
+    right: Bool[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
 ) -> Int[Array, "B"]:
     """Pairs the k-th right with the k-th wrong rollout of a group, in the order of `rollout_id`.
 
@@ -75,16 +80,21 @@ def right_wrong_pairs(
       right: whether the rollout is right.
       group: id of the group of each rollout.
       rollout_id: distinct within a group.
+      where: the rows that are paired.
     Returns:
       Row of the partner; -1 where the group has fewer of the other kind.
     """
-    order = jnp.lexsort((rollout_id, right, group))  # in each group first the wrong, then the right
+    counted = jnp.ones_like(right) if where is None else where
+    # In each group first the wrong ones, then the right ones, then those that do not count.
+    kind = jnp.where(counted, right.astype(jnp.int32), 2)
+    order = jnp.lexsort((rollout_id, kind, group))
     place = jnp.argsort(order).astype(jnp.int32)
     start = jnp.searchsorted(jnp.sort(group), group)
-    num_wrong, num_right = group_count(group, ~right), group_count(group, right)
+    num_wrong = group_count(group, counted & ~right)
+    num_right = group_count(group, counted & right)
     rank = place - start - jnp.where(right, num_wrong, 0)
     other = start + jnp.where(right, 0, num_wrong) + rank
-    paired = rank < jnp.where(right, num_wrong, num_right)
+    paired = counted & (rank < jnp.where(right, num_wrong, num_right))
     return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
 
 
@@ -116,24 +126,25 @@ def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
 
 
 def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts of the cross entropy of σ(r) and being right."""
+    """Mean over the rollouts with tokens of the cross entropy of σ(r) and being right."""
     sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    return -jnp.mean(jax.nn.log_sigmoid(sign * given.reward))
+    return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
 
 
 def prospect(given: ImplicitRewards) -> Float[Array, ""]:
-    """Mean over the rollouts of 1 - σ(±(r - βK)), + if right; bounded for every rollout.
+    """Mean over the rollouts with tokens of 1 - σ(±(r - βK)), + if right; each is bounded.
 
     Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306, with the K of the batch itself
     in place of mismatched pairs of prompt and response.
     """
     sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
-    return jnp.mean(1 - jax.nn.sigmoid(sign * (given.reward - zero_point(given.reward))))
+    distance = given.reward - zero_point(given.reward, given.written)
+    return masked_mean(1 - jax.nn.sigmoid(sign * distance), given.written)
 
 
-def zero_point(values: Float[Array, "B"]) -> Float[Array, ""]:
+def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Array, ""]:
     """max(0, mean) without gradient: of log-ratios K, of implicit rewards β K."""
-    return jnp.maximum(jnp.mean(jax.lax.stop_gradient(values)), 0)
+    return jnp.maximum(masked_mean(jax.lax.stop_gradient(values), where), 0)
 
 
 def implicit_reward_loss(
@@ -141,14 +152,16 @@ def implicit_reward_loss(
 ) -> Transform:
     """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
-    Outcomes above one half are right; pairs are those of `right_wrong_pairs`.
+    Outcomes above one half are right; pairs are those of `right_wrong_pairs` among the rollouts
+    with tokens.
 
     Args:
       scale: β, positive.
       loss: one of this module.
       coefficient: c.
     Reads: logp, reference_logp, outcome, group, the mask. Writes: term.
-    Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind.
+    Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
+      have tokens.
     Raises:
       ValueError: scale not positive.
     """
@@ -157,14 +170,14 @@ def implicit_reward_loss(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward = scale * log_ratio_sum(context.stats.logp, rollouts.reference_logp, mask)
-        right = outcome_is_right(rollouts.outcome)
-        partner = right_wrong_pairs(right, rollouts.group, rollouts.rollout_id)
-        value = loss(ImplicitRewards(reward, right, partner, scale))
-        term = signals.term + coefficient * jnp.where(jnp.any(mask), value, 0)
+        right, written = outcome_is_right(rollouts.outcome), has_tokens(mask)
+        partner = right_wrong_pairs(right, rollouts.group, rollouts.rollout_id, written)
+        value = loss(ImplicitRewards(reward, right, written, partner, scale))
         metrics = {
-            "implicit_reward/right": masked_mean(reward, right),
-            "implicit_reward/wrong": masked_mean(reward, ~right),
+            "implicit_reward/right": masked_mean(reward, written & right),
+            "implicit_reward/wrong": masked_mean(reward, written & ~right),
         }
+        term = signals.term + coefficient * value
         return replace(signals, term=term), state, metrics
 
     label = describe(

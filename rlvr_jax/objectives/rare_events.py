@@ -6,7 +6,13 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.advantages import rollout_advantage
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.group_order import group_index
-from rlvr_jax.objectives.groups import group_count, group_deviation, group_mean, group_std
+from rlvr_jax.objectives.groups import (
+    group_count,
+    group_deviation,
+    group_has_tokens,
+    group_mean,
+    group_std,
+)
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.shaping import Reward
 
@@ -72,8 +78,8 @@ def penalized_outcome(negative: float) -> Reward:
 def pair_normalized(epsilon: float = 1e-6) -> Transform:
     """A_i = (R_i - mean) / (std + ε) over the rollouts of two prompts; std with n - 1.
 
-    In the order of their ids the first group is paired with the second, and so on; a last odd one
-    stands alone. A pair of equal rewards gets 0, a group of equal rewards need not.
+    In the order of their ids the first group with tokens is paired with the second, and so on; a
+    last odd one stands alone. A pair of equal rewards gets 0, a group of equal rewards need not.
 
     Args:
       epsilon: ε, added to the standard deviation, outside its root.
@@ -84,9 +90,10 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
     check_positive("pair_normalized", epsilon=epsilon)
 
     def advantage(rollouts):
-        pair = group_index(rollouts.group) // 2
-        centered = group_deviation(rollouts.reward, pair)
-        return centered / (group_std(rollouts.reward, pair) + epsilon)
+        counted = group_has_tokens(rollouts.mask, rollouts.group)
+        pair = group_index(rollouts.group, counted) // 2
+        centered = group_deviation(rollouts.reward, pair, where=counted)
+        return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
 
     return rollout_advantage(advantage, describe("pair_normalized", epsilon=epsilon))
 

@@ -89,7 +89,11 @@ def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:
 
 
 def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
-    """Where the clip decides the loss, -A clip(ρ) > -A ρ, so that no gradient passes."""
+    """Where the bound decides the value of the loss, -A clip(ρ) > -A ρ.
+
+    PPO's clip lets no gradient pass there, a cap of the ratio (`ppo_cap`, `weighted_reinforce`)
+    does.
+    """
     clipped = -signals.advantage * clip_to_trusted(signals)
     return signals.mask & (clipped > -signals.advantage * signals.ratio)
 

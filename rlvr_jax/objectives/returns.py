@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.advantages import Statistic
 from rlvr_jax.objectives.arguments import check_at_least, check_within
+from rlvr_jax.objectives.groups import group_has_tokens
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.types import replace
 
@@ -100,8 +101,8 @@ def reward_to_go(
       discount: γ, in [0, 1].
       kl_coefficient: β of the divergence from the reference that is charged token by token, at
         least 0.
-      center: a statistic (reward [B], group [B]) -> [B] that is taken from the reward before the
-        return is formed.
+      center: a statistic (reward [B], group [B], where [B]) -> [B] that is taken from the reward
+        before the return is formed; where is true for the rows of groups with tokens.
       baseline: b, a statistic that is taken from the return.
     Reads: reward, group, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
     Raises:
@@ -113,11 +114,13 @@ def reward_to_go(
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         reward, group = rollouts.reward, rollouts.group
-        outcome = reward - center(reward, group) if center else reward
+        counted = group_has_tokens(mask, group)
+        outcome = reward - center(reward, group, where=counted) if center else reward
         rewards = token_rewards(outcome, mask, *_price(context, kl_coefficient))
         returns = discounted_returns(rewards, mask, discount)
         if baseline:
-            returns = jnp.where(mask, returns - baseline(reward, group)[:, None], 0)
+            level = baseline(reward, group, where=counted)
+            returns = jnp.where(mask, returns - level[:, None], 0)
         return replace(signals, advantage=returns), state, {}
 
     label = describe(

@@ -88,7 +88,8 @@ def weigh_by_rollout_ratio(cap: float) -> Transform:
         weight = capped_rollout_weight(context.stats.logp, context.old_logp, mask, cap)[:, None]
         return _weighed(signals, jnp.broadcast_to(weight, mask.shape), cap, state)
 
-    return stateless(apply, {"logp"}, describe("weigh_by_rollout_ratio", cap=float(cap)))
+    label = describe("weigh_by_rollout_ratio", cap=float(cap))
+    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
 
 
 def weigh_by_token_ratio(cap: float) -> Transform:
@@ -106,13 +107,20 @@ def weigh_by_token_ratio(cap: float) -> Transform:
         ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
         return _weighed(signals, jnp.minimum(jax.lax.stop_gradient(ratio), cap), cap, state)
 
-    return stateless(apply, {"logp"}, describe("weigh_by_token_ratio", cap=float(cap)))
+    label = describe("weigh_by_token_ratio", cap=float(cap))
+    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
 
 
 def _weighed(signals, weight, cap, state):
     metrics = {"capped_share": masked_mean(weight >= cap, signals.mask)}
     weight = jnp.where(signals.mask, signals.weight * weight, signals.weight)
     return replace(signals, weight=weight), state, metrics
+
+
+def _idle_remark(label, plan):
+    if plan.updates_per_batch > 1:
+        return None
+    return f"{label} has no effect: with one update per batch every weight is 1."
 
 
 def _check_cap(function, cap):

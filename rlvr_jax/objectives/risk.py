@@ -2,8 +2,8 @@
 
 Prompts are bundled, K with consecutive group ids at a time. The j-th score of a bundle is the sum
 of the rewards of the j-th rollouts of its prompts (in the order of `rollout_id`), so that a prompt
-whose answers are all right or all wrong still takes part. Quantiles of the scores are tracked from
-update to update.
+whose answers are all right or all wrong still takes part. Prompts without a token are in no bundle.
+Quantiles of the scores are tracked from update to update.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from rlvr_jax.objectives.arguments import (
     check_within,
 )
 from rlvr_jax.objectives.group_order import group_index, group_quantile, group_rank
-from rlvr_jax.objectives.groups import group_std, group_sum
+from rlvr_jax.objectives.groups import group_has_tokens, group_std, group_sum
 from rlvr_jax.objectives.masked import masked_mean, masked_quantile
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.objectives.risk_credit import Credit, uniform_credit
@@ -64,13 +64,17 @@ class TrackedQuantiles(NamedTuple):
 
 
 def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
-    """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller."""
-    prompt = group_index(rollouts.group)
-    bundle = prompt // num_prompts
+    """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller.
+
+    Rows of groups without tokens are a bundle of their own, which does not count.
+    """
+    asked = group_has_tokens(rollouts.mask, rollouts.group)
+    prompt, rows = group_index(rollouts.group, asked), rollouts.group.shape[0]
+    bundle = jnp.where(asked, prompt // num_prompts, rows)
     place = group_rank(rollouts.rollout_id, rollouts.group, rollouts.rollout_id)
-    unit = bundle * prompt.shape[0] + place
+    unit = bundle * rows + place
     score = group_sum(rollouts.reward, unit)
-    counted = group_rank(prompt, unit, rollouts.rollout_id) == 0
+    counted = asked & (group_rank(prompt, unit, rollouts.rollout_id) == 0)
     return Bundles(bundle, unit, score, counted)
 
 

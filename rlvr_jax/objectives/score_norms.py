@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages import group_of_one_remark
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.objectives.groups import group_mean, group_sum
 from rlvr_jax.objectives.masked import masked_sum
 from rlvr_jax.objectives.parts import Context, Transform, describe, stateless
@@ -34,7 +34,7 @@ def logit_score_norm(context: Context) -> Float[Array, "B"]:
     Leaves out the products of different tokens and the size of the hidden states.
     """
     stats = jax.lax.stop_gradient(context.stats)
-    squares = 1 - 2 * jnp.exp(stats.logp) + stats.p_squared
+    squares = jnp.maximum(1 - 2 * jnp.exp(stats.logp) + stats.p_squared, 0)  # 0 may round below
     return masked_sum(squares, context.rollouts.mask, axis=1)
 
 
@@ -83,7 +83,10 @@ def signal_to_noise(
         single rollout has to be kept.
       count: N, at least 2: rollouts, not tokens.
       epsilon: ε.
+    Raises:
+      ValueError: count below 2.
     """
+    check_count(2, "signal_to_noise", count=count)
     variance = jnp.maximum(sum_of_norms - count * mean_norm, 0) / (count - 1)
     return mean_norm / (variance / count + epsilon)
 

@@ -5,8 +5,6 @@ a text without the passage it asks about). A response that is as likely after bo
 evidence.
 """
 
-import jax
-
 from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.divergences import Divergence, k3_clamped
 from rlvr_jax.objectives.masked import masked_mean
@@ -21,14 +19,15 @@ def second_prompt_divergence(
 ) -> Transform:
     """Adds a divergence of the policy from itself under the second prompt.
 
-    penalty' = penalty + c · estimator(logp, second_prompt_logp); with c < 0 the divergence is
-    maximised, and the response has to depend on what the second prompt hides.
+    penalty' = penalty + c · estimator(logp, logp'); with c < 0 the divergence is maximised, and the
+    response has to depend on what the second prompt hides.
 
     Args:
       coefficient: c.
       estimator: one of `rlvr_jax.objectives.divergences`.
-      trained: the gradient also goes through the log-probs under the second prompt.
-    Reads: logp, old_logp, second_prompt_logp. Writes: penalty.
+      trained: logp' is the current policy's, with gradient; else that of the policy that sampled.
+    Reads: logp, old_logp, second_prompt_logp of the policy or old_second_prompt_logp. Writes:
+      penalty.
     Metrics: second_prompt_divergence, its mean over the tokens.
     Raises:
       ValueError: coefficient not finite.
@@ -49,18 +48,19 @@ def second_prompt_divergence(
         estimator=estimator,
         trained=trained,
     )
-    return stateless(apply, needs={"logp", "second_prompt_logp"}, label=label)
+    return stateless(apply, needs={"logp", *_second_need(trained)}, label=label)
 
 
 def second_prompt_logp_penalty(coefficient: float, trained: bool = False) -> Transform:
-    """Adds c · second_prompt_logp: with c < 0 responses become likelier after the second prompt.
+    """Adds c · logp after the second prompt: with c < 0 responses become likelier there.
 
     Without `trained` it is a constant: it changes the loss and no gradient.
 
     Args:
       coefficient: c.
-      trained: the gradient goes through the log-probs under the second prompt.
-    Reads: second_prompt_logp. Writes: penalty. Metrics: none.
+      trained: as in `second_prompt_divergence`.
+    Reads: second_prompt_logp of the policy or old_second_prompt_logp. Writes: penalty. Metrics:
+      none.
     Raises:
       ValueError: coefficient not finite.
     """
@@ -71,9 +71,14 @@ def second_prompt_logp_penalty(coefficient: float, trained: bool = False) -> Tra
         return replace(signals, penalty=penalty), state, {}
 
     label = describe("second_prompt_logp_penalty", coefficient=float(coefficient), trained=trained)
-    return stateless(apply, needs={"second_prompt_logp"}, label=label)
+    return stateless(apply, needs=_second_need(trained), label=label)
 
 
 def _second_logp(context, trained):
-    other = context.stats.second_prompt_logp
-    return other if trained else jax.lax.stop_gradient(other)
+    if trained:
+        return context.stats.second_prompt_logp
+    return context.rollouts.old_second_prompt_logp
+
+
+def _second_need(trained):
+    return {"second_prompt_logp" if trained else "old_second_prompt_logp"}

@@ -31,14 +31,14 @@ class Selection:
 def mixed_outcomes(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Bool[Array, "B"]:
     """Keeps the groups whose outcomes are not all equal, and groups of one.
 
-    Outcomes closer than 1e-9 count as equal: sums that differ by rounding are no signal.
+    Outcomes closer than 1e-6 count as equal: sums that differ by rounding are no signal.
 
     Args:
       outcome: what the verifier said, not the shaped reward.
       group: id of the group of each rollout.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
     """
-    return (group_spread(outcome, group) > 1e-9) | (group_count(group) == 1)
+    return (group_spread(outcome, group) > 1e-6) | (group_count(group) == 1)
 
 
 def drop_rollouts(rollouts: Rollouts, keep: Bool[Array, "B"]) -> Rollouts:

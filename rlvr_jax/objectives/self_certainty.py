@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.scopes import min_max, within_batch, within_group, z_score
@@ -44,12 +45,18 @@ def sharpness(
 
 
 def standardized_certainty(
-    certainty: Float[Array, "B"], rollouts: Rollouts, epsilon: float = 1e-6
+    certainty: Float[Array, "B"],
+    mask: Bool[Array, "B T"],
+    rollouts: Rollouts,
+    epsilon: float = 1e-6,
 ) -> Float[Array, "B"]:
-    """(c - mean) / (std + ε) over the rollouts of the group, n - 1; 0 for a group of one."""
-    value = certainty[:, None]
-    every = jnp.ones(value.shape, bool)
-    return z_score(value, every, within_group(rollouts), ddof=1, epsilon=epsilon)[:, 0]
+    """(c - mean) / (std + ε) over the rollouts of the group, n - 1; 0 for a group of one.
+
+    A row without tokens has no certainty: it is not compared and has 0.
+    """
+    written = has_tokens(mask)[:, None]
+    sets = within_group(rollouts)
+    return z_score(certainty[:, None], written, sets, ddof=1, epsilon=epsilon)[:, 0]
 
 
 def certainty_weight(
@@ -67,20 +74,21 @@ def scale_by_certainty(positive: float, negative: float, epsilon: float = 1e-6) 
 
     Args:
       positive, negative: β₊ and β₋.
-      epsilon: added to the standard deviation.
+      epsilon: added to the standard deviation, positive.
     Reads: advantage, old_logsumexp, old_mean_logit, group, mask. Writes: advantage. Metrics:
       certainty_weight, its mean over the tokens.
     Raises:
-      ValueError: a number that is not finite.
+      ValueError: a number that is not finite, or epsilon not positive.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
     check_finite("scale_by_certainty", positive=positive, negative=negative)
+    check_positive("scale_by_certainty", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts, mask = context.rollouts, signals.mask
         certainty = self_certainty(rollouts.old_logsumexp, rollouts.old_mean_logit)
         total = masked_sum(certainty, mask, axis=1)
-        score = standardized_certainty(total, rollouts, epsilon)[:, None]
+        score = standardized_certainty(total, mask, rollouts, epsilon)[:, None]
         weight = certainty_weight(score, signals.advantage, positive, negative)
         metrics = {"certainty_weight": masked_mean(weight, mask)}
         return replace(signals, advantage=signals.advantage * weight), state, metrics
@@ -102,13 +110,14 @@ def charge_sampled_logit(coefficient: float, epsilon: float = 1e-6) -> Transform
 
     Args:
       coefficient: c.
-      epsilon: added to the denominator of the min-max.
+      epsilon: added to the denominator of the min-max, positive.
     Reads: advantage, old_logp, old_logsumexp, temperature, mask. Writes: advantage. Metrics: none.
     Raises:
-      ValueError: coefficient not finite.
+      ValueError: coefficient not finite, or epsilon not positive.
     Source: UCAS, https://github.com/xvolcano02/UCAS.
     """
     check_finite("charge_sampled_logit", coefficient=coefficient)
+    check_positive("charge_sampled_logit", epsilon=epsilon)
 
     def apply(signals, context, state):
         rollouts, mask, advantage = context.rollouts, signals.mask, signals.advantage

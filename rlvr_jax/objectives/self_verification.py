@@ -14,6 +14,7 @@ from rlvr_jax.objectives.group_order import group_index, group_rank
 from rlvr_jax.objectives.groups import (
     group_all_equal,
     group_deviation,
+    group_has_tokens,
     group_max,
     group_std,
     group_sum,
@@ -75,17 +76,21 @@ def self_reward_loss(
 ) -> Transform:
     """Adds c · mean over all rows of w (s - R)² for the finished ones: s learns the outcome.
 
+    All rows are those of groups with tokens.
+
     Args:
       coefficient: c, at least 0.
-      scale, reference: of `self_reward`, whose token is the first of `verdict_logp`.
+      scale, reference: of `self_reward`, whose token is the first of `verdict_logp`; scale
+        positive.
       balanced: w are `class_balance`, so that right and wrong weigh the same; else 1.
     Reads: verdict_logp, outcome, truncated. Writes: term.
     Metrics: self_reward/right and self_reward/wrong, means over the finished rows of a kind.
     Raises:
-      ValueError: a negative coefficient, or scale or reference not finite.
+      ValueError: a negative coefficient, scale not positive, or reference not finite.
     Source: https://github.com/RUCBM/LaSeR.
     """
-    check_finite("self_reward_loss", scale=scale, reference=reference)
+    check_positive("self_reward_loss", scale=scale)
+    check_finite("self_reward_loss", reference=reference)
     check_at_least(0, "self_reward_loss", coefficient=coefficient)
 
     def apply(signals, context, state):
@@ -94,7 +99,8 @@ def self_reward_loss(
         score = self_reward(context.stats.verdict_logp[:, 0], finished, scale, reference)
         weight = class_balance(right, finished).astype(score.dtype) if balanced else 1
         errors = jnp.where(finished, weight * (score - rollouts.outcome) ** 2, 0)
-        signals = replace(signals, term=signals.term + coefficient * jnp.mean(errors))
+        mean = masked_mean(errors, group_has_tokens(rollouts.mask, rollouts.group))
+        signals = replace(signals, term=signals.term + coefficient * mean)
         metrics = {
             "self_reward/right": masked_mean(score, finished & right),
             "self_reward/wrong": masked_mean(score, finished & ~right),

@@ -6,10 +6,17 @@ the mean over the rollouts. Gradient flows through every rollout that enters the
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.groups import group_count, group_mean, group_others_mean, group_sum
-from rlvr_jax.objectives.masked import masked_sum
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.groups import (
+    group_count,
+    group_mean,
+    group_others_mean,
+    group_sum,
+    has_tokens,
+)
+from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.parts import Surrogate, Transform, describe, stateless
 from rlvr_jax.objectives.ratios import token_ratio
 from rlvr_jax.types import replace
@@ -36,16 +43,24 @@ def regularized_return(
     return reward - coefficient * log_ratio
 
 
-def group_pair_spread(values: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+def group_pair_spread(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
+) -> Float[Array, "B"]:
     """Mean over the other rollouts j of the group of (x_i - x_j)²; 0 in a group of one.
 
     Its mean over a group is twice the variance with n - 1.
+
+    Args:
+      values: x.
+      group: id of the group of each rollout.
+      where: the rows that count; of the others nothing is said.
     """
-    others = jnp.maximum(group_count(group) - 1, 1).astype(values.dtype)
-    deviation = values - jax.lax.stop_gradient(group_mean(values, group))
+    count = group_count(group, where)
+    others = jnp.maximum(count - 1, 1).astype(values.dtype)
+    deviation = values - jax.lax.stop_gradient(group_mean(values, group, where))
     # Shifting both by one constant changes no difference, and keeps the squares small.
-    size = group_count(group).astype(values.dtype)
-    total, squares = group_sum(deviation, group), group_sum(deviation**2, group)
+    size = count.astype(values.dtype)
+    total, squares = group_sum(deviation, group, where), group_sum(deviation**2, group, where)
     return (size * deviation**2 - 2 * deviation * total + squares) / others
 
 
@@ -53,26 +68,27 @@ def regularized_leave_one_out(coefficient: float) -> Transform:
     """A_i = R_β(y_i) - mean of R_β over the other answers, R_β the `regularized_return`.
 
     The value of the current policy enters; its gradient does not. Equal rewards give 0 only where
-    the log ratios to the reference are equal too.
+    the log ratios to the reference are equal too. An answer without tokens is no other answer.
 
     Args:
       coefficient: β, positive.
     Reads: reward, group, logp, reference_logp. Writes: advantage. Metrics: regularized_return, the
-      mean over the rollouts.
+      mean over the rollouts with tokens.
     Raises:
       ValueError: coefficient not positive.
     Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
     """
-    _check_positive("regularized_leave_one_out", coefficient=coefficient)
+    check_positive("regularized_leave_one_out", coefficient=coefficient)
 
     def apply(signals, context, state):
         rollouts = context.rollouts
         logp = jax.lax.stop_gradient(context.stats.logp)
         log_ratio = masked_sum(logp - rollouts.reference_logp, signals.mask, axis=1)
         own = regularized_return(rollouts.reward, log_ratio, coefficient)
-        advantage = (own - group_others_mean(own, rollouts.group))[:, None]
+        written = has_tokens(signals.mask)
+        advantage = (own - group_others_mean(own, rollouts.group, written))[:, None]
         signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
-        return signals, state, {"regularized_return": jnp.mean(own)}
+        return signals, state, {"regularized_return": masked_mean(own, written)}
 
     label = describe("regularized_leave_one_out", coefficient=float(coefficient))
     needs = {"logp", "reference_logp", "batch_statistics"}
@@ -91,14 +107,15 @@ def pairwise_regression(coefficient: float) -> Surrogate:
       ValueError: coefficient not positive.
     Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
     """
-    _check_positive("pairwise_regression", coefficient=coefficient)
+    check_positive("pairwise_regression", coefficient=coefficient)
 
     def loss(signals, context):
         rollouts = context.rollouts
         distance = context.stats.logp - rollouts.reference_logp
         log_ratio = masked_sum(distance, signals.mask, axis=1)
         own = regularized_return(rollouts.reward, log_ratio, coefficient)
-        pairs = group_pair_spread(own, rollouts.group) / (4 * coefficient)
+        spread = group_pair_spread(own, rollouts.group, has_tokens(signals.mask))
+        pairs = spread / (4 * coefficient)
         return jnp.broadcast_to(pairs[:, None], signals.mask.shape)
 
     return Surrogate(
@@ -119,7 +136,7 @@ def log_ratio_regression(temperature: float) -> Surrogate:
     Raises:
       ValueError: temperature not positive.
     """
-    _check_positive("log_ratio_regression", temperature=temperature)
+    check_positive("log_ratio_regression", temperature=temperature)
 
     def loss(signals, context):
         log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
@@ -138,9 +155,3 @@ def log_ratio_regression(temperature: float) -> Surrogate:
 def _token_ratios(signals, context):
     own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
     return replace(signals, ratio=own)
-
-
-def _check_positive(function, **arguments):
-    for name, value in arguments.items():
-        if not value > 0:
-            raise ValueError(f"{function}: {name} must be positive, got {value}")

@@ -61,7 +61,7 @@ def smooth_ratio(share: float, top_k: int, quantile: float) -> Transform:
         return replace(signals, ratio=ratio, chosen=signals.chosen | chosen), state, metrics
 
     label = describe("smooth_ratio", share=float(share), top_k=top_k, quantile=float(quantile))
-    needs = {"entropy", "topk_logp", "old_topk_logp", "batch_statistics"}
+    needs = {"entropy", "topk_logp", "old_topk_logp"}
     return stateless(apply, needs=needs, label=label, options=(("top_k", top_k),))
 
 
@@ -93,4 +93,4 @@ def boost_favourites(factor: float, quantile: float) -> Transform:
         return signals, state, metrics
 
     label = describe("boost_favourites", factor=float(factor), quantile=float(quantile))
-    return stateless(apply, needs={"entropy", "max_id", "batch_statistics"}, label=label)
+    return stateless(apply, needs={"entropy", "max_id"}, label=label)

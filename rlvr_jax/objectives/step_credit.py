@@ -175,8 +175,8 @@ def credit_potential(
 ) -> Transform:
     """Fades the outcome's credit once a problem is solved, and pays for a rising potential.
 
-    A' = A f + ξ g (`step_potential`); 0 for tokens in no step. Groups of equal rewards do not stay
-    at 0.
+    A' = A f + ξ g (`step_potential`); 0 for tokens in no step, so that what follows the last step
+    wants its number. Groups of equal rewards do not stay at 0.
 
     Args:
       bonus: ξ.

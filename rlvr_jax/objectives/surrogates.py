@@ -83,9 +83,12 @@ def importance_weighted(ratio: Ratio = token_ratio) -> Surrogate:
     return Surrogate(prepare, loss, describe("importance_weighted", ratio=ratio))
 
 
-def reinforce() -> Surrogate:
+def reinforce(corrected: bool = False) -> Surrogate:
     """The plain policy gradient, -A logp: no ratio enters the loss, it is only reported.
 
+    Args:
+      corrected: advantages or weights allow for the age of the rollouts, of which nothing is said
+        then.
     Source: Williams 1992, https://doi.org/10.1007/BF00992696.
     """
 
@@ -97,7 +100,7 @@ def reinforce() -> Surrogate:
         return -signals.advantage * context.stats.logp
 
     def remark(plan):
-        if plan.updates_per_batch > 1:
+        if plan.updates_per_batch > 1 and not corrected:
             return (
                 "reinforce() does not correct for the age of the rollouts: of"
                 f" {plan.updates_per_batch} updates per batch only the first is on-policy."

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.groups import group_has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe
 from rlvr_jax.types import replace
@@ -38,15 +39,21 @@ def tempered_ratio(
 
 
 def mixture_weight(
-    entropy: Float[Array, ""], target: float, good: Bool[Array, "B"], cap: float
+    entropy: Float[Array, ""],
+    target: float,
+    good: Bool[Array, "B"],
+    where: Bool[Array, "B"],
+    cap: float,
 ) -> Float[Array, ""]:
     """α / (1 + α) with α = min(|H₀ - H|, cap) / share of good rollouts; 0 if there is none.
 
     Args:
+      entropy, target: H and H₀, nats.
       good: the rollouts that are pulled.
+      where: the rollouts of which they are a share.
       cap: largest distance that counts, nats; inf for none.
     """
-    share = jnp.mean(good.astype(entropy.dtype))
+    share = masked_mean(good, where).astype(entropy.dtype)
     gap = jnp.minimum(jnp.abs(target - entropy), cap)
     raw = gap / jnp.where(share > 0, share, 1)
     return jnp.where(share > 0, raw / (1 + raw), 0)
@@ -88,7 +95,8 @@ def mix_in_tempered_policy(
         mask, rollouts = signals.mask, context.rollouts
         entropy = state.entropy.astype(signals.advantage.dtype)
         good = rollouts.outcome > threshold
-        weight = mixture_weight(entropy, target, good, cap)
+        counted = group_has_tokens(mask, rollouts.group)
+        weight = mixture_weight(entropy, target, good, counted, cap)
         hotter, colder = rollouts.old_tempered_logp[..., 0], rollouts.old_tempered_logp[..., 1]
         tempered = target_temperature(entropy, target, hotter, colder)
         ratio = tempered_ratio(tempered, context.old_logp, mask)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.objectives.group_order import group_index
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_mean
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.steps import at_tokens, find_steps, step_mean
@@ -49,10 +50,19 @@ def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[
 
 
 def best_in_group(
-    reward: Float[Array, "B"], group: Int[Array, "B"], rollout_id: Int[Array, "B"]
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
 ) -> Int[Array, "B"]:
-    """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`."""
-    order = jnp.lexsort((rollout_id, -reward, group)).astype(jnp.int32)
+    """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
+
+    Args:
+      reward, group, rollout_id: of the rollouts.
+      where: the rows that count; without any in the group another one.
+    """
+    value = reward if where is None else jnp.where(where, reward, -jnp.inf)
+    order = jnp.lexsort((rollout_id, -value, group)).astype(jnp.int32)
     index = group_index(group)
     first = jnp.searchsorted(index[order], index)
     return order[first]
@@ -60,7 +70,7 @@ def best_in_group(
 
 def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B"]:
     """Rows that make a pair with the best one: of lower reward, and both have tokens."""
-    tokens = jnp.any(rollouts.mask, axis=1)
+    tokens = has_tokens(rollouts.mask)
     return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
 
 
@@ -93,7 +103,8 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
     def apply(signals, context, state):
         rollouts = context.rollouts
         scores = score(context.stats.logp - rollouts.reference_logp, rollouts)
-        best = best_in_group(rollouts.reward, rollouts.group, rollouts.rollout_id)
+        written = has_tokens(rollouts.mask)
+        best = best_in_group(rollouts.reward, rollouts.group, rollouts.rollout_id, written)
         pairs = pairs_with_best(rollouts, best)
         losses = pair_losses(scores, best, pairs, coefficient)
         ordered = (scores[best] > scores).astype(scores.dtype)

@@ -9,10 +9,11 @@ from jaxtyping import Array, Bool
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.choices import masked_top_k, random_choice
 from rlvr_jax.objectives.covariance import token_covariance
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_count, masked_mean, share_of
 from rlvr_jax.objectives.parts import Transform, describe, stateless
 from rlvr_jax.objectives.ratios import is_clipped
-from rlvr_jax.objectives.scopes import Scope, scoped_quantile, within_batch
+from rlvr_jax.objectives.scopes import Scope, scoped_quantile, within_batch, within_response
 from rlvr_jax.types import Signals, replace
 
 __all__ = [
@@ -65,7 +66,8 @@ def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
         return signals, state, metrics
 
     label = describe("keep_top_entropy", fraction=float(fraction), scope=scope)
-    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+    compared = set() if scope is within_response else {"batch_statistics"}
+    return stateless(apply, needs={"entropy"} | compared, label=label)
 
 
 def drop_high_covariance(
@@ -184,14 +186,15 @@ def drop_truncated() -> Transform:
     """Takes rollouts that the token budget ended out of the loss and out of its denominators.
 
     Their reward stays in the statistics of their group.
-    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share.
+    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share (of those with tokens).
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
     """
 
     def apply(signals, context, state):
         truncated = context.rollouts.truncated
         mask = signals.mask & ~truncated[:, None]
-        metrics = {"dropped_rollouts_share": jnp.mean(truncated.astype(signals.weight.dtype))}
+        share = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
+        metrics = {"dropped_rollouts_share": share}
         return replace(signals, mask=mask), state, metrics
 
     return stateless(apply, label="drop_truncated()")

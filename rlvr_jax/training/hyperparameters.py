@@ -29,8 +29,9 @@ AGGREGATIONS = {
 def resolve_hyperparameters(config: TrainConfig, response_tokens: int) -> dict[str, Any]:
     """All hyperparameters of the run's method: given ones, and the method's defaults.
 
-    A length that a method asks for is the run's own budget unless it is given: `max_length`, and a
-    fifth of it for `cache_length` (DAPO's 4096 of 20480).
+    What a method asks for and the run has is the run's own unless it is given: `max_length` its
+    budget of response tokens, `cache_length` a fifth of that (DAPO's 4096 of 20480), `total_steps`
+    its steps.
 
     Raises:
       ValueError: one that has no default is not given.
@@ -42,6 +43,8 @@ def resolve_hyperparameters(config: TrainConfig, response_tokens: int) -> dict[s
         values["max_length"] = response_tokens
         if "cache_length" in values:
             values["cache_length"] = max(1, response_tokens // 5)
+    if "total_steps" in values:
+        values["total_steps"] = config.steps
     values |= given
     for name, value in values.items():
         if value is inspect.Parameter.empty:

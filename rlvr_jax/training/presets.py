@@ -63,8 +63,9 @@ _TASKS["arithmetic:hard"] = _TASKS["arithmetic"] | dict(
 _EVERYWHERE: dict[str, dict[str, Any]] = {
     "grpo": dict(hyperparameters=("kl_coefficient=0", "aggregation=token_mean")),
     "entropy_bonus": dict(hyperparameters=("kl_coefficient=0",)),
-    # Its authors draw up to ten batches a step.
-    "dapo": dict(hyperparameters=("max_rounds=3",)),
+    "gdro": dict(hyperparameters=("kl_coefficient=0",)),
+    # Its authors draw up to ten batches a step. What it charges cut rollouts is to be learned from.
+    "dapo": dict(hyperparameters=("max_rounds=3",), mask_truncated=False),
 }
 _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),

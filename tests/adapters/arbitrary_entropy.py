@@ -15,6 +15,7 @@ from rlvr_jax.objectives.entropy_control import (
     normalized_by_origin,
     sampled_entropy,
 )
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
@@ -50,6 +51,7 @@ def outputs(case, hyper, soft):
             jnp.max(jnp.where(batch.mask, advantage, -jnp.inf), axis=1),
             batch.off_policy,
             batch.rollout_id,
+            has_tokens(batch.mask),
             too_high=entropy > target,
             **choice,
         )

@@ -7,6 +7,7 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.hesitation_reward import (
     HesitationScale,
     ThresholdState,
@@ -49,7 +50,7 @@ def outputs(case, hyper):
     used = masked_quantile(entropy, batch.mask, USED_QUANTILE)
     count, soft_cost = hesitation(entropy, batch, used, window)
     level = difficulty_level(batch.outcome, batch.group)
-    target = hesitation_target(count, level, batch.group, batch.rollout_id)
+    target = hesitation_target(count, level, batch.group, batch.rollout_id, has_tokens(batch.mask))
     score = hesitation_score(count, target, level, outcome_is_right(batch.outcome), scale)
     ares = recipe(
         "ares",

@@ -34,7 +34,7 @@ def outputs(case, hyper):
     batch = gradient.batch
     given = constrained_reward(batch, (1,))
     log_ratio = log_ratio_sum(golden.stats(case).logp, batch.reference_logp, batch.mask)
-    better, worse = feasible_preference_choice(given, batch.group, batch.rollout_id)
+    better, worse = feasible_preference_choice(given, batch)
     best = feasible_imitation_choice(given, log_ratio, batch, hyper["kl_max"])
     return {
         "calibrated": given.calibrated,

@@ -10,6 +10,7 @@ from rlvr_jax.objectives.down_sampling import (
     DownSamplingState,
     down_sampling_rows,
 )
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.masked import masked_std
 
 LEFT_OUT = {}
@@ -37,6 +38,7 @@ def outputs(case, hyper):
     within, across, per_group = down_sampling_rows(
         rows,
         batch.group,
+        has_tokens(batch.mask),
         batch.rollout_id,
         group_share=(1 - progress) * hyper["keep_init"] + progress * hyper["keep_final"],
         batch_share=hyper["cross"],

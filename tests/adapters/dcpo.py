@@ -44,7 +44,7 @@ def outputs(case, hyper, soft):
         "target_ratio_high": high,
         "target_ratio_low": low,
         "alpha": done.metrics["mixture_weight"],
-        "alpha_uncapped": mixture_weight(entropy, target, good, float("inf")),
+        "alpha_uncapped": mixture_weight(entropy, target, good, good | True, float("inf")),
         "good": good,
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,

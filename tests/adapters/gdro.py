@@ -26,13 +26,13 @@ def outputs(case, hyper):
     bins = difficulty_bins(
         group_mean(batch.reward, batch.group), edges, before, hyper["hysteresis"]
     )
-    num_bins = len(edges) + 1
+    num_bins, everyone = len(edges) + 1, jnp.ones(bins.shape, bool)
     steps = (1 - graded.reward, 1 - batch.component_rewards.mean(axis=1))
     found = {}
     for suffix, by_share in (("", False), ("_by_share", True)):
         scores, seen = jnp.zeros(num_bins), jnp.zeros(num_bins, bool)
         for loss in steps:
-            losses, present = bin_losses(loss, bins, num_bins, by_share)
+            losses, present = bin_losses(loss, bins, everyone, num_bins, by_share)
             scores, seen = updated_scores(scores, seen, losses, present, hyper["ema"])
         share = adversarial_shares(scores, present, eta, gamma)[bins]
         method = recipe(
@@ -43,6 +43,7 @@ def outputs(case, hyper):
             mixing=gamma,
             max_weight=hyper["max_weight"],
             by_share=by_share,
+            kl_coefficient=0.0,
             clip_low=hyper["clip_low"],
             clip_high=hyper["clip_high"],
             epsilon=hyper["eps"],
@@ -53,7 +54,7 @@ def outputs(case, hyper):
         found |= {
             f"score{suffix}": scores,
             f"share{suffix}": share,
-            f"weight{suffix}": proportional_weights(share, hyper["max_weight"]),
+            f"weight{suffix}": proportional_weights(share, everyone, hyper["max_weight"]),
             f"weight_paper{suffix}": exponential_weights(scores[bins], eta, hyper["max_weight"]),
             f"advantages{suffix}": done.signals.advantage,
             f"token_loss{suffix}": done.token_loss,

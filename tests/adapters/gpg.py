@@ -7,7 +7,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.advantages import relative_to
 from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
 from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.groups import group_mean, has_tokens
 from rlvr_jax.objectives.informative import informative_share, nonzero_scale
 from rlvr_jax.objectives.surrogates import reinforce
 from rlvr_jax.types import Recipe
@@ -25,7 +25,7 @@ def outputs(case, hyper, soft):
         aggregation=rollout_mean_token_mean(),
     )
     before = golden.evaluate(Recipe(plain), case, soft)
-    share = informative_share(done.batch.reward, done.batch.group)
+    share = informative_share(done.batch.reward, done.batch.group, has_tokens(done.batch.mask))
     return {
         "valid_fraction": share,
         "alpha": 1 / (share + hyper["eps"]),

@@ -4,6 +4,7 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.groups import has_tokens
 from rlvr_jax.objectives.implicit_rewards import (
     cumulative_reward,
     step_scores,
@@ -47,7 +48,9 @@ def outputs(case, hyper):
         "score_min_accumulative": worst_step(step_q, steps),
         "chosen": chosen,
         "rejected": rejected,
-        "kto_kl": zero_point(log_ratio_sum(logp, batch.reference_logp, batch.mask)),
+        "kto_kl": zero_point(
+            log_ratio_sum(logp, batch.reference_logp, batch.mask), has_tokens(batch.mask)
+        ),
     }
     for name, loss in LOSSES.items():
         done = golden.evaluate(recipe("implicit_prm", scale=hyper["beta"], loss=loss), case)

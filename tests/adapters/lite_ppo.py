@@ -14,8 +14,8 @@ from rlvr_jax.types import Recipe
 LEFT_OUT = {}
 
 
-def centered_std(reward, group):
-    return batch_std(reward - group_mean(reward, group), group)
+def centered_std(reward, group, where=None):
+    return batch_std(reward - group_mean(reward, group), group, where)
 
 
 @both

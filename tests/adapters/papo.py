@@ -9,12 +9,13 @@ from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.divergences import k3_clamped
+from rlvr_jax.types import replace
 
 LEFT_OUT = {}
 
 
 def outputs(case, hyper):
-    data, batch = golden.inputs(case), golden.rollouts(case)
+    data, drawn = golden.inputs(case), golden.rollouts(case)
     trust = {
         "clip_low": hyper["clip_low"],
         "clip_high": hyper["clip_high"],
@@ -27,10 +28,15 @@ def outputs(case, hyper):
         "entropy_coefficient": hyper["eta_plain"],
         "kl_coefficient": hyper["kl_ref"],
     }
-    stats_of = functools.partial(golden.token_stats, tokens=batch.tokens)
+    stats_of = functools.partial(golden.token_stats, tokens=drawn.tokens)
     hidden = jnp.asarray(data["teacher_logits"])
+    stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
+    batch = replace(drawn, old_second_prompt_logp=stats.second_prompt_logp)
     evaluate = functools.partial(
-        golden.evaluate, case=case, stats_of=functools.partial(stats_of, second_prompt=hidden)
+        golden.evaluate,
+        case=case,
+        batch=batch,
+        stats_of=functools.partial(stats_of, second_prompt=hidden),
     )
     alone = dict.fromkeys(full.keys() - trust.keys(), 0.0)
     plain = evaluate(recipe("papo", **trust, **alone))
@@ -42,7 +48,6 @@ def outputs(case, hyper):
         stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
         return both.objective.loss(stats, batch, {}, jax.random.key(0))[0]
 
-    stats = stats_of(jnp.asarray(data["logits"]), second_prompt=hidden)
     dependence = k3_clamped(stats.logp, stats.second_prompt_logp, batch.old_logp)
     return {
         "advantages": done.signals.advantage,

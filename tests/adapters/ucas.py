@@ -31,7 +31,7 @@ def outputs(case, hyper, soft):
     advantage = row_advantages(recipe("grpo"), batch)
     certainty = self_certainty(batch.old_logsumexp, batch.old_mean_logit)
     total = masked_sum(certainty, batch.mask, axis=1)
-    score = standardized_certainty(total, batch, hyper["eps"])
+    score = standardized_certainty(total, batch.mask, batch, hyper["eps"])
     logit = raw_logit(batch.old_logp, batch)
     return {
         "self_certainty": on_mask(certainty, batch),

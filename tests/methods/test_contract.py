@@ -57,6 +57,8 @@ NOT_THE_SLOPE = {
 }
 # Ratios of other log-probs than those of the sampled tokens.
 OTHER_RATIO = {"prerl"}
+# Divide by all rows that were drawn, by their definition.
+OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "siren"}
 CASE = "b"
 FLOAT32 = 1e-5  # float32, sums of at most some hundred terms
 # The same numbers summed in another order.
@@ -76,6 +78,7 @@ def made(name):
         },
         "d3s": {"token_share_start": 0.5},
         "passk_advantage": {"advantage": subset_normalized(k=2)},
+        "capo_curvature": {"top_k": 3},  # as many as were measured
     }
     return recipe(name, **changed.get(name, {}))
 
@@ -167,6 +170,32 @@ def test_rollouts_without_tokens_are_harmless(name):
     assert_all_finite(found)
     assert not np.asarray(found.dstats.logp)[[0, 5, 11]].any()
     assert any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
+
+
+@every_method
+def test_a_group_without_tokens_is_as_if_it_were_not_there(name):
+    """What only fills a batch or has no verdict: losses, metrics and states do not know of it."""
+    rows = golden.inputs(CASE)["mask"].shape[0]
+    order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
+    added = np.array([1, 7, 14])
+    told = {
+        "mask": False,
+        "group": np.array([-7, -7, 99]),  # two together, one alone
+        "rollout_id": rows + np.arange(3),
+        "reward": np.array([1, 0, 1]),
+        "outcome": np.array([1, 0, 1]),
+    }
+    batch = changed(batch_of(name), lambda v: v[order])
+    fields = {field: np.asarray(getattr(batch, field)).copy() for field in told}
+    for field, values in told.items():
+        fields[field][added] = values
+    batch = replace(batch, **{field: array(v, v.dtype) for field, v in fields.items()})
+    found, wanted = run(name, changed(golden.stats(CASE), lambda v: v[order]), batch), run(name)
+    factor = (rows + 3) / rows if name in OVER_ALL_ROWS else 1
+    found = found._replace(loss=factor * found.loss)
+    gradient = changed(found.dstats, lambda v: factor * np.delete(v, added, axis=0))
+    assert_same_step(found, wanted, gradient)
+    jax.tree.map(assert_agrees, found.state, wanted.state)
 
 
 @every_method

@@ -119,8 +119,36 @@ def test_methods_that_cannot_act_on_policy_say_so():
     # These weigh or regress on their first update as on any other.
     assert silent == {
         *("cgpo", "copg", "dpo_q", "f_dpg", "gpg", "gtpo", "hpt", "hybrid_npg", "implicit_prm"),
-        *("oblr_po", "opo", "rapid", "reinforce", "rl_v", "rloo", "sweet_rl", "vpo"),
+        *("oblr_po", "opo", "reinforce", "rl_v", "rloo", "sweet_rl", "vpo"),
     }
+
+
+def test_methods_that_weigh_old_rollouts_are_not_told_that_they_do_not():
+    often = UpdatePlan(updates_per_batch=4, group_size=8)
+    (age,) = recipe("gpg").objective.remarks(often)
+    assert "does not correct for the age" in age
+    assert recipe("rapid").objective.remarks(often) == []
+    assert recipe("copg").objective.remarks(often) == []
+
+
+def test_an_outer_step_of_another_number_of_updates_is_remarked():
+    plan = UpdatePlan(updates_per_batch=4, group_size=8)
+    (remark,) = recipe("mdpo").objective.remarks(plan)
+    assert "an outer step every 10 updates, and a batch has 4" in remark
+    assert recipe("mdpo", updates_per_step=4).objective.remarks(plan) == []
+
+
+@pytest.mark.parametrize("name", ["earl", "gtpo", "simko"])
+def test_a_statistic_of_one_row_does_not_ask_for_those_of_the_batch(name):
+    assert "batch_statistics" not in recipe(name).objective.needs
+
+
+def test_what_a_form_does_not_read_it_does_not_ask_for():
+    assert "logp" not in recipe("ma_rlhf", kl_coefficient=0.0).objective.once_needs
+    hidden = {"second_prompt_logp", "old_second_prompt_logp"}
+    assert recipe("papo").objective.needs & hidden == {"old_second_prompt_logp"}
+    assert recipe("papo", train_hidden=True).objective.needs & hidden == {"second_prompt_logp"}
+    assert "hidden" in recipe("oblr_po", needs=("logp", "hidden")).objective.needs
 
 
 def test_the_page_of_methods_is_that_of_the_registry():

@@ -236,6 +236,34 @@ def test_a_batch_that_gives_no_number_leaves_the_state_alone():
         jax.tree.map(np.testing.assert_array_equal, same, after)
 
 
+def test_what_is_decided_of_a_batch_that_is_no_number_is_not_remembered():
+    _, batch = batch_of()
+    own = methods.recipe("gdro", kl_coefficient=0.0).objective
+    state = own.init(Spec(4, *batch.mask.shape))
+    broken = np.where(np.arange(len(batch.outcome)), batch.outcome, np.nan)
+    _, same, _ = own.decide_once(replace(batch, outcome=broken), state, KEY)
+    jax.tree.map(np.testing.assert_array_equal, same, state)
+
+
+def test_an_entropy_that_is_no_number_does_not_stay_in_the_past():
+    stats, batch = batch_of()
+    own = methods.recipe("epo").objective
+    state = own.init(Spec(4, *batch.mask.shape))
+    entropy = np.asarray(batch.entropy).copy()
+    row = np.flatnonzero(np.asarray(batch.env_step) == 2)[0]
+    entropy[row, np.flatnonzero(np.asarray(batch.mask)[row])[0]] = np.nan
+    _, (state, _) = own.loss(stats, replace(batch, entropy=entropy), state, KEY)
+    past = state["banded_entropy_bonus"]
+    assert np.isfinite(past.total).all()
+    np.testing.assert_array_equal(past.count[:4], [1, 1, 0, 1])
+
+
+def test_a_prompt_without_a_length_is_refused():
+    tokens, mask = np.zeros((2, 3), int), np.ones((2, 3), bool)
+    with pytest.raises(ValueError, match="prompt_length must be given with prompt_logp"):
+        Rollouts.of_responses(tokens, mask, [0, 1], [0, 0], prompt_logp=np.zeros((2, 4)))
+
+
 def test_an_empty_batch_has_a_loss_of_0():
     nothing = np.zeros((0, 4))
     none = Rollouts.of_responses(nothing.astype(int), nothing > 0, [], np.zeros(0, int))
@@ -250,6 +278,16 @@ def test_an_empty_batch_has_a_loss_of_0():
         ("kl_cov", {"penalty_coefficient": np.inf}, "coefficient must be finite, got inf"),
         ("verl_effective_rank", {"stride": 1.5}, "stride must be a whole number, got 1.5"),
         ("hpt", {"solved": np.nan}, "solved must be a whole number, got nan"),
+        ("epo", {"max_steps": 2.5}, "steps must be a whole number, got 2.5"),
+        ("siren", {"anchor_updates": 1.5}, "anchor_updates must be a whole number, got 1.5"),
+        ("ngrpo", {"num_virtual": 1.5}, "number must be a whole number, got 1.5"),
+        ("laser", {"scale": 0.0}, "scale must be positive, got 0"),
+        ("gtpo", {"entropy_threshold": np.nan}, "threshold must be positive, got nan"),
+        (
+            "reinforce_plus_plus",
+            {"discount": 0.5, "group_baseline": True},
+            "discount must be 1 with group_baseline, got 0.5",
+        ),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(name, changes, sentence):

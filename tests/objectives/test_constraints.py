@@ -8,6 +8,7 @@ from golden_vectors import array, assert_agrees
 from rlvr_jax.objectives.constraints import (
     ConstrainedReward,
     best_of_group,
+    constrained_reward,
     feasible_preference_choice,
 )
 from rlvr_jax.objectives.low_probability import low_probability_candidates, min_p_proxy
@@ -17,15 +18,19 @@ from rlvr_jax.objectives.rare_events import (
     penalized_outcome,
     rare_event_advantage,
 )
+from rlvr_jax.types import Rollouts
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)
 IDS = array([2, 1, 0, 4, 3], np.int32)
 
 
-def chosen(feasible, reward=(0.3, 0.3, 0.1, 0.5, 0.9)):
+def chosen(feasible, reward=(0.3, 0.3, 0.1, 0.5, 0.9), written=(1, 1, 1, 1, 1)):
     reward, feasible = array(reward, np.float64), array(feasible, bool)
     given = ConstrainedReward(reward, feasible, jnp.where(feasible, reward, 0))
-    return [np.flatnonzero(rows).tolist() for rows in feasible_preference_choice(given, GROUP, IDS)]
+    batch = Rollouts.of_responses(
+        np.zeros((5, 1), int), np.array(written, bool)[:, None], reward, GROUP, rollout_id=IDS
+    )
+    return [np.flatnonzero(rows).tolist() for rows in feasible_preference_choice(given, batch)]
 
 
 def test_the_best_accepted_meets_the_worst_rejected():
@@ -34,6 +39,24 @@ def test_the_best_accepted_meets_the_worst_rejected():
 
 def test_without_a_rejected_row_the_worst_of_all_and_without_an_accepted_one_nothing():
     assert chosen([1, 1, 1, 0, 0]) == [[1], [2]]
+
+
+def test_rows_without_tokens_are_no_candidates():
+    assert chosen([1, 1, 0, 1, 0], written=(1, 0, 1, 1, 0)) == [[0, 3], [2, 3]]
+
+
+def test_a_judge_that_does_not_apply_rejects_nothing():
+    verdicts = np.array([[0, 1, np.nan], [0, np.nan, 0], [0, np.nan, np.nan], [0, 1, 1], [0, 0, 1]])
+    batch = Rollouts.of_responses(
+        np.zeros((5, 1), int),
+        np.ones((5, 1), bool),
+        np.zeros(5),
+        GROUP,
+        component_rewards=verdicts,
+        off_policy=np.zeros(5, bool),
+    )
+    found = constrained_reward(batch, (1, 2)).feasible
+    np.testing.assert_array_equal(found, [True, False, True, True, False])
 
 
 def test_groups_without_candidates_have_no_best_row():

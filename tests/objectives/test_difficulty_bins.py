@@ -36,7 +36,8 @@ def test_a_bin_is_left_only_well_past_its_edge():
 
 
 def test_absent_bins_keep_their_score_and_have_no_share():
-    losses, present = bin_losses(jnp.asarray([1.0, 0.5]), jnp.asarray([0, 2]), 3)
+    there = jnp.asarray([True, True, False])
+    losses, present = bin_losses(jnp.asarray([1.0, 0.5, 9.0]), jnp.asarray([0, 2, 1]), there, 3)
     scores, seen = updated_scores(
         jnp.asarray([0.2, 0.7, 0.0]), jnp.asarray([True, True, False]), losses, present, 0.1
     )
@@ -65,9 +66,10 @@ def test_weights_are_1_at_first_and_follow_the_losses_of_earlier_updates():
     np.testing.assert_allclose(second, factor * wanted, atol=1e-14)
 
 
-def test_unordered_edges_are_refused():
-    with pytest.raises(ValueError, match="hard_bins_first: edges must be ascending"):
-        hard_bins_first(edges=(0.7, 0.4))
+@pytest.mark.parametrize("edges", [(0.7, 0.4), (40, 75), (0.0, 0.5)])
+def test_edges_that_do_not_ascend_between_0_and_1_are_refused(edges):
+    with pytest.raises(ValueError, match="hard_bins_first: edges must ascend in"):
+        hard_bins_first(edges=edges)
 
 
 @pytest.mark.parametrize("budget", [1.0, 3.7, 5.0, 9.0])

@@ -59,7 +59,30 @@ def test_the_reverse_kl_is_the_return_with_a_kl_penalty():
     np.testing.assert_allclose(own - own[0], penalized - penalized[0], rtol=0, atol=1e-13)
 
 
-def test_the_baseline_is_read_before_it_moves_and_forgets_beyond_its_window():
+def test_the_partition_function_is_that_of_rows_with_tokens():
+    weights, group = np.array([1.0, 3.0, 9.0, 5.0]), array([4, 4, 4, 1], np.int32)
+    counted = array([1, 1, 0, 0], bool)
+    found = log_partition(array(np.log(weights), float), group, counted)
+    np.testing.assert_allclose(found, [np.log(2)] * 3 + [0], rtol=1e-14)
+
+
+def test_the_baseline_is_the_mean_of_the_last_pseudo_rewards():
+    random, drawn = np.random.default_rng(0), []
+    state = BaselineState(jnp.zeros(5), jnp.zeros((), jnp.int32))
+    assert state.mean == 0
+    for rows in (3, 4, 0, 1, 12, 2):
+        rewards, written = random.normal(size=rows + 2), random.permutation([1] * rows + [0, 0])
+        rollout_id = random.permutation(rows + 2)
+        ordered = np.argsort(rollout_id)
+        drawn += [rewards[i] for i in ordered if written[i]]
+        state = state.followed_by(
+            array(rewards, float), array(written, bool), array(rollout_id, np.int32)
+        )
+        np.testing.assert_allclose(state.mean, np.mean(drawn[-5:]), rtol=1e-12)
+        assert state.count < 10
+
+
+def test_the_baseline_is_read_before_it_moves_and_stays_without_tokens():
     batch = golden.rollouts("b")
     context = Context(golden.stats("b"), batch, batch.old_logp, None)
     signals = Signals.neutral(batch.mask, np.float64)
@@ -68,14 +91,12 @@ def test_the_baseline_is_read_before_it_moves_and_forgets_beyond_its_window():
     rows = batch.mask.shape[0]
     assert first.count == rows and metrics["baseline"] == 0
     assert_agrees(first.mean, metrics["pseudo_reward"])
-    held, second, _ = own.apply(
-        signals, context, BaselineState(jnp.asarray(3.0), jnp.asarray(20.0))
-    )
+    full = BaselineState(jnp.full(20, 3.0), jnp.asarray(20, jnp.int32))
+    held, second, _ = own.apply(signals, context, full)
     assert_agrees((free.advantage - held.advantage)[:, 0], np.full(rows, 3.0))
-    assert second.count == 20
     assert_agrees(second.mean, ((20 - rows) * 3 + rows * first.mean) / 20)
     _, same, _ = own.apply(replace(signals, mask=batch.mask & False), context, second)
-    assert same == second
+    jax.tree.map(np.testing.assert_array_equal, same, second)
 
 
 def test_settings_out_of_range_are_refused():

@@ -47,6 +47,20 @@ def test_equal_values_are_chosen_from_below():
     assert kept.sum() == 2
 
 
+def test_a_tie_is_decided_alike_wherever_its_group_stands():
+    values = np.tile([0.9354143] * 4 + [-0.9354143] * 4, 64)  # of half right, in float32
+    group = np.arange(512) // 8
+    kept = MOST_VARIED(
+        array(values, np.float32),
+        array(group, np.int32),
+        array(np.ones(512), bool),
+        array(np.full(512, 3), np.int32),
+        array(np.arange(512), np.int32),
+    )
+    largest = np.asarray(kept & (values > 0)).reshape(64, 8).sum(axis=1)
+    np.testing.assert_array_equal(largest, np.ones(64))
+
+
 def test_ties_at_the_threshold_stay():
     score = array([[3.0, 1.0, 1.0, 0.0]], np.float64)
     mask = array(np.ones((1, 4)), bool)

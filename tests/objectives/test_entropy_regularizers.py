@@ -66,6 +66,7 @@ def penalties(env_step, total, count, entropy=1.0):
 def test_the_band_is_that_of_the_step_and_waits_for_late_steps():
     assert_agrees(penalties([0, 3], [1, 0, 0, 9], [1, 0, 0, 1]), [0, 0.1])
     assert_agrees(penalties([0, 1], [9, 9, 0, 0], [1, 1, 0, 0]), [0, 0])
+    assert_agrees(penalties([0, 1], [0] * 4, [0] * 4), [0, 0])
 
 
 def test_without_history_everything_is_penalised_and_unseen_steps_are_not():
@@ -108,7 +109,12 @@ def test_controllers_replace_as_many_own_rows():
     limits = {"threshold": 0.05, "max_samples": 5}
     for too_high, count in ((False, 2), (True, 1)):
         found = choose_controllers(
-            advantage, redrawn, rollout_id, too_high=jnp.asarray(too_high), **limits
+            advantage,
+            redrawn,
+            rollout_id,
+            jnp.ones(6, bool),
+            too_high=jnp.asarray(too_high),
+            **limits,
         )
         assert found.count == count
         assert np.asarray(found.keep).sum() == 3

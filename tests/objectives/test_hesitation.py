@@ -52,12 +52,26 @@ def test_prompts_are_sorted_by_thirds():
 def test_targets_are_means_over_prompts_rounded_to_even():
     count, level = array([1, 3, 3, 4, 4], np.int32), array([EASY] * 5, np.int32)
     group = array([0, 0, 1, 1, 1], np.int32)
-    found = hesitation_target(count, level, group, array(np.arange(5), np.int32))
+    ids, everyone = array(np.arange(5), np.int32), jnp.ones(5, bool)
+    found = hesitation_target(count, level, group, ids, everyone)
     assert_agrees(found, np.full(5, 3))  # of 2 and 11/3
-    halves = hesitation_target(
-        count, level, array([0, 1, 1, 1, 1], np.int32), array(range(5), np.int32)
-    )
+    halves = hesitation_target(count, level, array([0, 1, 1, 1, 1], np.int32), ids, everyone)
     assert_agrees(halves, np.full(5, 2))  # of 1 and 3.5
+    some = hesitation_target(count, level, group, ids, array([0, 1, 1, 0, 0], bool))
+    assert_agrees(some, np.full(5, 3))  # of 3 and 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"bend": (0.0, 1.0, 1.0)}, r"bend\[0\] must be positive, got 0"),
+        ({"cap": (1.0, 1.0)}, "cap must have three entries"),
+        ({"size": -1.0}, "size must be positive, got -1"),
+    ],
+)
+def test_a_scale_that_makes_no_score_is_refused(changes, sentence):
+    with pytest.raises(ValueError, match=f"HesitationScale: {sentence}"):
+        HesitationScale(**changes)
 
 
 @pytest.mark.parametrize(("level", "sign"), [(EASY, -1), (MEDIUM, -1), (HARD, 1)])

@@ -22,11 +22,12 @@ from rlvr_jax.types import replace
 RANDOM = np.random.default_rng(0)
 
 
-def by_listing(right, group, rollout_id):
+def by_listing(right, group, rollout_id, where):
     partner = np.full(len(right), -1)
     for name in set(group):
+        own = where & (group == name)
         kinds = [
-            sorted(np.flatnonzero((group == name) & (right == kind)), key=lambda i: rollout_id[i])
+            sorted(np.flatnonzero(own & (right == kind)), key=lambda i: rollout_id[i])
             for kind in (True, False)
         ]
         for better, worse in zip(*kinds, strict=False):
@@ -38,10 +39,14 @@ def test_pairs_agree_with_lists_for_ragged_groups_in_any_order():
     for _ in range(20):
         right = RANDOM.random(13) < 0.5
         group, rollout_id = RANDOM.integers(-3, 3, 13), RANDOM.permutation(13) * 5
+        where = RANDOM.random(13) < 0.8
         found = right_wrong_pairs(
-            array(right, bool), array(group, np.int32), array(rollout_id, np.int32)
+            array(right, bool),
+            array(group, np.int32),
+            array(rollout_id, np.int32),
+            array(where, bool),
         )
-        np.testing.assert_array_equal(found, by_listing(right, group, rollout_id))
+        np.testing.assert_array_equal(found, by_listing(right, group, rollout_id, where))
 
 
 @pytest.mark.parametrize("loss", [logistic_pairs, contrastive_pairs])
@@ -49,7 +54,7 @@ def test_without_a_pair_the_loss_and_its_gradient_are_zero(loss):
     alone = jnp.full(3, -1, jnp.int32)
 
     def value(reward):
-        return loss(ImplicitRewards(reward, jnp.ones(3, bool), alone, 1.0))
+        return loss(ImplicitRewards(reward, jnp.ones(3, bool), jnp.ones(3, bool), alone, 1.0))
 
     found, slope = jax.value_and_grad(value)(jnp.asarray([0.3, -1.0, 2.0]))
     assert found == 0 and not np.asarray(slope).any()
@@ -59,7 +64,8 @@ def test_without_a_pair_the_loss_and_its_gradient_are_zero(loss):
 def test_right_rollouts_are_pulled_up_and_wrong_ones_down(loss):
     right = jnp.asarray([True, False])
     pair = jnp.asarray([1, 0], jnp.int32)
-    slope = jax.grad(lambda r: loss(ImplicitRewards(r, right, pair, 1.0)))(jnp.zeros(2))
+    given = ImplicitRewards(None, right, jnp.ones(2, bool), pair, 1.0)
+    slope = jax.grad(lambda reward: loss(given._replace(reward=reward)))(jnp.zeros(2))
     assert slope[0] < 0 < slope[1]
 
 

@@ -58,9 +58,10 @@ def test_a_lonely_reward_against_many_tokens_falls_back_to_the_rollouts():
 
 
 def test_without_a_good_rollout_nothing_is_mixed_in():
-    none = mixture_weight(jnp.asarray(0.0), 0.5, jnp.zeros(4, bool), 0.1)
+    four = jnp.ones(4, bool)
+    none = mixture_weight(jnp.asarray(0.0), 0.5, jnp.zeros(4, bool), four, 0.1)
     assert none == 0
-    half = mixture_weight(jnp.asarray(0.0), 0.5, jnp.arange(4) < 2, 0.1)
+    half = mixture_weight(jnp.asarray(0.0), 0.5, jnp.arange(4) < 2, four, 0.1)
     np.testing.assert_allclose(half, 0.2 / 1.2)
 
 

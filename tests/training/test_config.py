@@ -131,6 +131,18 @@ def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
     assert resolve_hyperparameters(config, response_tokens=100)["max_length"] == 50
 
 
+def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
+    config = TrainConfig(method="d3s", steps=70)
+    assert resolve_hyperparameters(config, response_tokens=100)["total_steps"] == 70
+    config = dataclasses.replace(config, hyperparameters=("total_steps=50",))
+    assert resolve_hyperparameters(config, response_tokens=100)["total_steps"] == 50
+
+
+def test_what_dapo_charges_cut_responses_is_learned_from():
+    assert not preset("gsm8k", "dapo").mask_truncated
+    assert preset("gsm8k", "grpo").mask_truncated
+
+
 def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
     config = TrainConfig(minibatches=4, epochs=2, steps=300)
     assert config.updates_per_step() == 8

@@ -1,0 +1,115 @@
+"""Rows without tokens, as runs make them of cut responses: nothing that was written is theirs."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from golden_vectors import array, assert_agrees
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives.anchored_entropy import peak_entropy
+from rlvr_jax.objectives.conditional import in_high_half, mean_sampling_entropy
+from rlvr_jax.objectives.confidence import standardized_perplexity
+from rlvr_jax.objectives.difficulty import long_error_factor
+from rlvr_jax.objectives.down_sampling import down_sampling_rows
+from rlvr_jax.objectives.groups import group_others_mean, has_tokens
+from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.scopes import within_batch
+from rlvr_jax.objectives.self_certainty import self_certainty, standardized_certainty
+from rlvr_jax.objectives.semantic_entropy import relative_semantic_entropy
+from rlvr_jax.objectives.sequence_regression import group_pair_spread
+from rlvr_jax.types import replace
+
+GONE = 0
+# Methods without a baseline of rewards, in which every row of a group counts.
+METHODS = ("canon", "cgpo", "copg", "dpo_q", "f_dpg", "implicit_prm", "pacs", "sweet_rl", "vpo")
+
+
+def certainty(stats, batch):
+    total = masked_sum(
+        self_certainty(batch.old_logsumexp, batch.old_mean_logit), batch.mask, axis=1
+    )
+    return standardized_certainty(total, batch.mask, batch)
+
+
+PARTS = {
+    "perplexity": lambda stats, batch: standardized_perplexity(
+        batch.old_logp, batch.mask, batch, within_batch
+    ),
+    "certainty": certainty,
+    "semantic entropy": lambda stats, batch: relative_semantic_entropy(
+        masked_mean(batch.old_logp, batch.mask, axis=1),
+        batch.answer,
+        batch.group,
+        has_tokens(batch.mask),
+    ),
+    "peak entropy": lambda stats, batch: peak_entropy(stats.nucleus_entropy, batch, 0.8)[0],
+    "high half": lambda stats, batch: in_high_half(
+        mean_sampling_entropy(batch), batch.group, batch.rollout_id, has_tokens(batch.mask)
+    ),
+    "others": lambda stats, batch: group_others_mean(
+        batch.values[:, 0], batch.group, has_tokens(batch.mask)
+    ),
+    "pairs": lambda stats, batch: group_pair_spread(
+        batch.values[:, 0], batch.group, has_tokens(batch.mask)
+    ),
+    "length": lambda stats, batch: long_error_factor(
+        batch.reward,
+        batch.group,
+        jnp.where(has_tokens(batch.mask), 12 - masked_count(batch.mask, axis=1), 0),
+        1.1,
+        1e-9,
+    ),
+    "most varied": lambda stats, batch: down_sampling_rows(
+        stats.entropy[:, 0],
+        batch.group,
+        has_tokens(batch.mask),
+        batch.rollout_id,
+        group_share=0.6,
+        batch_share=0.8,
+    )[0],
+}
+
+
+def cleared_and_without(batch):
+    mask = np.asarray(batch.mask).copy()
+    mask[GONE] = False
+    cleared = replace(batch, mask=array(mask, bool))
+    return (cleared, golden.stats("b")), without((cleared, golden.stats("b")))
+
+
+def without(tree):
+    return jax.tree.map(lambda v: array(np.delete(np.asarray(v), GONE, axis=0), v.dtype), tree)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_compared_is_compared_among_the_others(part):
+    (cleared, stats), (fewer, own_stats) = cleared_and_without(golden.rollouts("b"))
+    found, wanted = PARTS[part](stats, cleared), PARTS[part](own_stats, fewer)
+    assert_agrees(np.delete(found, GONE) if np.ndim(found) else found, wanted)
+    plain = PARTS[part](stats, golden.rollouts("b"))
+    assert np.any(np.asarray(found) != np.asarray(plain)), "the row would have counted"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_without_a_baseline_of_rewards_does_not_know_of_them(name):
+    own = recipe(name)
+    (cleared, stats), (fewer, own_stats) = cleared_and_without(
+        golden.prepared(own, golden.rollouts("b"))
+    )
+    found = golden.step(own.objective, stats, cleared)
+    wanted = golden.step(own.objective, own_stats, fewer)
+    assert_agrees(found.loss, wanted.loss)
+    jax.tree.map(assert_agrees, without(found.dstats), wanted.dstats)
+    jax.tree.map(assert_agrees, found.state, wanted.state)
+
+
+def test_the_scores_of_a_group_of_one_outcome_cancel_on_policy():
+    batch, stats = golden.rollouts("b"), golden.stats("b")
+    mask = np.asarray(batch.mask).copy()
+    mask[GONE] = False
+    outcome = array(np.zeros(batch.outcome.shape), batch.outcome.dtype)
+    batch = replace(batch, mask=array(mask, bool), old_logp=None, outcome=outcome)
+    slope = golden.step(recipe("pacs").objective, stats, batch).dstats.logp
+    np.testing.assert_allclose(slope, 0, atol=1e-15)

@@ -22,6 +22,7 @@ from rlvr_jax.parallel.processes import (
     has_accelerator,
     is_first,
     must_stop,
+    num_cores,
     start,
 )
 from rlvr_jax.parallel.sharding import (
@@ -48,6 +49,7 @@ __all__ = [
     "make_mesh",
     "mesh_sizes",
     "must_stop",
+    "num_cores",
     "one_device_mesh",
     "own_rows",
     "parameter_shardings",

@@ -17,13 +17,14 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 __all__ = ["barrier", "check_alone", "first_says", "gather", "has_accelerator", "is_first"]
-__all__ += ["must_stop", "start"]
+__all__ += ["must_stop", "num_cores", "start"]
 
 _ADDRESS, _COUNT, _INDEX = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 _FORCED = "xla_force_host_platform_device_count"
 _MOST_CPU_DEVICES = 8
-_TPU_DEVICES = ("/dev/accel0", "/dev/vfio/0")
-_GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
+_DEVICES = Path("/dev")
+_TPU_DEVICES = ("accel[0-9]*", "vfio/[0-9]*")
+_GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
 def start() -> None:
@@ -53,8 +54,7 @@ def start() -> None:
         jax.distributed.initialize()
     elif not (os.environ.get("NPROC") or _FORCED in os.environ.get("XLA_FLAGS", "")):
         # A small model is sampled from with one device per core (`sampling_mesh`).
-        cores = len(os.sched_getaffinity(0))
-        jax.config.update("jax_num_cpu_devices", min(cores, _MOST_CPU_DEVICES))
+        jax.config.update("jax_num_cpu_devices", min(num_cores(), _MOST_CPU_DEVICES))
 
 
 def check_alone() -> None:
@@ -70,9 +70,17 @@ def check_alone() -> None:
         )
 
 
+def num_cores() -> int:
+    """Cores that this process may use."""
+    # Linux alone says which; elsewhere all of them.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def has_accelerator() -> bool:
-    """Whether this host has a GPU or a TPU, told without starting JAX, which would take it."""
-    return any(Path(device).exists() for device in (*_GPU_DEVICES, *_TPU_DEVICES))
+    """Whether JAX has a GPU or a TPU here, told without starting it, which would take it."""
+    return os.environ.get("JAX_PLATFORMS") != "cpu" and _has((*_GPU_DEVICES, *_TPU_DEVICES))
 
 
 def is_first() -> bool:
@@ -134,4 +142,9 @@ def _on_cloud_tpu() -> bool:
     if os.environ.get("JAX_PLATFORMS", "tpu").split(",")[0] != "tpu":
         return False
     has_library = importlib.util.find_spec("libtpu") is not None
-    return has_library and any(Path(device).exists() for device in _TPU_DEVICES)
+    return has_library and _has(_TPU_DEVICES)
+
+
+def _has(devices: tuple[str, ...]) -> bool:
+    # A container may have others than the first.
+    return any(next(_DEVICES.glob(device), None) for device in devices)

@@ -119,7 +119,8 @@ class Block(nn.Module):
             y = rows @ kernel.astype(dtype)
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
-                y += offset.astype(dtype)[None]
+                # Its gradient is a sum over all tokens: not one in the products' dtype.
+                y = (y.astype(kept) + offset[None]).astype(dtype)
             if self.has_variable("params", f"{name}_lora_a"):
                 if config.lora is None:
                     raise ValueError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlvr_jax.parallel import fetch
 from rlvr_jax.training.critic import CriticState
+from rlvr_jax.training.pieces import spread
 from rlvr_jax.training.run import Run
 from rlvr_jax.training.sampling import Graded
 from rlvr_jax.training.update import TrainState, old_shapes
@@ -71,7 +72,7 @@ def _orders(run: Run, rollouts: Rollouts, step: int) -> list[np.ndarray]:
             order = np.random.default_rng(seed).permutation(config.prompts_per_step)
         for start in range(0, config.prompts_per_step, groups):
             part = np.sort(order[start : start + groups])
-            part = part[np.argsort(equal[part], kind="stable")]
+            part = spread(part[np.argsort(equal[part], kind="stable")], run.start.model.mesh)
             orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
     return orders
 

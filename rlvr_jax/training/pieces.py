@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from rlvr_jax.policy.layout import ROWS, constrain
 from rlvr_jax.training.config import TrainConfig
 
-__all__ = ["in_pieces", "joined", "shared_rows", "usual_pieces"]
+__all__ = ["in_pieces", "joined", "shared_rows", "spread", "usual_pieces"]
 
 CPU_TOKENS = 2304
 """Tokens of a piece whose activations stay in a CPU's caches (measured: docs/speed.md)."""
@@ -34,6 +35,15 @@ def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
         return x if x.dtype == jax.dtypes.float0 else constrain(x, mesh, (), ROWS)
 
     return jax.tree.map(split, tree)
+
+
+def spread(groups: np.ndarray, mesh: Mesh | None) -> np.ndarray:
+    """Groups in such an order that the first of them are in the first pieces of every device.
+
+    As they are where they cannot be shared out evenly.
+    """
+    parts = _parts(mesh)
+    return groups if len(groups) % parts else groups.reshape(-1, parts).T.reshape(-1)
 
 
 def joined(tree: Any, mesh: Mesh | None) -> Any:

@@ -246,14 +246,19 @@ class Run:
                 f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
                 " and gradients are of all of it; sampler_ratio says which mass the part has."
             )
-        if self.config.lora() is None and self.config.lora_alpha != TrainConfig.lora_alpha:
-            found.append("lora_alpha: lora_rank is 0, so all weights are trained.")
+        idle = [n for n in ("lora_alpha", "lora_targets") if _given(self.config, n)]
+        if self.config.lora() is None and idle:
+            found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
         asked = self.config.critic_learning_rate or self.config.critic_epochs > 1
         if asked and self.recipe.critic is None:
             found.append(
                 f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
             )
         return found
+
+
+def _given(config: TrainConfig, name: str) -> bool:
+    return getattr(config, name) != getattr(TrainConfig, name)
 
 
 def _cuts(sampling: Sampling) -> list[str]:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from rlvr_jax import tasks
-from rlvr_jax.parallel import has_accelerator
+from rlvr_jax.parallel import has_accelerator, num_cores
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.command import run_card, train
 from rlvr_jax.training.config import TrainConfig
@@ -39,7 +39,7 @@ def default_jobs() -> int:
     """Runs at a time: one per core, at most eight; one where there is an accelerator."""
     if has_accelerator():
         return 1
-    return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+    return min(num_cores(), _MOST_JOBS)
 
 
 def train_together(
@@ -94,6 +94,8 @@ def train_together(
             while waiting and len(running) < jobs and not failure and not asked:
                 run = _Run(*waiting.pop(), console, bar, work)
                 running[run.connection] = run
+                if asked:  # while it was started, when it was not yet among those to be told
+                    run.process.terminate()
             for connection in wait(list(running)):
                 run = running[connection]
                 try:

@@ -1,5 +1,7 @@
 """One program on several processes; what one process alone does differently, which is nothing."""
 
+import os
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +28,22 @@ def test_half_an_address_of_a_job_is_refused(values, sentence, monkeypatch):
     with pytest.raises(ValueError, match=sentence):
         parallel.start()
     assert not jax.distributed.is_initialized()
+
+
+def test_cores_are_counted_where_no_call_says_which_are_ours(monkeypatch):
+    assert processes.num_cores() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert processes.num_cores() == os.cpu_count()
+
+
+def test_an_accelerator_is_any_of_its_devices_unless_jax_is_told_to_leave_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr(processes, "_DEVICES", tmp_path)
+    assert not parallel.has_accelerator()
+    (tmp_path / "nvidia3").touch()
+    assert parallel.has_accelerator()
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert not parallel.has_accelerator()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
-from rlvr_jax.policy import Model, ModelConfig, RopeScaling, decoder, save
+from rlvr_jax.policy import Model, ModelConfig, RopeScaling, decoder, named_config, save
 
 SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
 FAMILIES = {
@@ -323,6 +323,26 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
     exact = to_logits(wide, params, tokens())
     # roundings of 2^-9, some tens of them in a row, against the spread of the logits
     assert np.abs(logits - exact).max() < 0.1 * np.std(exact)
+
+
+def test_the_gradient_of_a_bias_is_summed_in_float32():
+    config = named_config("tiny", 11, compute_dtype="bfloat16", qkv_bias=True, num_layers=1)
+    block = decoder.Block(config)
+    x = jnp.ones((64, 144, config.width), jnp.bfloat16)
+    positions = jnp.broadcast_to(jnp.arange(144, dtype=jnp.int32), x.shape[:2])
+    tables = decoder.rotary_tables(positions, config)
+    arguments = x, positions, tables, None, jnp.asarray(False)
+    params = block.init(jax.random.key(0), *arguments)["params"]
+
+    def total(bias):
+        # Attention shares sum to one, so every value's bias reaches every token once.
+        own = params | {"value_bias": bias, "attention_output": jnp.eye(config.width)}
+        own |= {"mlp_output": jnp.zeros_like(params["mlp_output"])}
+        return jnp.sum(block.apply({"params": own}, *arguments)[0].astype(jnp.float32))
+
+    slope = jax.grad(total)(params["value_bias"])
+    # To each of the two heads that share a value.
+    assert_allclose(slope, 2 * 64 * 144, rtol=0.01)
 
 
 def test_initial_parameters_are_small_matrices_unit_norms_and_zero_biases():

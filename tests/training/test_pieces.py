@@ -7,7 +7,14 @@ import pytest
 
 from rlvr_jax.parallel import make_mesh, row_sharding
 from rlvr_jax.training import TrainConfig
-from rlvr_jax.training.pieces import CPU_TOKENS, in_pieces, joined, shared_rows, usual_pieces
+from rlvr_jax.training.pieces import (
+    CPU_TOKENS,
+    in_pieces,
+    joined,
+    shared_rows,
+    spread,
+    usual_pieces,
+)
 
 ROWS = np.arange(48).reshape(16, 3)
 
@@ -21,6 +28,22 @@ def test_joined_pieces_are_the_rows_in_their_order(mesh):
     mesh = mesh and make_mesh(mesh)
     there_and_back = jax.jit(lambda x: joined(in_pieces(x, 2, mesh), mesh))
     np.testing.assert_array_equal(there_and_back(ROWS), ROWS)
+
+
+@pytest.mark.parametrize(("mesh", "pieces"), [(None, 4), ("data=8", 2), ("data=2,fsdp=4", 4)])
+def test_groups_that_stand_last_are_in_the_last_pieces_of_every_device(mesh, pieces):
+    """They are not pulled back; on one device of several they would spare nothing."""
+    mesh = mesh and make_mesh(mesh)
+    groups = np.arange(64)
+    found = in_pieces(spread(groups, mesh), pieces, mesh)
+    np.testing.assert_array_equal(np.sort(np.asarray(found).ravel()), groups)
+    assert [set(np.asarray(piece) // (64 // pieces)) for piece in found] == [
+        {number} for number in range(pieces)
+    ]
+
+
+def test_groups_that_cannot_be_shared_out_stay_as_they_are():
+    np.testing.assert_array_equal(spread(np.arange(6), make_mesh("data=8")), np.arange(6))
 
 
 def test_no_row_moves_between_devices():

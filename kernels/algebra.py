@@ -234,7 +234,7 @@ def update(
         found = jnp.min(at_largest, axis=axis) + jnp.asarray(first, jnp.int32)
         tile = tile._replace(max_id=jnp.where(tile_largest > sums.largest, found, sums.max_id))
     if sums.second is not None:
-        exp = jnp.exp(spread_out(sums.second_ratio) * shift)
+        exp = _second_exp(spread_out(sums.second_ratio), logits - spread_out(largest))
         tile = tile._replace(second=jnp.sum(exp, axis=axis))
     return _add(_relative_to(largest, sums)._replace(max_id=tile.max_id), tile)
 
@@ -423,6 +423,12 @@ def _line(offset, factor, logp):
     return offset[:, None] if factor is None else offset[:, None] + factor[:, None] * logp
 
 
+def _second_exp(ratio, distance):
+    """e^rd, which r may keep far above 0 where d is below LOWEST."""
+    # Not -inf: where T₂ is infinite the ratio is 0.
+    return jnp.exp(ratio * jnp.clip(distance, _lowest(distance.dtype), 0))
+
+
 def _lowest(dtype):
     """The lowest finite number."""
     return jnp.finfo(dtype).min
@@ -435,7 +441,8 @@ def _mean(sums: Sums):
 
 def _relative_to(largest, sums: Sums) -> Sums:
     """The same sums, measured from a logit that is at least their own largest one."""
-    shift = jnp.clip(sums.largest - largest, LOWEST, 0)
+    distance = sums.largest - largest
+    shift = jnp.clip(distance, LOWEST, 0)
     scale = jnp.exp(shift)
     s1, s2, s3, second = sums.s1, sums.s2, sums.s3, sums.second
     return sums._replace(
@@ -445,7 +452,7 @@ def _relative_to(largest, sums: Sums) -> Sums:
         s2=None if s2 is None else scale * scale * s2,
         s3=None if s3 is None else scale * scale * (s3 + shift * s2),
         spread=None if sums.spread is None else scale * sums.spread,
-        second=None if second is None else jnp.exp(sums.second_ratio * shift) * second,
+        second=None if second is None else _second_exp(sums.second_ratio, distance) * second,
     )
 
 

@@ -3,14 +3,22 @@
 import difflib
 import math
 from collections.abc import Collection, Iterable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from rlvr_jax.kernels.plan import OtherPolicy, Policy
 
-__all__ = ["check_arrays", "check_names", "check_needs", "check_numbers", "check_temperature"]
+__all__ = [
+    "check_arrays",
+    "check_names",
+    "check_needs",
+    "check_numbers",
+    "check_other",
+    "check_temperature",
+]
 
 # Statistics that read an argument of their own.
 READS = {
@@ -42,6 +50,18 @@ def check_needs(needs: Collection[str], **options: Any) -> None:
     for need, argument in READS.items():
         if need in needs and options[argument] is None:
             raise ValueError(f"token_stats: {need} must have the argument {argument}, got none")
+
+
+def check_other(other) -> None:
+    """Refuses a second policy that is not given as two arrays."""
+    is_sequence = isinstance(other, (tuple, list))
+    if other is None or (is_sequence and len(other) == 2):
+        return
+    size = f" of {len(other)}" if is_sequence else ""
+    raise ValueError(
+        "token_stats: other must be a pair of hidden states and unembedding, got a"
+        f" {type(other).__name__}{size}"
+    )
 
 
 def check_arrays(policy: Policy, other: OtherPolicy | None, targets, mask, nucleus_mask) -> None:
@@ -90,7 +110,9 @@ def check_temperature(name: str, temperature, shape: tuple[int]) -> None:
         raise ValueError(
             f"token_stats: {name} must have shape () or [N] = {shape}, got {jnp.shape(temperature)}"
         )
-    if isinstance(temperature, Real) and not 0 < temperature < math.inf:
+    # One per token may be anything off the mask, and what is traced is not known yet.
+    is_known = jnp.ndim(temperature) == 0 and not isinstance(temperature, jax.core.Tracer)
+    if is_known and not 0 < float(temperature) < math.inf:
         raise ValueError(f"token_stats: {name} must be positive, got {temperature}")
 
 
@@ -99,7 +121,8 @@ def check_numbers(vocabulary_size: int, softcap, top_k, top_p, min_p) -> None:
     if softcap is not None and not (isinstance(softcap, Real) and 0 < softcap < math.inf):
         raise ValueError(f"token_stats: softcap must be a positive number or None, got {softcap}")
     most = min(MOST_TOP_K, vocabulary_size)
-    if not (isinstance(top_k, int) and 0 <= top_k <= most):
+    is_integer = isinstance(top_k, Integral) and not isinstance(top_k, bool)
+    if not (is_integer and 0 <= top_k <= most):
         raise ValueError(f"token_stats: top_k must be an integer from 0 to {most}, got {top_k}")
     for name, share in (("top_p", top_p), ("min_p", min_p)):
         if share is not None and not (isinstance(share, Real) and 0 < share <= 1):

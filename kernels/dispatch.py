@@ -8,7 +8,7 @@ import jax
 from rlvr_jax.kernels import algebra, pallas_gpu, pallas_tpu, tpu_blocks, xla
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 
-__all__ = ["SUMS", "sums", "warn_once"]
+__all__ = ["SUMS", "check_named", "sums", "warn_once"]
 
 # Functions (plan, policy, tokens) -> Sums of a device's tokens over its part of the vocabulary.
 SUMS = {"xla": xla.sums, "pallas_tpu": pallas_tpu.sums, "pallas_gpu": pallas_gpu.sums}
@@ -18,21 +18,26 @@ OBSTACLES = {"pallas_tpu": pallas_tpu.obstacle, "pallas_gpu": pallas_gpu.obstacl
 PREFERRED = {"tpu": "pallas_tpu"}
 
 
+def check_named(plan: Plan, policy: Policy) -> None:
+    """Refuses a named implementation that cannot run here, whatever is needed of it.
+
+    Args:
+      policy: of this device: its tokens and its part of the vocabulary.
+    """
+    named = plan.implementation
+    if named is not None and (reason := _obstacle(named, plan, policy)):
+        raise ValueError(f"token_stats: implementation {named!r} cannot run: {reason}")
+
+
 def sums(plan: Plan, policy: Policy, tokens: Tokens) -> algebra.Sums:
     """Sums of the active tokens by `plan.implementation`, or by what suits the platform.
 
     Args:
       policy: of this device: its tokens and its part of the vocabulary.
       tokens: of this device, with targets as indices into its part of the vocabulary.
-
-    Raises:
-      ValueError: the implementation that was named cannot run here.
     """
-    named = plan.implementation
-    if named is not None:
-        if reason := _obstacle(named, plan, policy):
-            raise ValueError(f"token_stats: implementation {named!r} cannot run: {reason}")
-        return SUMS[named](plan, policy, tokens)
+    if plan.implementation is not None:
+        return SUMS[plan.implementation](plan, policy, tokens)
     platform, _ = tpu_blocks.device()
     preferred = PREFERRED.get(platform)
     if preferred is None:

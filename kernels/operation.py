@@ -158,6 +158,7 @@ def _num_entries(policy):
 
 def _local_forward(plan, policy, other, tokens, vocabulary_size: Int[Array, "n"]) -> _Saved:
     """The forward pass of one device's tokens and part of the vocabulary."""
+    dispatch.check_named(plan, policy)
     tokens, first = _with_local_targets(plan, policy, tokens)
     active = tokens.active
     if active is None:

@@ -76,7 +76,7 @@ TILES = (
     Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, WHOLE), search=None),
 )
 # Up to so many logits (32 MiB in float32) a vocabulary of one tile is done at once. The choice of
-# the vocabulary's tiles depends on V alone, so that a token's bits do not depend on N.
+# the vocabulary's tiles depends on V alone: no sum's order depends on N (small products may).
 AT_ONCE_VOCABULARY = 2048
 AT_ONCE_LOGITS = 2**23
 

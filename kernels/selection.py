@@ -217,7 +217,8 @@ def _covariance_jvp(mesh, implementation, primals, tangents):
     advantage, logp, mask = primals
     means = fixed_point.masked_means((advantage, logp), mask)
     count = jnp.maximum(jnp.sum(mask, dtype=jnp.int32), 1).astype(advantage.dtype)
-    left, right = advantage - means[0], logp - means[1]
+    # Off the mask an array may be NaN, and 0 · NaN is NaN.
+    left, right = (jnp.where(mask, x - mean, 0) for x, mean in zip(primals, means, strict=False))
     dleft, dright = (x - jnp.sum(jnp.where(mask, x, 0)) / count for x in tangents[:2])
     tangent = jnp.where(mask, dleft * right + left * dright, 0)
     return _covariance(mesh, implementation, *primals), tangent

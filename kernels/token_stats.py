@@ -15,6 +15,7 @@ from rlvr_jax.kernels.arguments import (
     check_names,
     check_needs,
     check_numbers,
+    check_other,
     check_temperature,
 )
 from rlvr_jax.kernels.operation import on_mesh
@@ -106,6 +107,7 @@ def token_stats(
         outside its range; a vocabulary that the mesh axis tensor does not divide.
     """
     policy = Policy(*(None if x is None else jnp.asarray(x) for x in (hidden, unembedding, bias)))
+    check_other(other)
     other = None if other is None else OtherPolicy(*map(jnp.asarray, other))
     targets = jnp.asarray(targets)
     mask, nucleus_mask = (None if x is None else jnp.asarray(x) for x in (mask, nucleus_mask))
@@ -141,7 +143,7 @@ def token_stats(
         needs=tuple(name for name in STATISTICS if name in needs),
         dtype=dtype,
         softcap=None if softcap is None else float(softcap),
-        top_k=top_k,
+        top_k=int(top_k),
         top_p=top_p,
         include_crossing=include_crossing,
         min_p=min_p,

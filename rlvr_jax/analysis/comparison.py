@@ -24,7 +24,13 @@ from rlvr_jax.analysis.comparison_page import write_comparison
 from rlvr_jax.analysis.curves import held_out_ks, held_out_note
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, estimates
 from rlvr_jax.analysis.run_directory import Run, load_run
-from rlvr_jax.analysis.seed_statistics import Interval, crossing, mean_interval, value_at
+from rlvr_jax.analysis.seed_statistics import (
+    LEVEL_ROUNDING,
+    Interval,
+    crossing,
+    mean_interval,
+    value_at,
+)
 
 __all__ = ["Comparison", "View", "compare_runs", "main"]
 
@@ -67,8 +73,9 @@ class Comparison:
       equal_rollouts: the numbers after as many rollouts (or steps) as every run that has come to
         its last step sampled; as every run, if none has.
       prompts: metric -> method -> interval over prompts and seeds at the last evaluation, of runs
-        that have come to their end; with "method − baseline" for paired differences. Empty where
-        runs did not count prompt by prompt, or asked others.
+        that have come to their end; with "method − baseline" for paired differences. Empty if no
+        run has, and where runs did not count prompt by prompt, asked others, weighed them
+        otherwise, or were last evaluated at other steps.
       equal_pass: the numbers where each run first reached one held-out pass@1; None if every level
         is below where some run starts or above where some run gets.
       sentences: what the intervals allow to say.
@@ -148,8 +155,8 @@ def compare_runs(
         return View(where, values)
 
     # A run that was stopped on its way does not set the end for all.
-    came = [run for run in everything if _last_step(run) == run.setting("steps")] or everything
-    end = min(series(run, "held_out/pass@1")[0][-1] for run in came)
+    ended = [run for run in everything if _last_step(run) == run.setting("steps")]
+    end = min(series(run, "held_out/pass@1")[0][-1] for run in ended or everything)
     short = [
         f"{name} seed {seed} has come to {reached:,} of {end:,} {unit} and is left out there."
         for name, seeds in grouped.items()
@@ -172,7 +179,7 @@ def compare_runs(
         x=x,
         note=held_out_note(everything),
         equal_rollouts=equal_rollouts,
-        prompts=_over_prompts(grouped, baseline, came),
+        prompts=_over_prompts(grouped, baseline, ended),
         equal_pass=equal_pass,
         sentences=[
             *short,
@@ -240,30 +247,32 @@ def _last_step(run: Run) -> int:
 def _common_level(runs: Sequence[Run]) -> float | None:
     """The highest pass@1, rounded down to .01, that every run reaches and none starts at."""
     curves = [run.series("held_out/pass@1")[1] for run in runs]
-    level = math.floor(100 * min(curve.max() for curve in curves) + 1e-9) / 100
-    return level if level > max(curve[0] for curve in curves) else None
+    level = math.floor(100 * (min(curve.max() for curve in curves) + LEVEL_ROUNDING)) / 100
+    return level if level > max(curve[0] for curve in curves) + LEVEL_ROUNDING else None
 
 
 def _over_prompts(
-    grouped: Mapping[str, Mapping[int, Run]], baseline: str, came: Sequence[Run]
+    grouped: Mapping[str, Mapping[int, Run]], baseline: str, ended: Sequence[Run]
 ) -> dict[str, dict[str, PromptInterval]]:
     """See `Comparison.prompts`."""
-    ended = {run.path for run in came}
+    paths = {run.path for run in ended}
     last = {
         name: {
             seed: run.held_out[-1]
             for seed, run in seeds.items()
-            if run.path in ended and run.held_out
+            if run.path in paths and run.held_out
         }
         for name, seeds in grouped.items()
     }
     every = [counts for seeds in last.values() for counts in seeds.values()]
-    asked = {(counts["n"], *counts["prompts"]) for counts in every}
+    asked = {
+        (counts["step"], counts["n"], *counts["prompts"], *counts["weights"]) for counts in every
+    }
     if len(asked) != 1 or not all(last.values()):
         return {}
     weights = every[0]["weights"]
     found: dict[str, dict[str, PromptInterval]] = {}
-    for k in held_out_ks(came):
+    for k in held_out_ks(ended):
         own = {name: estimates(list(seeds.values()), k) for name, seeds in last.items()}
         rows = {name: bootstrap_mean(values, weights) for name, values in own.items()}
         for name, seeds in last.items():

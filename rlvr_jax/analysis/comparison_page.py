@@ -63,7 +63,16 @@ def _charts(comparison: Comparison) -> list[dict[str, Any]]:
             kind = f", {match[1]} prompts" if match[1] else ""
             title = match[2].replace("_", " ").capitalize() + kind
             wanted.append((name, title, "mean per held-out response"))
-    return [_chart(comparison, *entry) for entry in wanted if entry[0] in present]
+    charts = [_chart(comparison, *entry) for entry in wanted if entry[0] in present]
+    # Names that differ in punctuation alone would be one file.
+    taken: set[str] = set()
+    for chart in charts:
+        first, number = chart["file"], 1
+        while chart["file"] in taken:
+            number += 1
+            chart["file"] = f"{first}_{number}"
+        taken.add(chart["file"])
+    return charts
 
 
 def _chart(comparison: Comparison, metric: str, title: str, unit: str) -> dict[str, Any]:

@@ -77,16 +77,20 @@ class Run:
 
     def sample_steps(self) -> list[int]:
         """Steps of which responses were kept, rising."""
-        files = (self.path / "samples").glob("step_*.jsonl")
-        matches = (re.fullmatch(r"step_(\d+)", file.stem) for file in files)
-        return sorted(int(match[1]) for match in matches if match)
+        return sorted(self._sample_files())
 
     def samples(self, step: int) -> list[dict[str, Any]]:
         """The responses kept at one step; see `sample_steps`."""
-        found = {int(f.stem[5:]): f for f in (self.path / "samples").glob("step_*.jsonl")}
+        found = self._sample_files()
         if step not in found:
             raise ValueError(f"Run.samples: step must be one of {sorted(found)}, got {step}")
         return read_json_lines(found[step])
+
+    def _sample_files(self) -> dict[int, Path]:
+        """The files of responses by step; others in the folder are not looked at."""
+        files = (self.path / "samples").glob("step_*.jsonl")
+        matches = ((re.fullmatch(r"step_(\d+)", file.stem), file) for file in files)
+        return {int(match[1]): file for match, file in matches if match}
 
 
 def load_run(path: str | Path) -> Run:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-__all__ = ["Interval", "crossing", "mean_interval", "value_at"]
+__all__ = ["LEVEL_ROUNDING", "Interval", "crossing", "mean_interval", "value_at"]
 
+LEVEL_ROUNDING = 1e-9  # a mean of shares that is so close to a level is at it
 _ROUNDING = 1e-12  # float64 differences of numbers of order 1, or of values that are larger
 
 
@@ -83,16 +84,16 @@ def value_at(x: ArrayLike, y: ArrayLike, where: float) -> float:
 def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
     """Gives the first x at which y reaches `level` from below, linear between points.
 
-    NaN if it never does, or if y starts above the level: when it was there is not known. Points
-    where y is NaN are left out.
+    NaN if it never does, or if y starts above the level: when it was there is not known. A y within
+    1e-9 of the level is at it. Points where y is NaN are left out.
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]
-    above = np.flatnonzero(y >= level)
+    above = np.flatnonzero(y >= level - LEVEL_ROUNDING)
     if not len(above):
         return float("nan")
     i = above[0]
     if i == 0:
-        return float(x[0]) if y[0] == level else float("nan")
-    share = (level - y[i - 1]) / (y[i] - y[i - 1])
+        return float(x[0]) if y[0] <= level + LEVEL_ROUNDING else float("nan")
+    share = min((level - y[i - 1]) / (y[i] - y[i - 1]), 1.0)
     return float(x[i - 1] + share * (x[i] - x[i - 1]))

@@ -84,6 +84,26 @@ def test_interpolation_finds_levels_and_values():
     assert np.isnan(value_at(x, y, 21.0)) and np.isnan(value_at(x, y, np.nan))
 
 
+def test_a_level_is_reached_up_to_rounding():
+    below = 0.4799999999999999  # 0.48 as a mean of 25 shares
+    assert below < 0.48
+    assert_allclose(crossing([0, 10], [0.2, below], 0.48), 10.0)
+    assert crossing([0, 10], [0.2, below], 0.48) <= 10.0
+    assert crossing([0, 10], [0.48 + 1e-16, 0.5], 0.48) == 0.0
+    assert crossing([0, 10], [below, 0.5], 0.48) == 0.0
+    assert np.isnan(crossing([0, 10], [0.2, 0.4799], 0.48))
+
+
+def test_a_run_that_ends_at_the_common_level_but_for_rounding_is_counted(tmp_path):
+    runs = [
+        write_curve(tmp_path / "a", "a", 0, [0.2, 0.3, 0.4799999999999999], [0.5, 0.6, 0.7]),
+        write_curve(tmp_path / "b", "b", 0, [0.2, 0.3, 0.6], [0.5, 0.6, 0.8]),
+    ]
+    found = compare_runs(tmp_path / "out", runs).equal_pass
+    assert found.where == "at held-out pass@1 = 0.48"
+    assert_allclose(found.values["held_out/pass@8"]["a"][0], 0.7)
+
+
 def test_differences_are_paired_by_seed(four, tmp_path):
     found = compare_runs(tmp_path / "out", four, baseline="a")
     gap = found.equal_rollouts.difference("held_out/pass@8", "b", "a")
@@ -233,6 +253,21 @@ def test_the_pages_show_every_seed_n_and_load_nothing(four, tmp_path):
     page = (tmp_path / "out" / "comparison.html").read_text("utf-8")
     assert not re.search(r"https?://|@import|url\(|<img|<link|src=", page)
     assert len(page) < 3_000_000
+
+
+def test_names_that_differ_in_punctuation_have_charts_of_their_own(four, tmp_path):
+    for run in four:
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for row in rows:
+            row |= {"held_out/info/long-form": 0.5, "held_out/info/long_form": 0.1}
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    compare_runs(tmp_path / "out", four)
+    markdown = (tmp_path / "out" / "comparison.md").read_text("utf-8")
+    shown = re.findall(r"\((\w+\.png)\)", markdown)
+    names = ["held_out_info_long_form.png", "held_out_info_long_form_2.png"]
+    assert shown[-2:] == names and len(set(shown)) == len(shown)
+    one, other = ((tmp_path / "out" / name).read_bytes() for name in names)
+    assert one != other
 
 
 def test_one_method_with_two_settings_is_compared_by_name(four, tmp_path):

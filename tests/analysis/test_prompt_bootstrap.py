@@ -57,15 +57,17 @@ def test_evaluations_of_other_prompts_are_not_mixed():
         estimates(counts, 2)
 
 
-def write_run(path, method, seed, correct, prompts=(0, 1, 2, 3)):
+def write_run(
+    path, method, seed, correct, prompts=(0, 1, 2, 3), step=0, steps=0, weights=(0.25,) * 4
+):
     """A run of one evaluation, four samples of each prompt."""
     path.mkdir()
-    settings = {"method": method, "seed": seed, "task": "t", "steps": 0, "prompts_per_step": 4}
+    settings = {"method": method, "seed": seed, "task": "t", "steps": steps, "prompts_per_step": 4}
     (path / "config.json").write_text(json.dumps(settings | {"samples_per_prompt": 8}))
-    row = {"step": 0, "held_out/n": 4, "held_out/pass@1": float(np.mean(correct)) / 4}
+    row = {"step": step, "held_out/n": 4, "held_out/pass@1": float(np.mean(correct)) / 4}
     (path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    counts = {"step": 0, "n": 4, "prompts": list(prompts), "correct": list(correct)}
-    line = json.dumps(counts | {"weights": [0.25] * 4})
+    counts = {"step": step, "n": 4, "prompts": list(prompts), "correct": list(correct)}
+    line = json.dumps(counts | {"weights": list(weights)})
     (path / "held_out.jsonl").write_text(line + "\n")
     return path
 
@@ -87,13 +89,32 @@ def test_a_comparison_pairs_prompts_and_seeds(tmp_path):
     assert "If other prompts" in (tmp_path / "out" / "comparison.html").read_text()
 
 
-def test_runs_that_asked_others_have_no_such_table(tmp_path):
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"prompts": (0, 1, 2, 9)},
+        {"weights": (0.1, 0.2, 0.3, 0.4)},
+        {"step": 3, "steps": 3},
+        {"steps": 3},  # still on its way, and the only run of its method
+    ],
+    ids=str,
+)
+def test_runs_that_asked_others_have_no_such_table(tmp_path, other):
     runs = [
         write_run(tmp_path / "a0", "a", 0, [0, 2, 4, 1]),
-        write_run(tmp_path / "b0", "b", 0, [0, 2, 4, 1], prompts=(0, 1, 2, 9)),
+        write_run(tmp_path / "b0", "b", 0, [0, 2, 4, 1], **other),
     ]
     assert compare_runs(tmp_path / "out", runs).prompts == {}
     assert "If other prompts" not in (tmp_path / "out" / "comparison.md").read_text()
+
+
+@pytest.mark.parametrize("steps", [(0, 0), (0, 2)], ids=["together", "apart"])
+def test_runs_on_their_way_have_no_such_table(tmp_path, steps):
+    runs = [
+        write_run(tmp_path / method, method, 0, [0, 2, 4, 1], step=step, steps=9)
+        for method, step in zip("ab", steps, strict=True)
+    ]
+    assert compare_runs(tmp_path / "out", runs).prompts == {}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,13 @@ def test_a_finished_run_is_read_whole(run_path):
     assert run.summary == {"steps": 20}
 
 
+def test_a_file_of_another_name_is_no_step(tmp_path):
+    path = write_run(tmp_path / "a", steps=4)
+    (path / "samples" / "step_x.jsonl").write_text("")
+    run = load_run(path)
+    assert run.sample_steps() == [1, 4] and run.samples(4)
+
+
 def test_a_series_leaves_out_what_is_missing_null_or_not_finite(tmp_path):
     rows = [
         {"step": 0},

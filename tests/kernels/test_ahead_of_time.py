@@ -38,8 +38,8 @@ def devices(topology):
     return np.array(described.devices)
 
 
-def compiled(mesh, shape, *, needs, backward, mask=False):
-    """The program for the mesh, tokens over data and the vocabulary over tensor, in bfloat16."""
+def compiled(mesh, shape, *, needs, backward, mask=False, dtype=jnp.bfloat16):
+    """The program for the mesh, tokens over data and the vocabulary over tensor."""
     tokens, width, vocabulary = shape
     rows = PartitionSpec("data")
     entries = PartitionSpec("tensor" if "tensor" in mesh.axis_names else None)
@@ -62,8 +62,8 @@ def compiled(mesh, shape, *, needs, backward, mask=False):
         return sum(jnp.sum(x) for x in stats if x.dtype == jnp.float32)
 
     arrays = (
-        array((tokens, width), jnp.bfloat16, rows),
-        array((vocabulary, width), jnp.bfloat16, entries),
+        array((tokens, width), dtype, rows),
+        array((vocabulary, width), dtype, entries),
     )
     known = array((tokens,), jnp.int32, rows), array((tokens,), bool, rows) if mask else None
     function = jax.value_and_grad(loss) if backward else statistics
@@ -107,6 +107,14 @@ def test_the_forward_kernel_compiles_for_real_shapes(chip, width):
     assert "tpu_custom_call" in program.as_text()
     assert largest_array(program) <= vocabulary * width  # the unembedding, and no logits
     assert temporary <= 16 * MEBIBYTE  # the rest of the vocabulary and eight sums per token
+
+
+@pytest.mark.slow
+def test_the_forward_kernel_compiles_for_a_wide_model_in_float32():
+    shape = TOKENS, 2048, 33068
+    mesh = one_device("v5e")
+    program = compiled(mesh, shape, needs=SECOND_ORDER, backward=False, dtype=jnp.float32)
+    assert "tpu_custom_call" in program.as_text()  # in blocks that leave room for six passes
 
 
 @pytest.mark.slow

@@ -51,6 +51,23 @@ def test_a_transposed_tile_gives_the_same():
     assert_same(transposed, algebra.finish(sums(logits, target), 20))
 
 
+def test_a_small_ratio_counts_what_lies_far_below_the_largest_logit():
+    logits = np.random.default_rng(5).normal(size=(6, 20)) * 3e4
+    logits[:, 7] = -np.inf
+    logits[:, 10:] += 6e4  # the halves are far apart, too
+    ratio = 1e-4
+    expected = np.log(np.sum(np.exp(ratio * logits), axis=1))
+    whole, target = jnp.asarray(logits), jnp.asarray(logits[:, 15])
+    empty = algebra.start(["second_logp"], 6, jnp.float64, jnp.full(6, ratio))
+    left = algebra.update(empty, whole[:, :10], 0 * target)
+    right = algebra.update(empty, whole[:, 10:], target, 10)
+    merged = algebra.merge(left, right), algebra.update(left, whole[:, 10:], target, 10)
+    for sums_of_all in (algebra.update(empty, whole, target), *merged):
+        assert_allclose(algebra.second_logsumexp(sums_of_all), expected, rtol=FLOAT64)
+        found = algebra.finish(sums_of_all, 19).second_logp
+        assert_allclose(found, ratio * logits[:, 15] - expected, rtol=FLOAT64)
+
+
 def test_merging_over_devices_is_merging():
     logits, target = case()
     mesh = Mesh(np.array(jax.devices()[:2]), ("tensor",))

@@ -168,6 +168,20 @@ def test_a_named_kernel_that_cannot_run_says_why(monkeypatch, device, shape, dty
         jax.eval_shape(measure, hidden, unembedding)
 
 
+@pytest.mark.parametrize("name", dispatch.OBSTACLES)
+def test_a_named_kernel_that_cannot_run_says_so_even_if_it_has_nothing_to_do(name):
+    hidden, unembedding = np.ones((4, 128), np.float32), np.ones((2048, 128), np.float32)
+    with pytest.raises(ValueError, match=f"implementation '{name}' cannot run: it needs a"):
+        token_stats(
+            hidden,
+            unembedding,
+            np.zeros(4, int),
+            needs={"min_p_mass"},
+            min_p=0.1,
+            implementation=name,
+        )
+
+
 def test_left_to_itself_it_falls_back_to_xla_with_one_warning(monkeypatch):
     monkeypatch.setattr(tpu_blocks, "device", lambda: ("tpu", "TPU v6 lite"))
     dispatch.warn_once.cache_clear()
@@ -198,9 +212,45 @@ def test_blocks_fit_and_are_whole(kind):
             assert (kind, width, itemsize) in (("TPU v4", 8192, 4), ("TPU v99", 8192, 4))
             continue
         tokens, vocabulary, limit = blocks
-        operands = 2 * (tokens + 2 * vocabulary) * width * itemsize  # fetched ahead
-        assert operands + 2 * tokens * vocabulary * 4 + tpu_blocks.RESERVE <= limit
+        assert (tokens + 2 * vocabulary) * width * itemsize < limit
         assert tokens % tpu_blocks.SMALLEST == vocabulary % tpu_blocks.SMALLEST == 0
+
+
+# What libtpu 0.0.51 asked for in MiB, above the chip's limit, for five statistics of 8192 tokens
+# and 33068 entries in float32.
+TOO_LARGE = [
+    ("TPU v5 lite", 2048, (512, 512), 41.4),
+    ("TPU v5 lite", 2560, (512, 512), 51.4),
+    ("TPU v5 lite", 3584, (256, 512), 63.9),
+    ("TPU v5 lite", 4096, (256, 256), 40.4),
+    ("TPU v5", 3584, (256, 512), 64.0),
+    ("TPU v6 lite", 3584, (512, 256), 43.3),
+    ("TPU v4", 2048, (256, 256), 16.7),
+]
+
+
+@pytest.mark.parametrize("kind, width, refused, mebibytes", TOO_LARGE)
+def test_what_the_compiler_refused_is_counted_and_not_taken(kind, width, refused, mebibytes):
+    counted = tpu_blocks._bytes(*refused, width, itemsize=4) + tpu_blocks.RESERVE
+    assert counted >= mebibytes * tpu_blocks.MEBIBYTE
+    tokens, vocabulary, limit = tpu_blocks.fit(kind, width, itemsize=4)
+    assert mebibytes * tpu_blocks.MEBIBYTE > limit
+    assert tokens * vocabulary < refused[0] * refused[1]
+
+
+# It compiled these, and larger ones would be no gain or are refused above.
+COMPILED = [
+    ("TPU v5 lite", 896, (512, 512)),
+    ("TPU v5 lite", 1536, (512, 512)),
+    ("TPU v6 lite", 2048, (1024, 256)),
+    ("TPU v4", 3584, (128, 128)),
+]
+
+
+@pytest.mark.parametrize("kind, width, taken", COMPILED)
+def test_what_the_compiler_took_is_taken(kind, width, taken):
+    blocks = tpu_blocks.fit(kind, width, itemsize=4)
+    assert (blocks.tokens, blocks.vocabulary) == taken
 
 
 def test_the_device_is_the_one_that_a_mesh_names():

@@ -199,6 +199,21 @@ def test_the_gradient_of_covariance_is_that_of_its_definition():
         np.testing.assert_allclose(gradient, wanted, atol=1e-13)  # sums of 176 terms of order 1
 
 
+def test_what_is_off_the_mask_spoils_no_gradient():
+    advantage, logp, mask, *_ = next(trials(np.float64))
+    weight = np.random.default_rng(3).normal(size=mask.shape)
+
+    @jax.jit
+    @functools.partial(jax.grad, argnums=(0, 1))
+    def gradients(advantage, logp):
+        return jnp.sum(weight * selection.covariance(advantage, logp, mask))
+
+    spoiled = (np.where(mask, x, np.nan) for x in (advantage, logp))
+    for found, wanted in zip(gradients(*spoiled), gradients(advantage, logp), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert not found[~mask].any()
+
+
 def test_a_named_kernel_that_cannot_run_says_why(monkeypatch):
     values, mask = np.zeros((ROWS, WIDTH)), np.ones((ROWS, WIDTH), bool)
     quantile = functools.partial(selection.quantile, fraction=0.5, implementation="pallas_tpu")

@@ -192,6 +192,28 @@ def test_a_bias_of_minus_infinity_removes_entries(form, softcap):
     assert_close(gradients, expected, FLOAT32)
 
 
+@pytest.mark.parametrize(
+    "temperature, second_temperature, removed", [(1e-4, 1.0, False), (1.0, 1e4, True)]
+)
+def test_a_second_temperature_may_be_far_above_the_first(
+    form, temperature, second_temperature, removed
+):
+    arrays, targets, _ = make_case((13, 4, 40), ("bias",))
+    targets = targets % 20
+    if removed:
+        arrays["bias"][20:] = -np.inf
+    options = {"temperature": np.float32(temperature)}
+    options |= {"second_temperature": np.float32(second_temperature)}
+    stats, gradients = evaluate(form, arrays, targets, options, ["second_logp"])
+    logits = np.float64(arrays["hidden"]) @ np.float64(arrays["unembedding"]).T + arrays["bias"]
+    logits = logits / second_temperature
+    logp = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    assert_close(stats, {"second_logp": logp[np.arange(13), targets]}, FLOAT32)
+    doubles = in_float64(arrays), targets, {name: float(x) for name, x in options.items()}
+    _, expected = evaluate("reference", *doubles, ["second_logp"])
+    assert_close(gradients, expected, FLOAT32)
+
+
 @pytest.mark.parametrize("form", ["xla", "xla in tiles"], indirect=True)
 def test_it_runs_inside_scan(form):
     arrays, targets, options = make_case((26, 4, 37))

@@ -1,5 +1,7 @@
 """token_stats: masks, bad targets, spoiled tokens, empty batches, refused arguments."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -97,15 +99,19 @@ def test_a_target_outside_the_vocabulary_spoils_only_its_own_logp(form):
         ({"hidden": np.ones((4, 2), int)}, "hidden must be floating, got int64"),
         ({"temperature": np.ones(5)}, r"temperature must have shape .* \(4,\), got \(5,\)"),
         ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        ({"temperature": np.zeros(())}, "temperature must be positive, got 0.0"),
         ({"second_temperature": -1}, "second_temperature must be positive, got -1"),
         ({"softcap": 0.0}, "softcap must be a positive number or None, got 0.0"),
         ({"top_k": 6}, "top_k must be an integer from 0 to 5, got 6"),
+        ({"top_k": True}, "top_k must be an integer from 0 to 5, got True"),
         ({"top_p": 1.5}, r"top_p must be in \(0, 1\] or None, got 1.5"),
         ({"min_p": 0.0}, r"min_p must be in \(0, 1\] or None, got 0.0"),
         ({"needs": {"topk_ids"}}, "topk_ids must have the argument top_k, got none"),
         ({"needs": {"nucleus_entropy"}}, "nucleus_entropy must have the argument top_p, got none"),
         ({"needs": {"js"}}, "js must have the argument other, got none"),
         ({"needs": {"second_logp"}}, "must have the argument second_temperature, got none"),
+        ({"other": (np.ones((4, 3)),)}, "other must be a pair of .* got a tuple of 1"),
+        ({"other": np.ones((2, 4, 3))}, "other must be a pair of .* got a ndarray"),
         ({"other": (np.ones((4, 3)), np.ones((5, 2)))}, r"other\[0\] .* must agree in E"),
         ({"other": (np.ones((4, 3)), np.ones((6, 3)))}, "other must have N = 4 .* and V = 5"),
         ({"other": (np.ones((4, 3), int), np.ones((5, 3)))}, r"other\[0\] must be floating"),
@@ -121,3 +127,22 @@ def test_bad_arguments_are_refused_by_name(change, words):
     }
     with pytest.raises(ValueError, match=f"^token_stats: .*{words}"):
         token_stats(**good | change)
+
+
+def test_numbers_may_be_numpys_and_jaxs():
+    arrays, targets, _ = make_case((4, 2, 5))
+    expected = token_stats(
+        **arrays, targets=targets, needs={"topk_logp"}, top_k=3, temperature=0.5
+    ).topk_logp
+    half = jnp.asarray(0.5, jnp.float32)
+
+    @jax.jit
+    def measure(arrays, temperature):
+        options = {"needs": {"topk_logp"}, "top_k": np.int64(3), "targets": targets}
+        # A traced number, and one that is known while tracing.
+        return [token_stats(**arrays, **options, temperature=t) for t in (temperature, half)]
+
+    for stats in measure(arrays, half):
+        assert_close({"topk_logp": stats.topk_logp}, {"topk_logp": expected}, FLOAT32)
+    with pytest.raises(ValueError, match=r"temperature must be positive, got 0\.0"):
+        token_stats(**arrays, targets=targets, needs={"logp"}, temperature=half * 0)

@@ -24,8 +24,12 @@ def compile_in_haste(*flags):
     time.
     """
     jax.config.update("jax_disable_most_optimizations", True)
-    flags = [*flags, *(f"--{name}=false" for name in FUSION_EMITTERS)]
-    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
+    lasting = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
+    os.environ["XLA_FLAGS"] = " ".join([lasting, *(f"--{name}=false" for name in FUSION_EMITTERS)])
+    # XLA reads its flags once, here. libtpu reads them again when it is loaded, and ends the process
+    # at one that it does not know.
+    jax.devices()
+    os.environ["XLA_FLAGS"] = lasting
 
 
 _EVENT = "/jax/core/compile/backend_compile_duration"

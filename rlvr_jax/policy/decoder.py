@@ -120,7 +120,7 @@ class Block(nn.Module):
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
                 # Its gradient is a sum over all tokens: not one in the products' dtype.
-                y = (y.astype(kept) + offset[None]).astype(dtype)
+                y = (y.astype(kept) + offset.astype(kept)[None]).astype(dtype)
             if self.has_variable("params", f"{name}_lora_a"):
                 if config.lora is None:
                     raise ValueError(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_comparison"]
 
-_COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#4d6a80", "#c2436b", "#3b9aa3")
+_COLOURS = ("#2b66a5", "#d1622b", "#2f8a5b", "#9350a8", "#b08a12", "#3d3d3d", "#c2436b", "#3b9aa3")
 _MOST_POINTS = 150
 _BLOCK = 10  # training steps per point, at least
 _CAVEAT = (

@@ -26,8 +26,8 @@ def compile_in_haste(*flags):
     jax.config.update("jax_disable_most_optimizations", True)
     lasting = " ".join([os.environ.get("XLA_FLAGS", ""), *flags])
     os.environ["XLA_FLAGS"] = " ".join([lasting, *(f"--{name}=false" for name in FUSION_EMITTERS)])
-    # XLA reads its flags once, here. libtpu reads them again when it is loaded, and ends the process
-    # at one that it does not know.
+    # XLA reads its flags once, here. libtpu reads them when it is loaded, and one that it does not
+    # know ends the process.
     jax.devices()
     os.environ["XLA_FLAGS"] = lasting
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
+from rlvr_jax.parallel.roofline import WIDE, computed_bytes, num_trained
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.attention import QUERIES
 from rlvr_jax.policy.cached import SLOTS
 
 __all__ = ["cache_bytes", "sample_buffers", "update_buffers"]
 
-_COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
 _LANES = 128  # the last axis of an array in a TPU's memory is filled up to whole lanes
 
 
@@ -27,38 +27,34 @@ def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, pad
     """
     heads = config.num_kv_heads / (parts if config.num_kv_heads % parts == 0 else 1)
     size = -(-config.head_size // _LANES) * _LANES if padded else config.head_size
-    return int(2 * _COMPUTED * config.num_layers * rows * slots * heads * size)
+    return int(2 * computed_bytes(config) * config.num_layers * rows * slots * heads * size)
 
 
 def update_buffers(
-    config: ModelConfig, *, rows: float, tokens: int, parts: int, devices: int, parameters: int
+    config: ModelConfig, *, rows: float, tokens: int, parts: int, devices: int
 ) -> dict[str, int]:
     """What an update holds on a device beside its state: name and bytes, the largest first.
 
     Args:
       rows: of a micro-batch on the device.
       tokens: of a row.
-      parameters: numbers of the model.
     """
     stream = rows * tokens * config.width
     vocabulary = config.vocab_size * config.width / parts
     kept = {"none": 14, "attention": 8, "layers": 1}[config.remat]
-    wide = config.mlp_width / parts
+    wide, number = config.mlp_width / parts, computed_bytes(config)
     buffers = {
-        "gradient, and that of a micro-batch": 2 * _WIDE * parameters / devices,
-        "inputs of layers kept for the backward pass": _COMPUTED
-        * kept
-        * config.num_layers
-        * stream,
-        "activations of an MLP": 4 * _COMPUTED * rows * tokens * wide,
+        "gradient, and that of a micro-batch": 2 * WIDE * num_trained(config) / devices,
+        "inputs of layers kept for the backward pass": number * kept * config.num_layers * stream,
+        "activations of an MLP": 4 * number * rows * tokens * wide,
         "scores of a block of queries": 2
-        * _WIDE
+        * WIDE
         * rows
         * config.num_heads
         / parts
         * min(tokens, QUERIES)
         * tokens,
-        "unembedding, gathered, and its gradient": (_COMPUTED + _WIDE) * vocabulary,
+        "unembedding, gathered, and its gradient": (number + WIDE) * vocabulary,
     }
     return _largest_first(buffers)
 
@@ -76,15 +72,15 @@ def sample_buffers(
     buffers = {
         "cache": cache_bytes(config, rows, response, parts, padded=True),
         "cache of the prompts": cache_bytes(config, prompts, prompt, parts, padded=True),
-        "activations of the prompts": _COMPUTED * prompts * prompt * wide,
+        "activations of the prompts": computed_bytes(config) * prompts * prompt * wide,
         "scores of the prompts": 2
-        * _WIDE
+        * WIDE
         * prompts
         * config.num_heads
         / parts
         * min(prompt, QUERIES)
         * min(prompt, SLOTS),
-        "logits": 6 * _WIDE * rows * config.vocab_size / parts,
+        "logits": 6 * WIDE * rows * config.vocab_size / parts,
         "records of the rows": 24 * rows * (prompt + response),
     }
     return _largest_first(buffers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlvr_jax.parallel.memory import update_buffers
-from rlvr_jax.parallel.roofline import num_parameters
+from rlvr_jax.parallel.roofline import computed_bytes, num_parameters
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
 
@@ -22,9 +22,7 @@ def train_mesh(config: ModelConfig, topology: Topology, tokens: int, held: int) 
     devices = topology.num_devices
     parameters = num_parameters(config)
     for tensor in _tensor_sizes(config, devices):
-        buffers = update_buffers(
-            config, rows=1, tokens=tokens, parts=tensor, devices=devices, parameters=parameters
-        )
+        buffers = update_buffers(config, rows=1, tokens=tokens, parts=tensor, devices=devices)
         wanted = sum(buffers.values()) + held * parameters / devices
         if wanted <= 0.85 * topology.hbm_bytes:
             break
@@ -39,7 +37,7 @@ def sample_mesh(config: ModelConfig, topology: Topology) -> str:
     every token. Only weights that take over half of the memory even so are split over fsdp too.
     """
     devices = topology.num_devices
-    weights = 2 * num_parameters(config)
+    weights = computed_bytes(config) * num_parameters(config)
     for tensor in _tensor_sizes(config, devices):
         if weights / tensor <= topology.hbm_bytes / 4:
             break

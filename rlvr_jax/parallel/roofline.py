@@ -10,15 +10,28 @@ first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from rlvr_jax.policy import ModelConfig
+import jax
+import jax.numpy as jnp
+
+from rlvr_jax.policy import Model, ModelConfig, lora
 from rlvr_jax.policy.cached import mean_slots_read
 from rlvr_jax.policy.flash import BLOCK, flash_pairs
 
-__all__ = ["Work", "sample_work", "score_work", "update_work"]
+__all__ = [
+    "WIDE",
+    "Work",
+    "computed_bytes",
+    "num_parameters",
+    "num_trained",
+    "sample_work",
+    "score_work",
+    "update_work",
+]
 
-_COMPUTED, _WIDE = 2, 4  # bytes of a number, in bfloat16 and float32
+WIDE = 4  # bytes of a number in float32
 _LANES = 128  # the kernel writes the logarithm of a softmax's sum into whole lanes
 
 
@@ -66,7 +79,7 @@ class _Pass:
         activated = weights if config.num_experts is None else _visited(config) / self.parts
         return Work(
             2.0 * config.num_layers * tokens * activated,
-            _COMPUTED * config.num_layers * (weights + tokens * numbers),
+            computed_bytes(config) * config.num_layers * (weights + tokens * numbers),
         )
 
     def attention(self) -> Work:
@@ -76,7 +89,8 @@ class _Pass:
         pairs = config.num_layers * self.rows * self.tokens * self.keys * heads
         cached = 2 * config.num_kv_heads * config.head_size / self.parts * self.keys * self.rows
         # Scores are written and read in float32, shares in the compute dtype.
-        moved = pairs * 2 * (_WIDE + _COMPUTED) + config.num_layers * cached * _COMPUTED
+        number = computed_bytes(config)
+        moved = pairs * 2 * (WIDE + number) + config.num_layers * cached * number
         return Work(4.0 * pairs * config.head_size, moved)
 
     def flash(self) -> Work:
@@ -86,15 +100,16 @@ class _Pass:
         before = self.tokens - self.scored
         pairs = heads * (flash_pairs(before, before) + flash_pairs(self.scored, self.tokens))
         # A query and what it gets are moved once, a key and its value for each block of queries.
-        moved = 2 * _COMPUTED * config.head_size * (pairs / BLOCK + heads * self.tokens)
-        sums = heads * self.tokens * _LANES * _WIDE
+        number = computed_bytes(config)
+        moved = 2 * number * config.head_size * (pairs / BLOCK + heads * self.tokens)
+        sums = heads * self.tokens * _LANES * WIDE
         return Work(4.0 * pairs * config.head_size, moved + sums)
 
     def vocabulary(self) -> Work:
         """The product with the unembedding, whose logits are not kept."""
         config = self.config
         entries = config.vocab_size * config.width / self.parts
-        return Work(2.0 * self.rows * self.scored * entries, _COMPUTED * entries)
+        return Work(2.0 * self.rows * self.scored * entries, computed_bytes(config) * entries)
 
 
 def sample_work(
@@ -104,7 +119,7 @@ def sample_work(
     seen = mean_slots_read(0, prompt, prompt) if prompt else 0
     read = _Pass(config, prompts, prompt, seen, 0, parts)
     step = _Pass(config, rows, 1, mean_slots_read(0, response, response), 1, parts)
-    logits = Work(0, 4 * _WIDE * rows * config.vocab_size / parts)
+    logits = Work(0, 4 * WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
     if prompts:
         # All rows of a group look at one copy of their prompt.
@@ -158,18 +173,25 @@ def update_work(
     one = _Pass(config, piece, prompt + response, prompt + response, response, parts)
     first = int(forward_first and micro_batches > 1)
     again = int(config.remat == "layers")
-    # A backward pass costs two forward ones. Attention is computed again in it, by its blocks, and
-    # the logits by their tiles. The kernel's has seven products in place of the two of a forward
-    # pass: scores and their cotangents are made for the queries and once more for the keys.
+    # A backward pass costs two forward ones, and one below adapters, where weights get no gradient.
+    # Attention is computed again in it, by its blocks, and the logits by their tiles. The kernel's
+    # has seven products in place of the two of a forward pass: scores and their cotangents are made
+    # for the queries and once more for the keys.
+    pulled = 1 if config.lora else 2
     attention, backward = (one.flash(), 3.5) if flash else (one.attention(), 1 + 2)
     passes = (
-        _times(first + 1 + again + 2, one.layers())
+        _times(first + 1 + again + pulled, one.layers())
         + _times(first + 1 + int(config.remat != "none") + backward, attention)
-        + _times((first + 1 + 1 + 2) * vocabulary, one.vocabulary())
+        + _times((first + 1 + 1 + pulled) * vocabulary, one.vocabulary())
     )
     # Parameter, two moments and gradient are read, all but the gradient are written.
-    optimizer = Work(0, 7 * _WIDE * num_parameters(config) / devices)
+    optimizer = Work(0, 7 * WIDE * num_trained(config) / devices)
     return _times(micro_batches, passes) + optimizer
+
+
+def computed_bytes(config: ModelConfig) -> int:
+    """Bytes of a number that the model computes with."""
+    return jnp.dtype(config.compute_dtype).itemsize
 
 
 def num_parameters(config: ModelConfig) -> int:
@@ -178,6 +200,14 @@ def num_parameters(config: ModelConfig) -> int:
     return config.num_layers * _layer_weights(config) + (
         vocabularies * config.vocab_size * config.width
     )
+
+
+def num_trained(config: ModelConfig) -> int:
+    """Numbers that an optimizer changes: those of the adapters, if the model has them."""
+    if not config.lora:
+        return num_parameters(config)
+    adapters = jax.eval_shape(partial(lora.init, Model(config)), jax.random.key(0))
+    return sum(x.size for x in jax.tree.leaves(adapters))
 
 
 def _layer_weights(config: ModelConfig) -> int:

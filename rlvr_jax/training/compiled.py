@@ -12,7 +12,7 @@ from rlvr_jax.parallel import bytes_per_device, mesh_sizes
 from rlvr_jax.parallel.measure import measured
 from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
-from rlvr_jax.parallel.roofline import num_parameters, sample_work, score_work, update_work
+from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.flash import flash_serves
@@ -58,10 +58,12 @@ def compile_run(
         # float32: a parameter and its two moments, or what adapters lie on; and a reference.
         held = 4 if config.lora_rank else 12 + 4 * ("reference_logp" in objective.needs)
         held += 12 * (recipe.critic is not None)
-        shaped = replace(shape, remat=config.remat)
+        shaped = replace(
+            shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
+        )
         config = replace(config, mesh=train_mesh(shaped, topology, length, held))
         if not config.sample_mesh:
-            config = replace(config, sample_mesh=sample_mesh(shape, topology))
+            config = replace(config, sample_mesh=sample_mesh(shaped, topology))
     for spec in filter(None, (config.mesh, config.sample_mesh)):
         if math.prod(mesh_sizes(spec).values()) != topology.num_devices:
             raise ValueError(
@@ -107,14 +109,14 @@ def compile_run(
         flash=flash_serves(run.model.config, config.response_tokens, run.model.mesh),
     )
     kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
-    buffers = update_buffers(
-        run.model.config,
+    counted = partial(
+        update_buffers,
         rows=rows / _shards(config.mesh) / config.micro_batches,
         tokens=length,
         parts=parts,
         devices=topology.num_devices,
-        parameters=num_parameters(shape),
     )
+    buffers = counted(run.model.config)
     if (lowered := run.lower_score()) is not None:
         say("compiling the scorer")
         # As `lower_score`: the policy, or with one update per step the reference.
@@ -142,13 +144,14 @@ def compile_run(
     )
     if (lowered := run.lower_fit()) is not None:
         say("compiling the critic's update")
+        whole = replace(run.model.config, lora=None)
         programs["critic"] = measure(
             lowered,
             given={"critic": kept["critic"]},
             rest={name: size for name, size in kept.items() if name != "critic"},
-            buffers=buffers,
+            buffers=counted(whole),
             work=update_work(
-                run.model.config,
+                whole,
                 devices=topology.num_devices,
                 forward_first=False,
                 vocabulary=False,

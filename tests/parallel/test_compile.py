@@ -6,18 +6,21 @@ With PyPI's `libtpu` in the version that `jax[tpu]` asks for, the slow ones comp
 import dataclasses
 import json
 import math
+from functools import partial
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.parallel import compile as command
 from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.memory import sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.report import describe_report
-from rlvr_jax.parallel.roofline import num_parameters, sample_work, update_work
+from rlvr_jax.parallel.roofline import num_parameters, sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import CHIPS, describe
-from rlvr_jax.policy import Model, cached, named_config
+from rlvr_jax.policy import LoraConfig, Model, cached, lora, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
@@ -176,7 +179,8 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
 
 
 def test_more_is_split_over_tensor_where_a_reference_is_kept():
-    shape = dataclasses.replace(PUBLISHED["qwen2.5-7b"], remat="layers")
+    options = dict(remat="layers", compute_dtype="bfloat16")
+    shape = dataclasses.replace(PUBLISHED["qwen2.5-7b"], **options)
     chosen = [train_mesh(shape, describe("v5e-16"), 9216, held) for held in (12, 16)]
     # As compiled beside a reference the update took 16.5 of 15.8 GiB with tensor=2, 15.2 with 4.
     assert chosen == ["fsdp=8,tensor=2", "fsdp=4,tensor=4"]
@@ -199,6 +203,58 @@ def test_work_by_hand_is_what_the_compiler_counts():
     assert 3 * counted * 0.9 <= work.flops <= 4 * counted
     drawn = sample_work(config, prompts=0, **shape)
     assert drawn.flops == pytest.approx(counted, rel=0.1)
+
+
+def test_below_adapters_weights_get_no_gradient():
+    config = named_config("small", vocab_size=512)
+    adapted = dataclasses.replace(config, lora=LoraConfig(rank=2, alpha=4))
+    rows, length = 4, 64
+    tokens = jax.ShapeDtypeStruct((rows, length), "int32")
+    base, model = parameter_shapes(config), Model(adapted)
+    adapters = jax.eval_shape(partial(lora.init, model), jax.random.key(0))
+
+    def total(adapters, base, tokens):
+        return jnp.sum(jnp.sin(model.logits(lora.attach(base, adapters), tokens)))
+
+    program = jax.jit(jax.grad(total)).lower(adapters, base, tokens).compile()
+    counted = program.cost_analysis()["flops"]
+    shape = dict(rows=rows, prompt=0, response=length, parts=1)
+    shape |= dict(micro_batches=1, devices=1, forward_first=False)
+    work, whole = (update_work(each, **shape) for each in (adapted, config))
+    # The trainer computes attention and logits once more in the backward pass.
+    assert 0.9 * counted <= work.flops <= 1.5 * counted
+    assert 2 * work.flops < 1.5 * whole.flops
+    sizes = [
+        update_buffers(each, rows=rows, tokens=length, parts=1, devices=1)[
+            "gradient, and that of a micro-batch"
+        ]
+        for each in (adapted, config)
+    ]
+    trained = sum(x.size for x in jax.tree.leaves(adapters))
+    assert sizes == [2 * 4 * trained, 2 * 4 * num_parameters(config)]
+
+
+@pytest.mark.parametrize("flash", [False, True])
+def test_numbers_take_the_bytes_of_the_dtype_that_is_computed_with(flash):
+    narrow, wide = (
+        dataclasses.replace(named_config("small", vocab_size=512), compute_dtype=dtype)
+        for dtype in ("bfloat16", "float32")
+    )
+    shape = dict(rows=4, prompt=2048, response=2048, parts=1)
+    for work in (
+        partial(score_work, micro_batches=1, flash=flash, **shape),
+        partial(sample_work, prompts=2, **shape),
+    ):
+        assert work(narrow).flops == work(wide).flops
+        assert work(narrow).bytes < work(wide).bytes < 2 * work(narrow).bytes
+    counted = partial(sample_buffers, rows=4, prompts=2, prompt=64, response=64, parts=1)
+    for name, twice in (
+        ("cache", True),
+        ("cache of the prompts", True),
+        ("activations of the prompts", True),
+        ("logits", False),
+    ):
+        assert counted(wide)[name] == (2 if twice else 1) * counted(narrow)[name]
 
 
 def test_a_long_cache_is_counted_as_far_as_it_is_written(monkeypatch):

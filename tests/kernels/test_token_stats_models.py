@@ -21,13 +21,19 @@ NEEDS = (
 TOKENS, OTHER_WIDTH = 64, 8
 TILE = 2**14  # of the vocabulary in float64 at a time
 
-# float32 logits of |z| < 50 have a spacing of 4e-6; their D terms add some roundings.
+# Beside what the rounding of a logit makes of it, which is measured: with AVX2 the plain product of
+# these matrices is off by 2e-5 to 4e-5 where it is off most.
 LOGARITHMS = 2e-5
 MOMENTS = 5e-6
 # The threshold of a nucleus may take in or leave out a token of that mass' rounding.
 NUCLEUS = 1e-4
 # Sums over V terms of either sign, relative to the largest entry.
 GRADIENTS = {np.float32: 5e-5, jnp.bfloat16: 1e-2}
+
+
+@jax.jit
+def plain_product(hidden, rows):
+    return jnp.matmul(hidden, rows.T, precision="highest")
 
 
 @pytest.mark.slow
@@ -73,8 +79,11 @@ def test_values_and_gradients_agree_with_float64(model, dtype):
     # The reference gets one token after the other, its logits as a matrix of width 1: those of the
     # larger models would not fit into 24 GB in float64.
     tiles = [slice(start, start + TILE) for start in range(0, vocabulary, TILE)]
-    hidden = hidden.astype(np.float64)
+    single, hidden = hidden.astype(np.float32), hidden.astype(np.float64)
     logits = np.concatenate([hidden @ unembedding[t].astype(np.float64).T for t in tiles], axis=1)
+    singles = (np.asarray(plain_product(single, unembedding[t].astype(np.float32))) for t in tiles)
+    errors = (np.max(np.abs(z - logits[:, t])) for z, t in zip(singles, tiles, strict=True))
+    rounding = max(errors) / np.min(temperature)
 
     def expect(token):
         logits, target, temperature, weights, other_hidden = token
@@ -95,7 +104,8 @@ def test_values_and_gradients_agree_with_float64(model, dtype):
         error = np.max(np.abs(np.float64(value) - expected[name]))
         # Varentropies are squares of log-probs: their size is up to 30 here.
         scale = max(1.0, np.max(np.abs(expected[name]))) if name == "varentropy" else 1.0
-        assert error <= tolerances.get(name, LOGARITHMS) * scale, name
+        bound = tolerances.get(name, LOGARITHMS + rounding)
+        assert error <= bound * scale, name
     products = [slopes[:, t] @ unembedding[t].astype(np.float64) for t in tiles]
     difference = np.max(np.abs(np.float64(gradients[0]) - sum(products)))
     assert difference <= GRADIENTS[dtype] * np.max(np.abs(sum(products)))

@@ -176,6 +176,7 @@ def test_a_step_fits_the_critic_in_each_pass(model):
     assert int(state.updates) == 2
 
 
+@pytest.mark.slow
 def test_the_critic_has_a_learning_rate_of_its_own(model):
     moved = {}
     for rate in (0.0, 1e-3):
@@ -196,6 +197,7 @@ def test_beside_adapters_the_critic_has_all_weights(model):
     assert moved["head"]["weight"] and moved["head"]["bias"]
 
 
+@pytest.mark.slow
 def test_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
     # Adam would turn rounding into whole steps.
     monkeypatch.setattr(run_module, "make_optimizer", lambda config, rate: optax.sgd(1.0))

@@ -143,6 +143,7 @@ def test_a_large_evaluation_draws_in_turn_on_every_core_and_finds_the_same(model
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_same_in_turn_also_the_way_from_its_start(model):
     changes = dict(evaluation_prompts=5, evaluation_samples=750)
     run = training_runs.prepared(training_runs.settings(model, "unused", **changes))

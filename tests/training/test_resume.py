@@ -79,6 +79,7 @@ def test_steps_after_the_last_checkpoint_are_done_again(model, tmp_path, uninter
     assert training_runs.contents(tmp_path / "run") == uninterrupted
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_in_other_waves(model, tmp_path, uninterrupted):
     training_runs.quietly(settings_of(model, tmp_path / "run", steps=2, sample_waves=4))
     again = settings_of(model, tmp_path / "run", resume=True, sample_waves=8)

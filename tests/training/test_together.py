@@ -62,6 +62,7 @@ def dies(config, console, watch):
     os._exit(7)
 
 
+@pytest.mark.slow
 def test_summaries_come_in_order_and_steps_are_shown(tmp_path):
     shown = console()
     names = ["a", "b", "c"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 
-__all__ = ["decode", "keep", "one_token", "uniforms"]
+__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
 
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
@@ -44,7 +44,7 @@ def decode(
         pool = replace(pool, carry=carry, fresh=jnp.zeros_like(pool.fresh))
     params = model.unstacked(params)
     numbers = uniforms(pool, steps)
-    advance = partial(one_token, model, params, sampling, processor, stop_tokens, weight_version)
+    advance = partial(_one_token, model, params, sampling, processor, stop_tokens, weight_version)
 
     def body(carry):
         step, pool = carry
@@ -69,7 +69,7 @@ def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
     return jax.vmap(of_row)(pool.key, pool.length)
 
 
-def one_token(
+def _one_token(
     model: Model,
     params: Params,
     sampling: Sampling,
@@ -78,84 +78,163 @@ def one_token(
     weight_version: Int[Array, ""] | int,
     pool: Pool,
     uniform: Float[Array, "R 2"],
-    rows: Int[Array, "R"] | None = None,
 ) -> Pool:
     """Draws a token for each row that runs.
 
     Args:
       params: unstacked.
       processor: `sampling.chain()`.
-      rows: the rows of the pool that caches, carry and `uniform` are for; None: all, in order.
     """
-    every = jnp.arange(pool.tokens.shape[0], dtype=jnp.int32)
-    slots = pool.tokens.shape[1]
-    weight_version = jnp.asarray(weight_version, jnp.int32)
-    stops = jnp.asarray(stop_tokens, jnp.int32)
+    running, last = pool.status == RUNNING, pool.length - 1
+    fed = jnp.where(running, last, pool.tokens.shape[1])
+    feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
+    context = StepContext(pool.length - pool.prompt_length, jnp.asarray(weight_version, jnp.int32))
+    ahead, caches, carry = look_ahead(
+        model, params, sampling, processor, context, pool.caches, pool.carry, feed, fed, running
+    )
+    pool = replace(pool, caches=caches, carry=carry)
+    return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
+
+
+class Ahead(NamedTuple):
+    """What comes next in some rows.
+
+    Fields:
+      policy: its logits at the sampling temperature; None if they are what is sampled.
+      tiles: logits that are sampled, less the largest of the row, tile by tile.
+      mass: Σ exp over each tile.
+      entropy: of the policy, nats.
+    """
+
+    policy: Float[Array, "R V"] | None
+    tiles: Float[Array, "R n t"]
+    mass: Float[Array, "R n"]
+    entropy: Float[Array, "R"]
+
+
+def look_ahead(
+    model: Model,
+    params: Params,
+    sampling: Sampling,
+    processor: Processor | None,
+    context: StepContext,
+    caches: tuple[LayerCache | SharedCache, ...],
+    carry: Any,
+    feed: Int[Array, "R 1"],
+    fed: Int[Array, "R"],
+    running: Bool[Array, "R"],
+) -> tuple[Ahead, tuple[LayerCache | SharedCache, ...], Any]:
+    """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
+
+    Returns:
+      What comes next, the caches with the tokens in them, and the carry, moved on where a row runs.
+    """
+    hidden, caches = model.extend(params, caches, feed, fed[:, None])
+    policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
+    sampled = policy
+    if processor is not None:
+        sampled, state = processor.apply(policy, carry, context)
+        carry = keep(running, state, carry)
+    kept = None if processor is None else policy
+    return Ahead(kept, *_tiled(sampled), _entropy(policy)), caches, carry
+
+
+def draw(
+    pool: Pool,
+    ahead: Ahead,
+    uniform: Float[Array, "Q 2"],
+    real: Bool[Array, "Q"],
+    stop_tokens: Sequence[int],
+    weight_version: Int[Array, ""],
+    rows: Int[Array, "Q"] | None = None,
+    seat: Int[Array, "Q"] | None = None,
+) -> Pool:
+    """Draws the next token of some rows.
+
+    Args:
+      real: False where nothing is to be drawn.
+      rows: of the pool, each at most once where it is real; None: all, in order.
+      seat: where in `ahead` these rows are; None: in order. Without it no array is indexed by rows,
+        which a mesh would gather.
+    """
+
+    def seen(array):
+        return array if seat is None else array[seat]
 
     def own(array):
         return array if rows is None else array[rows]
 
-    before, length = own(pool.status), own(pool.length)
-    running, last = before == RUNNING, length - 1
-    feed = jnp.take_along_axis(own(pool.tokens), jnp.maximum(last, 0)[:, None], axis=1)
-    fed = jnp.where(running, last, slots)[:, None]
-    hidden, caches = model.extend(params, pool.caches, feed, fed)
-    policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
-    sampled, state = policy, pool.carry
-    if processor is not None:
-        context = StepContext(length - own(pool.prompt_length), weight_version)
-        sampled, state = processor.apply(policy, state, context)
-        state = keep(running, state, pool.carry)
-    token, behaviour_logp = _draw(sampled, uniform)
-    logp = behaviour_logp if processor is None else _logp(policy, token)
-    at = jnp.where(running, length, slots)
+    token, behaviour_logp = _token(ahead.tiles, ahead.mass, uniform, seat)
+    logp = behaviour_logp
+    if ahead.policy is not None:
+        if seat is None:
+            logp = jnp.take_along_axis(ahead.policy, token[:, None], axis=-1)[:, 0]
+        else:
+            logp = ahead.policy[seat, token]
+        logp -= seen(jax.nn.logsumexp(ahead.policy, axis=-1))
+
+    number, slots = pool.tokens.shape
+    length, before = own(pool.length), own(pool.status)
+    at = jnp.where(real, length, slots)
+    to = jnp.arange(number, dtype=jnp.int32) if rows is None else jnp.where(real, rows, number)
 
     def put(array, value):
-        place = every if rows is None else rows
-        return array.at[place, at].set(value.astype(array.dtype), mode="drop")
+        return array.at[to, at].set(value.astype(array.dtype), mode="drop")
 
     def changed(array, value):
-        return value if rows is None else array.at[rows].set(value)
+        return value if rows is None else array.at[to].set(value, mode="drop")
 
-    length = length + running.astype(jnp.int32)
+    length = length + real.astype(jnp.int32)
+    stops = jnp.asarray(stop_tokens, jnp.int32)
     stopped = jnp.any(token[:, None] == stops[None], axis=1)
     status = jnp.where(stopped, FINISHED, jnp.where(length >= own(pool.limit), BUDGET, RUNNING))
     return replace(
         pool,
         tokens=put(pool.tokens, token),
         length=changed(pool.length, length),
-        status=changed(pool.status, jnp.where(running, status, before)),
-        caches=caches,
-        mask=put(pool.mask, jnp.ones_like(running)),
+        status=changed(pool.status, jnp.where(real, status, before)),
+        mask=put(pool.mask, real),
         logp=put(pool.logp, logp),
         behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
-        entropy=put(pool.entropy, _entropy(policy)),
+        entropy=put(pool.entropy, seen(ahead.entropy)),
         version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
-        carry=state,
     )
 
 
-def _draw(logits: Float[Array, "R V"], uniform: Float[Array, "R 2"]) -> tuple[Array, Array]:
-    """Draws from softmax(logits), first a tile of the vocabulary, then a token of it.
+def _tiled(logits: Float[Array, "R V"]) -> tuple[Float[Array, "R n t"], Float[Array, "R n"]]:
+    """Logits less the largest of the row, tile by tile, and Σ exp over each tile."""
+    rows, vocabulary = logits.shape
+    tile = min(_TILE, vocabulary)
+    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
+    padding = (0, 0), (0, -vocabulary % tile)
+    tiles = jnp.pad(shifted, padding, constant_values=-jnp.inf).reshape(rows, -1, tile)
+    return tiles, jnp.sum(jnp.exp(tiles), axis=-1)
+
+
+def _token(
+    tiles: Float[Array, "R n t"],
+    mass: Float[Array, "R n"],
+    uniform: Float[Array, "Q 2"],
+    seat: Int[Array, "Q"] | None = None,
+) -> tuple[Int[Array, "Q"], Float[Array, "Q"]]:
+    """Draws a token of the row in each seat, first a tile of the vocabulary, then a token of it.
 
     One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
     percent of the mass between rare tokens.
 
     Returns:
-      (tokens, log-probs), [R].
+      (tokens, log-probs).
     """
-    rows, vocabulary = logits.shape
-    tile = min(_TILE, vocabulary)
-    padding = -vocabulary % tile
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    tiles = jnp.pad(shifted, ((0, 0), (0, padding)), constant_values=-jnp.inf)
-    tiles = tiles.reshape(rows, -1, tile)
-    mass = jnp.sum(jnp.exp(tiles), axis=-1)
+    if seat is not None:
+        mass = mass[seat]
     place = _invert(mass, uniform[:, 1])
-    inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
+    if seat is None:
+        inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
+    else:
+        inside = tiles[seat, place]
     offset = _invert(jnp.exp(inside), uniform[:, 0])
     chosen = jnp.take_along_axis(inside, offset[:, None], axis=-1)[:, 0]
-    return place * tile + offset, chosen - jnp.log(jnp.sum(mass, axis=-1))
+    return place * tiles.shape[-1] + offset, chosen - jnp.log(jnp.sum(mass, axis=-1))
 
 
 def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array, "R"]:
@@ -165,11 +244,6 @@ def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array,
     total = jnp.max(cumulative, axis=-1, keepdims=True)
     target = uniform[:, None].astype(total.dtype) * total
     return jnp.argmax(cumulative > target, axis=-1).astype(jnp.int32)
-
-
-def _logp(logits: Float[Array, "R V"], token: Int[Array, "R"]) -> Float[Array, "R"]:
-    chosen = jnp.take_along_axis(logits, token[:, None], axis=-1)[:, 0]
-    return chosen - jax.nn.logsumexp(logits, axis=-1)
 
 
 def _entropy(logits: Float[Array, "R V"]) -> Float[Array, "R"]:

@@ -1,21 +1,42 @@
-"""The sampler's loop over more responses than are drawn at once: one that ends makes room."""
+"""The sampler's loop over more responses than are computed at once.
+
+A row that ends makes room for the next one. And what several responses to a prompt begin with is
+computed once: all of them draw their next token from it, each with its own random numbers, until
+they differ. So a policy that answers a prompt always alike is asked once for all its samples, and
+the time of an evaluation falls with the policy's entropy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.decode import keep, one_token, uniforms
+from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
-from rlvr_jax.rollout.processors import Sampling
+from rlvr_jax.rollout.processors import Sampling, StepContext
 
 __all__ = ["decode_in_turn"]
+
+
+class _Seats(NamedTuple):
+    """Where rows are computed: caches and the processor's carry are those of the seats.
+
+    Fields:
+      row: whose next token is computed, for itself and for the rows that follow it.
+      place: how many tokens of its response are in the cache when the next one is fed. A row that
+        went apart from the one it followed begins with its prompt again, and is fed what it has.
+      taken: False where no row is left to be computed.
+    """
+
+    row: Int[Array, "C"]
+    place: Int[Array, "C"]
+    taken: Bool[Array, "C"]
 
 
 def decode_in_turn(
@@ -29,10 +50,11 @@ def decode_in_turn(
     stop_tokens: Sequence[int],
     weight_version: Int[Array, ""] | int = 0,
 ) -> Pool:
-    """Draws at most `steps` tokens for every row of a pool, `at_once` rows at a time.
+    """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
-    A row has its cache while it runs: the prompt's, copied when its turn comes, and a ring of
-    `steps` slots, which all rows write at one place whenever they began.
+    A row has a cache while it is computed: the prompt's, copied when its turn comes, and a ring of
+    `steps` slots, which all rows write at one place whenever they began. None is fed more tokens
+    than it has, whether others follow it or not.
 
     Args:
       pool: N running rows without caches, N / P of them side by side answer each prompt.
@@ -41,55 +63,119 @@ def decode_in_turn(
     Returns:
       The pool, without caches or the processor's carry.
     """
-    rows, each = pool.tokens.shape[0], pool.tokens.shape[0] // len(prompts[0].keys)
+    rows, slots = pool.tokens.shape
+    each = rows // len(prompts[0].keys)
     params = model.unstacked(params)
     processor = sampling.chain()
     fresh = None if processor is None else processor.init(at_once)
     numbers = uniforms(pool, steps)
-    prompt_length = pool.prompt_length
-    advance = partial(one_token, model, params, sampling, processor, stop_tokens, weight_version)
+    every, seat_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
+    prompt_length, version = pool.prompt_length, jnp.asarray(weight_version, jnp.int32)
 
-    def moved_in(caches, turn, enters, step):
+    def seated(seats, value, otherwise):
+        """For each row the value of the seat that is its own."""
+        place = jnp.where(seats.taken, seats.row, rows)
+        return jnp.full((rows,), otherwise, value.dtype).at[place].set(value, mode="drop")
+
+    def drawn(pool, ahead, seats, leader):
+        """The pool with the next token of all rows that follow one whose turn it is."""
+        seat, length = seated(seats, seat_numbers, -1)[leader], pool.length
+        due = (pool.status == RUNNING) & (seat >= 0)
+        due &= length - prompt_length == seats.place[seat]
+        number = jnp.sum(due, dtype=jnp.int32)
+        # As many at a time as there are seats: all that are due where no row follows another.
+        order = jnp.flatnonzero(due, size=-(-rows // at_once) * at_once, fill_value=0)
+        order = order.astype(jnp.int32)
+
+        def some(carry):
+            first, pool = carry
+            part = jax.lax.dynamic_slice_in_dim(order, first, at_once)
+            uniform = numbers[part, (pool.length - prompt_length)[part]]
+            real = first + seat_numbers < number
+            pool = draw(pool, ahead, uniform, real, stop_tokens, version, part, seat[part])
+            return first + at_once, pool
+
+        start = jnp.zeros((), jnp.int32), pool
+        pool = jax.lax.while_loop(lambda carry: carry[0] < number, some, start)[1]
+        at = jnp.minimum(length, slots - 1)
+        token = pool.tokens[every, at]
+        apart = due & (pool.status == RUNNING) & (token != pool.tokens[leader, at])
+        return pool, jnp.where(apart, _first_alike(apart, leader, token, each), leader)
+
+    def moved_in(caches, seats, enters, step):
         """The caches with the prompts of the rows that enter, and their first slots."""
         places = jnp.argsort(~enters, stable=True)
-        start = jnp.where(enters, prompt_length[turn], caches[0].start)
+        start = jnp.where(enters, prompt_length[seats.row], caches[0].start)
         origin = jnp.where(enters, (step + 1) % steps, caches[0].origin)
 
         def copy(number, held):
             place = places[number]
 
             def put(to, source):
-                prompt = jax.lax.dynamic_slice_in_dim(source, turn[place] // each, 1)
+                prompt = jax.lax.dynamic_slice_in_dim(source, seats.row[place] // each, 1)
                 return jax.lax.dynamic_update_slice_in_dim(to, prompt, place, axis=0)
 
             return jax.tree.map(put, held, prompts)
 
         held = tuple(cache.prompts for cache in caches)
-        held = jax.lax.fori_loop(0, jnp.sum(enters), copy, held)
+        held = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), copy, held)
         return tuple(
             SharedCache(prompt, cache.own, start, origin)
             for prompt, cache in zip(held, caches, strict=True)
         )
 
     def body(carry):
-        step, pool, turn, asked = carry
-        number = jnp.clip(pool.length - prompt_length, 0, steps - 1)[turn]
-        pool = advance(pool, numbers[turn, number], turn)
-        ended = pool.status[turn] != RUNNING
-        waiting = asked + jnp.cumsum(ended, dtype=jnp.int32) - 1
-        enters = ended & (waiting < rows)
-        turn = jnp.where(enters, waiting, turn)
-        caches = moved_in(pool.caches, turn, enters, step)
-        pool = replace(pool, caches=caches, carry=keep(~enters, pool.carry, fresh))
-        return step + 1, pool, turn, asked + jnp.sum(enters, dtype=jnp.int32)
+        step, pool, seats, leader = carry
+        last = prompt_length[seats.row] + seats.place - 1
+        fed = jnp.where(seats.taken, last, slots)
+        ahead, caches, state = look_ahead(
+            model,
+            params,
+            sampling,
+            processor,
+            StepContext(seats.place, version),
+            pool.caches,
+            pool.carry,
+            pool.tokens[seats.row, last][:, None],
+            fed,
+            seats.taken,
+        )
+        pool, leader = drawn(pool, ahead, seats, leader)
+        runs = pool.status == RUNNING
+        seats = _Seats(seats.row, seats.place + 1, seats.taken & runs[seats.row])
+        waiting = runs & (leader == every) & ~seated(seats, seats.taken, False)
+        queue = jnp.flatnonzero(waiting, size=at_once, fill_value=0).astype(jnp.int32)
+        turn = jnp.cumsum(~seats.taken, dtype=jnp.int32) - 1
+        enters = ~seats.taken & (turn < jnp.sum(waiting, dtype=jnp.int32))
+        seats = _Seats(
+            jnp.where(enters, queue[jnp.maximum(turn, 0)], seats.row),
+            jnp.where(enters, 0, seats.place),
+            seats.taken | enters,
+        )
+        caches = moved_in(caches, seats, enters, step)
+        pool = replace(pool, caches=caches, carry=keep(~enters, state, fresh))
+        return step + 1, pool, seats, leader
 
     def some_row_runs(carry):
         return jnp.any(carry[1].status == RUNNING)
 
-    turn = jnp.arange(at_once, dtype=jnp.int32)
-    held = jax.tree.map(lambda leaf: leaf[turn // each], prompts)
-    caches = model.shared_caches(held, prompt_length[turn], steps, jnp.zeros_like(turn))
+    # All samples of a prompt follow the first one.
+    first = jnp.minimum(seat_numbers * each, rows - 1)
+    seats = _Seats(first, jnp.zeros_like(first), seat_numbers * each < rows)
+    held = jax.tree.map(lambda leaf: leaf[first // each], prompts)
+    caches = model.shared_caches(held, prompt_length[first], steps, jnp.zeros_like(first))
     pool = replace(paused_at_limit(pool), caches=caches, carry=fresh)
-    start = jnp.zeros((), jnp.int32), pool, turn, jnp.asarray(at_once, jnp.int32)
+    start = jnp.zeros((), jnp.int32), pool, seats, every // each * each
     pool = jax.lax.while_loop(some_row_runs, body, start)[1]
     return replace(pool, caches=(), carry=None)
+
+
+def _first_alike(
+    apart: Bool[Array, "N"], leader: Int[Array, "N"], token: Int[Array, "N"], each: int
+) -> Int[Array, "N"]:
+    """The first row beside each that went apart from the same row, with the same token."""
+    apart, before, token = (x.reshape(-1, each) for x in (apart, leader, token))
+    alike = apart[:, None] & (before[:, :, None] == before[:, None])
+    alike &= token[:, :, None] == token[:, None]
+    first = jnp.argmax(alike, axis=-1).astype(jnp.int32)
+    return (jnp.arange(len(apart), dtype=jnp.int32)[:, None] * each + first).reshape(-1)

@@ -55,7 +55,6 @@ def draw(model, at_once, **changes):
 
 
 def assert_same(found, wanted):
-    assert len(np.unique(wanted.length)) == BUDGET  # rows end at every length
     for name, values in vars(wanted).items():
         if values is None:
             assert getattr(found, name) is None
@@ -68,13 +67,49 @@ def assert_same(found, wanted):
 @pytest.mark.parametrize("at_once", [1, 7, 29])
 def test_rows_in_turn_are_those_of_all_at_once(at_once):
     model = model_of()
-    assert_same(draw(model, at_once), draw(model, None))
+    wanted = draw(model, None)
+    assert len(np.unique(wanted.length)) == BUDGET  # rows end at every length
+    assert_same(draw(model, at_once), wanted)
 
 
 def test_a_carry_begins_anew_with_each_row():
     model = model_of()
     wanted = draw(model, None, sampling=HOTTER)
     assert_same(draw(model, 4, sampling=HOTTER), wanted)
+
+
+def computed(answers):
+    """Tokens of the first answer and of each that leads others, which went apart from it."""
+    first, *others = answers
+    apart = {}
+    for other in others:
+        alike = int(np.cumprod([a == b for a, b in zip(first, other, strict=False)]).sum())
+        if alike + 1 < len(other):  # else its last token came of what the first one was fed
+            apart.setdefault(tuple(other[: alike + 1]), []).append(other)
+    return len(first) + sum(map(computed, apart.values()))
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_responses_that_are_alike_are_computed_once(at_once):
+    steps = []
+
+    def counted(logits, carry, context):
+        jax.debug.callback(lambda position: steps.append(position), context.position)
+        return _later_is_hotter(logits, carry, context)
+
+    model = model_of()
+    sharp = Sampling(0.04, processor=Processor(lambda rows: jnp.zeros(rows), counted))
+    found = draw(model, at_once, sampling=sharp)
+    jax.effects_barrier()
+    answers = [tokens[:n] for tokens, n in zip(found.tokens.tolist(), found.length, strict=True)]
+    groups = [answers[start : start + SAMPLES] for start in range(0, len(answers), SAMPLES)]
+    first = sum(len(group[0]) for group in groups)
+    all_led, all_drawn = sum(map(computed, groups)), sum(map(len, answers))
+    assert first < all_led < all_drawn  # in some groups there are others than the first
+    assert all_led <= len(steps) * at_once < all_drawn
+    if at_once == 1:
+        assert len(steps) == all_led
+    assert_same(found, draw(model, None, sampling=sharp))
 
 
 def test_an_opening_is_computed_once_for_all_turns():

@@ -88,8 +88,8 @@ def sample(
       stop_tokens: ids that end a response.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
-      at_once: rows that are drawn at the same time, over all devices; when one ends, the next one
-        takes its place. None: all.
+      at_once: rows that are computed at the same time, over all devices; when one ends, the next
+        one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:

@@ -96,9 +96,10 @@ def evaluation_sampler(
 ) -> Sampler:
     """The sampler for evaluations: one that draws many more rows than fit at once, in turn.
 
-    Rows that end make room for the next ones, where a run's own sampler waits for the longest. It
-    is the run's own for an evaluation of few rows, with waves, for memory is short then, and on a
-    mesh whose devices do not draw by themselves.
+    Rows that end make room for the next ones, where a run's own sampler waits for the longest, and
+    what responses to a prompt share is computed once. It is the run's own for an evaluation of few
+    rows, with waves, for memory is short then, and on a mesh whose devices do not draw by
+    themselves.
 
     Args:
       sampler: the run's.

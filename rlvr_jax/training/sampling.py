@@ -55,7 +55,7 @@ class Sampler:
       num_prompts, samples: of a batch: prompts × samples rows.
       wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
       opening: tokens that all prompts of every table that is drawn from begin with.
-      at_once: rows of a wave that are drawn at the same time; None: all.
+      at_once: rows of a wave that are computed at the same time, see `sample`; None: all.
     """
 
     model: Model

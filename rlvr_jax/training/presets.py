@@ -33,15 +33,15 @@ _TASKS["operators"] = _TASKS["brackets"]
 # first steps have been said by then (docs/speed.md). Two pieces are faster than four, and as fast
 # as one, which takes more memory. Nine of ten answers are cut at the start and graded as they are.
 _TASKS["arithmetic"] = dict(
-    steps=22,
+    steps=28,
     prompts_per_step=16,
     samples_per_prompt=4,
     response_tokens=12,
     mask_truncated=False,
     micro_batches=2,
-    learning_rate=1.5e-5,
+    learning_rate=1e-5,
     warmup_updates=0,
-    evaluate_every=22,
+    evaluate_every=28,
     evaluation_prompts=1000,
     evaluation_samples=16,
 )

@@ -31,8 +31,8 @@ _TASKS["operators"] = _TASKS["brackets"]
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
 # "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
 # first steps have been said by then. With 1.5e-5 held-out accuracy hardly grows after step 12, with
-# 1e-5 it does (docs/speed.md). Two pieces are faster than four, and as fast as one, which takes more memory.
-# Nine of ten answers are cut at the start and graded as they are.
+# 1e-5 it does (docs/speed.md). Two pieces are faster than four, and as fast as one, which takes
+# more memory. Nine of ten answers are cut at the start and graded as they are.
 _TASKS["arithmetic"] = dict(
     steps=28,
     prompts_per_step=16,

@@ -122,7 +122,9 @@ def isolation() -> list[str]:
 
 def check_installation(interpreter: str | Path, tmp_path: Path, **environment) -> tuple[Path, str]:
     """Imports everything in `tmp_path`; returns where the package lies and what `kernels` is."""
-    options = {"cwd": tmp_path, "env": {**os.environ, **environment}}
+    # What stands on the path of the tests' own process would hide what was installed.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    options = {"cwd": tmp_path, "env": inherited | environment}
     out = python("-W", "ignore", "-c", LOOK, *ROOMS, interpreter=interpreter, **options)
     package, models, pages, kernels = out.splitlines()[-4:]
     assert int(models) == len(list((PACKAGE / "tasks/base_models").glob("*/config.json"))) > 0

@@ -483,7 +483,8 @@ def test_without_libtpu_the_way_to_install_it_is_said(capsys, monkeypatch):
 )
 def test_a_published_model_fits_a_slice(capsys, topology, model):
     pytest.importorskip("libtpu")
-    code, out, _ = run(capsys, topology, "--model", model, "--method", "clip_cov", "--json")
+    with jax.enable_x64(False):  # as users have it: where numbers have 64 bits no flash kernel runs
+        code, out, _ = run(capsys, topology, "--model", model, "--method", "clip_cov", "--json")
     print(out)
     assert code == 0
     for program in json.loads(out)["programs"].values():

@@ -2,8 +2,9 @@
 
 A row that ends makes room for the next one. And what several responses to a prompt begin with is
 computed once: all of them draw their next token from it, each with its own random numbers, until
-they differ. So a policy that answers a prompt always alike is asked once for all its samples, and
-the time of an evaluation falls with the policy's entropy.
+they differ, and then take along what is cached of it. So a policy that answers a prompt always
+alike is asked once for all its samples, and the time of an evaluation falls with the policy's
+entropy.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class _Seats(NamedTuple):
 
     Fields:
       row: whose next token is computed, for itself and for the rows that follow it.
-      place: how many tokens of its response are in the cache when the next one is fed. A row that
-        went apart from the one it followed begins with its prompt again, and is fed what it has.
+      place: how many tokens of its response it has been fed, with the one that is fed next. A row
+        that went apart from the one it followed may have more: it is fed them first.
       taken: False where no row is left to be computed.
     """
 
@@ -54,7 +55,9 @@ def decode_in_turn(
 
     A row has a cache while it is computed: the prompt's, copied when its turn comes, and a ring of
     `steps` slots, which all rows write at one place whenever they began. None is fed more tokens
-    than it has, whether others follow it or not.
+    than it has, whether others follow it or not. When the turn comes of one that has some, it
+    copies those that it shares with a row of its prompt that is being computed, unless the
+    processor keeps something from token to token: it sees all of them again.
 
     Args:
       pool: N running rows without caches, N / P of them side by side answer each prompt.
@@ -68,6 +71,7 @@ def decode_in_turn(
     params = model.unstacked(params)
     processor = sampling.chain()
     fresh = None if processor is None else processor.init(at_once)
+    again = bool(jax.tree.leaves(fresh))  # what it keeps is not known for an earlier token
     numbers = uniforms(pool, steps)
     every, seat_numbers = (jnp.arange(n, dtype=jnp.int32) for n in (rows, at_once))
     prompt_length, version = pool.prompt_length, jnp.asarray(weight_version, jnp.int32)
@@ -102,27 +106,45 @@ def decode_in_turn(
         apart = due & (pool.status == RUNNING) & (token != pool.tokens[leader, at])
         return pool, jnp.where(apart, _first_alike(apart, leader, token, each), leader)
 
-    def moved_in(caches, seats, enters, step):
-        """The caches with the prompts of the rows that enter, and their first slots."""
-        places = jnp.argsort(~enters, stable=True)
+    def moved_in(pool, seats, enters, step):
+        """The caches with what the rows that enter begin with, and the seats with where they do."""
+        caches, known = pool.caches, pool.length - prompt_length
+        runs, order = seats.taken & ~enters, jnp.argsort(~enters, stable=True)
+
+        def enter(number, carry):
+            held, place, origin = carry
+            to = order[number]
+            row = seats.row[to]
+            same = pool.tokens[seats.row] == pool.tokens[row][None]
+            shared = jnp.sum(jnp.cumprod(same, axis=1), axis=1, dtype=jnp.int32)
+            shared = jnp.minimum(shared - prompt_length[row], place - 1)
+            shared = jnp.where(runs & (seats.row // each == row // each), shared, 0)
+            source = jnp.argmax(shared)
+            # Its prompt is cached to the end: only a row without tokens is fed the last of that.
+            begin = 0 if again else jnp.minimum(shared[source] + 1, known[row])
+            first = (step + 1 - begin) % steps
+            turn = first - origin[source]
+
+            def put(array, part):
+                return jax.lax.dynamic_update_slice_in_dim(array, part, to, axis=0)
+
+            def copied(prompt, own, given):
+                given = jax.tree.map(lambda x: x[row // each][None], given)
+                shifted = LayerCache(
+                    jnp.roll(own.keys[source], turn, axis=2)[None],
+                    jnp.roll(own.values[source], turn, axis=1)[None],
+                )
+                return jax.tree.map(put, prompt, given), jax.tree.map(put, own, shifted)
+
+            held = tuple(copied(*layer, given) for layer, given in zip(held, prompts, strict=True))
+            return held, place.at[to].set(begin), origin.at[to].set(first)
+
+        carry = tuple(cache[:2] for cache in caches), seats.place, caches[0].origin
+        carry = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), enter, carry)
+        held, place, origin = carry
         start = jnp.where(enters, prompt_length[seats.row], caches[0].start)
-        origin = jnp.where(enters, (step + 1) % steps, caches[0].origin)
-
-        def copy(number, held):
-            place = places[number]
-
-            def put(to, source):
-                prompt = jax.lax.dynamic_slice_in_dim(source, seats.row[place] // each, 1)
-                return jax.lax.dynamic_update_slice_in_dim(to, prompt, place, axis=0)
-
-            return jax.tree.map(put, held, prompts)
-
-        held = tuple(cache.prompts for cache in caches)
-        held = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), copy, held)
-        return tuple(
-            SharedCache(prompt, cache.own, start, origin)
-            for prompt, cache in zip(held, caches, strict=True)
-        )
+        caches = tuple(SharedCache(*layer, start, origin) for layer in held)
+        return caches, seats._replace(place=place)
 
     def body(carry):
         step, pool, seats, leader = carry
@@ -147,12 +169,9 @@ def decode_in_turn(
         queue = jnp.flatnonzero(waiting, size=at_once, fill_value=0).astype(jnp.int32)
         turn = jnp.cumsum(~seats.taken, dtype=jnp.int32) - 1
         enters = ~seats.taken & (turn < jnp.sum(waiting, dtype=jnp.int32))
-        seats = _Seats(
-            jnp.where(enters, queue[jnp.maximum(turn, 0)], seats.row),
-            jnp.where(enters, 0, seats.place),
-            seats.taken | enters,
-        )
-        caches = moved_in(caches, seats, enters, step)
+        row = jnp.where(enters, queue[jnp.maximum(turn, 0)], seats.row)
+        seats = _Seats(row, seats.place, seats.taken | enters)
+        caches, seats = moved_in(replace(pool, caches=caches), seats, enters, step)
         pool = replace(pool, caches=caches, carry=keep(~enters, state, fresh))
         return step + 1, pool, seats, leader
 

@@ -168,12 +168,13 @@ def _draw_groups(
     pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
     read = partial(_read_prompts, model, params, opening, pool)
     if in_turn:
-        # No more prompts together than there are rows for, as without `at_once`.
-        part = _largest_part(prompts, at_once // samples)
-        parts = prompt_tokens, prompt_length
-        parts = jax.tree.map(lambda x: x.reshape(-1, part, *x.shape[1:]), parts)
-        pool = jax.lax.map(lambda given: read(*given), parts)
-        pool = jax.tree.map(lambda x: x.reshape(prompts, *x.shape[2:]), pool)
+        # No more prompts together than there are rows for, as without `at_once`. The last part is
+        # filled up with prompts of the first: a prime number of them would be read one by one.
+        number = -(-prompts // max(at_once // samples, 1))
+        order = jnp.arange(number * -(-prompts // number), dtype=jnp.int32) % prompts
+        parts = order.reshape(number, -1)
+        pool = jax.lax.map(lambda rows: read(prompt_tokens[rows], prompt_length[rows]), parts)
+        pool = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:prompts], pool)
     else:
         pool = read(prompt_tokens, prompt_length)
     # Prompts stay where they are: all rows of a group look at one copy.
@@ -213,11 +214,6 @@ def _read_prompts(model, params, opening, opened, prompt_tokens, prompt_length) 
         )
     pool = prefill(model, params, pool, prompt_tokens[:, opening:], prompt_length - opening)
     return replace(pool, prompt_length=prompt_length)
-
-
-def _largest_part(number: int, most: int) -> int:
-    """The largest divisor of `number` that is at most `most`, or 1."""
-    return max((n for n in range(1, number + 1) if number % n == 0 and n <= most), default=1)
 
 
 def to_rollouts(

@@ -31,10 +31,11 @@ _TASKS["operators"] = _TASKS["brackets"]
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
 # "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
 # first steps have been said by then. With 1.5e-5 held-out accuracy hardly grows after step 12, with
-# 1e-5 it does (docs/speed.md). Two pieces are faster than four, and as fast as one, which takes
-# more memory. Nine of ten answers are cut at the start and graded as they are.
+# 1e-5 it does, and 24 steps are what slow cores take in five minutes (docs/speed.md). Two pieces
+# are faster than four, and as fast as one, which takes more memory. Nine of ten answers are cut at
+# the start and graded as they are.
 _TASKS["arithmetic"] = dict(
-    steps=28,
+    steps=24,
     prompts_per_step=16,
     samples_per_prompt=4,
     response_tokens=12,
@@ -42,7 +43,7 @@ _TASKS["arithmetic"] = dict(
     micro_batches=2,
     learning_rate=1e-5,
     warmup_updates=0,
-    evaluate_every=28,
+    evaluate_every=24,
     evaluation_prompts=1000,
     evaluation_samples=16,
 )

@@ -40,15 +40,15 @@ def parameters(model):
     return jax.tree.map(lambda leaf: jnp.asarray(random.normal(0, 0.2, leaf.shape)), shapes)
 
 
-def draw(model, at_once, **changes):
+def draw(model, at_once, prompts=6, **changes):
     settings = dict(samples=SAMPLES, response_tokens=BUDGET, stop_tokens=(STOP, 3))
     return sample(
         model,
         parameters(model),
-        PROMPTS,
-        LENGTH,
-        np.array([7, 0, 3, 1, 9, 4], np.int32),
-        np.zeros(6, np.int32),
+        PROMPTS[:prompts],
+        LENGTH[:prompts],
+        np.array([7, 0, 3, 1, 9, 4], np.int32)[:prompts],
+        np.zeros(prompts, np.int32),
         jax.random.key(1),
         **{**settings, "sampling": Sampling(), "at_once": at_once, **changes},
     )
@@ -70,6 +70,11 @@ def test_rows_in_turn_are_those_of_all_at_once(at_once):
     wanted = draw(model, None)
     assert len(np.unique(wanted.length)) == BUDGET  # rows end at every length
     assert_same(draw(model, at_once), wanted)
+
+
+def test_a_last_part_of_the_prompts_that_is_not_full():
+    model = model_of()
+    assert_same(draw(model, 2 * SAMPLES, prompts=5), draw(model, None, prompts=5))
 
 
 def test_a_carry_begins_anew_with_each_row():
@@ -110,6 +115,24 @@ def test_responses_that_are_alike_are_computed_once(at_once):
     if at_once == 1:
         assert len(steps) == all_led
     assert_same(found, draw(model, None, sampling=sharp))
+
+
+def test_what_responses_begin_with_is_not_computed_again():
+    steps = []
+
+    def counted(logits, carry, context):
+        jax.debug.callback(lambda position: steps.append(position), context.position)
+        return logits, carry
+
+    model, at_once, samples = model_of(), 8, 20
+    seen = Sampling(0.3, processor=Processor(lambda rows: (), counted))
+    found = draw(model, at_once, samples=samples, sampling=seen)
+    jax.effects_barrier()
+    answers = [tokens[:n] for tokens, n in zip(found.tokens.tolist(), found.length, strict=True)]
+    groups = [answers[start : start + samples] for start in range(0, len(answers), samples)]
+    begun = sum(len({tuple(a[:n]) for a in group for n in range(len(a))}) for group in groups)
+    assert begun <= len(steps) * at_once < 0.9 * sum(map(computed, groups))
+    assert_same(found, draw(model, None, samples=samples, sampling=seen))
 
 
 def test_an_opening_is_computed_once_for_all_turns():

@@ -2,9 +2,9 @@
 
 A row that ends makes room for the next one. And what several responses to a prompt begin with is
 computed once: all of them draw their next token from it, each with its own random numbers, until
-they differ, and then take along what is cached of it. So a policy that answers a prompt always
-alike is asked once for all its samples, and the time of an evaluation falls with the policy's
-entropy.
+they differ, and then copy what is cached of it, if it still is when their turn comes. So a policy
+that answers a prompt always alike is asked once for all its samples, and the time of an evaluation
+falls with the policy's entropy.
 """
 
 from __future__ import annotations

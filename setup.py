@@ -6,12 +6,14 @@ from setuptools import setup
 
 ROOMS = [
     "analysis",
+    "experience",
     "kernels",
     "methods",
     "objectives",
     "parallel",
     "policy",
     "rollout",
+    "runs",
     "tasks",
     "training",
     "verifiers",

@@ -5,7 +5,7 @@
     python -m experiments.bench --size S --micro-batches 1 2 4 8
 
 The pieces of work are the first steps of the quickstart and of SmolLM2, and three of fixed size
-(`rlvr_jax.training.bench_work`). A step is the training loop's own, verification and metrics
+(`rlvr_jax.runs.bench_work`). A step is the training loop's own, verification and metrics
 included; times are medians of warm steps. The floor is the time that the matrix products take at
 the rate of a large one, or the weights at the speed of memory where that is slower, both measured
 in the same run. It counts the tokens that were drawn and no padding; the prompt of every rollout in
@@ -38,10 +38,10 @@ from rich.table import Table
 
 from rlvr_jax import parallel
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.training import guarded
-from rlvr_jax.training.bench_work import STEPS, prepared
-from rlvr_jax.training.run import Run
-from rlvr_jax.training.step import take_step
+from rlvr_jax.runs import guarded
+from rlvr_jax.runs.bench_work import STEPS, prepared
+from rlvr_jax.runs.run import Run
+from rlvr_jax.runs.step import take_step
 from rlvr_jax.types import Rollouts
 
 

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from rlvr_jax import methods
 from rlvr_jax.analysis.comparison import compare_runs
-from rlvr_jax.training import TrainConfig, check_directory, guarded, parse_config, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, train_together
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ import tyro
 
 from rlvr_jax import tasks
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
-from rlvr_jax.training import check_config, guarded, preset
-from rlvr_jax.training.evaluation import (
+from rlvr_jax.experience.evaluation import (
     evaluate,
     evaluation_sampler,
     held_out_indices,
     ks_for,
 )
+from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs.run import load_policy
 from rlvr_jax.training.layout import make_reshard
-from rlvr_jax.training.run import load_policy
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ def main(arguments: Sequence[str]) -> None:
     task = tasks.load(config.task)
     loaded = load_policy(settings, task, settings.model)
     indices = held_out_indices(task, config.prompts)
-    sampler = evaluation_sampler(settings, loaded.sampler, len(indices), config.samples)
+    sampler = evaluation_sampler(
+        loaded.sampler, len(indices), config.samples, mesh_given=bool(config.mesh)
+    )
     result = evaluate(
         sampler,
         make_reshard(loaded.model, sampler.model)(loaded.params),

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
-from rlvr_jax.training import check_directory, guarded, preset, train_together
-from rlvr_jax.training.run_writer import write_json
+from rlvr_jax.runs import check_directory, guarded, preset, train_together
+from rlvr_jax.runs.run_writer import write_json
 
 METHODS = ("grpo", "clip_cov")
 ROWS = {

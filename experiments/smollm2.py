@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.training import describe_end, guarded, parse_config, train
+from rlvr_jax.runs import describe_end, guarded, parse_config, train
 
 # Of the answers of GRPO, which is told of the number alone, some run on until they are cut.
 TASKS = {"easy": ("arithmetic", "gdpo"), "hard": ("arithmetic:hard", "grpo")}

@@ -20,10 +20,10 @@ import tyro
 
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.rollout import save_rollouts
-from rlvr_jax.training import check_config, guarded, preset, resolve_hyperparameters
+from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs.run import make_run
+from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
-from rlvr_jax.training.run import make_run
-from rlvr_jax.training.step import collect
 from rlvr_jax.types import replace
 
 STATISTICS = ("logp", "logsumexp", "entropy", "p_squared", "p_squared_logp")
@@ -66,13 +66,13 @@ def main(arguments: Sequence[str]) -> None:
     task = tasks.load(config.task)
     if not task.base_model:
         raise ValueError(f"task must have a base model of its own, got {config.task!r}")
-    hyperparameters = resolve_hyperparameters(settings, task.response_tokens)
+    hyperparameters = settings.method_arguments(task.response_tokens)
     recipe = methods.recipe("grpo", **hyperparameters)
     config.out.parent.mkdir(parents=True, exist_ok=True)
     run = make_run(settings, task, recipe, task.base_model)
     state = run.initial_state()
     batch, _ = collect(run, state, step=0)
-    state, _, records = learn(run, state, batch, step=0)
+    state, _, records = learn(run.learner, state, batch.rollouts, step=0)
 
     rollouts = replace(batch.rollouts, old_logp=records["old_logp"])
     stats = policy.score(run.start.model, state.params, rollouts, STATISTICS)

@@ -5,7 +5,7 @@ python -m experiments.train --method dapo --task brackets --steps 300 --run-dir 
 
 from collections.abc import Sequence
 
-from rlvr_jax.training import describe_end, guarded, parse_config, train
+from rlvr_jax.runs import describe_end, guarded, parse_config, train
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -20,12 +20,14 @@ _PUBLIC = {
 }
 _ROOMS = (
     "analysis",
+    "experience",
     "kernels",
     "methods",
     "objectives",
     "parallel",
     "policy",
     "rollout",
+    "runs",
     "tasks",
     "training",
     "types",

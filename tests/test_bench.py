@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from experiments import bench
-from rlvr_jax.training import bench_work, loop
+from rlvr_jax.runs import bench_work, loop
 
 
 def test_the_step_is_that_of_the_training_loop():

@@ -10,8 +10,8 @@ import tyro
 
 from experiments import bench, compare, evaluate
 from rlvr_jax import methods, tasks
+from rlvr_jax.runs import parse_config
 from rlvr_jax.tasks import Response
-from rlvr_jax.training import parse_config
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 DOCS = Path(__file__).parents[1] / "docs"

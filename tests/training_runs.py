@@ -23,9 +23,9 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax import methods, policy, tasks
+from rlvr_jax.runs import TrainConfig, guarded, parse_config, train
+from rlvr_jax.runs.run import make_run
 from rlvr_jax.tasks import Grade, Prompt, Task
-from rlvr_jax.training import TrainConfig, guarded, parse_config, resolve_hyperparameters, train
-from rlvr_jax.training.run import make_run
 from rlvr_jax.training.update import check_needs
 
 WORDS = ["<pad>", "<unk>", "<eos>", "+", "=", *(str(number) for number in range(9))]
@@ -132,7 +132,7 @@ def quietly(config):
 def prepared(config):
     """The run that `train` would begin, for tests that take its steps one by one."""
     task = tasks.load(config.task)
-    hyperparameters = resolve_hyperparameters(config, task.response_tokens)
+    hyperparameters = config.method_arguments(task.response_tokens)
     return make_run(config, task, methods.recipe(config.method, **hyperparameters), config.model)
 
 

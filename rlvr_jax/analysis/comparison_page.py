@@ -7,17 +7,15 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from rlvr_jax.analysis.compared import Comparison, View
 from rlvr_jax.analysis.curves import held_out_ks, thinned
 from rlvr_jax.analysis.page import embedded_json, fill, rounded, table
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval, value_at
-
-if TYPE_CHECKING:
-    from rlvr_jax.analysis.comparison import Comparison, View
 
 __all__ = ["write_comparison"]
 

@@ -38,7 +38,7 @@ def markdown() -> str:
         "*reconstruction* was made from the paper alone. None was run at the scale of its paper.",
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
-        "others (`rlvr_jax/training/presets.py`: GRPO without KL and on the token mean, DAPO with",
+        "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
         "at most three rounds) and prints them all. `python -m rlvr_jax.methods NAME` says more.",
         "",
         "| method | paper | changes | needs | defaults | evidence | left out |",

@@ -10,6 +10,7 @@ paused by its `BUDGET`, `FINISHED` or `PRUNED`.
 
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
+from rlvr_jax.rollout.keys import named_key
 from rlvr_jax.rollout.pool import (
     BUDGET,
     FINISHED,
@@ -56,6 +57,7 @@ __all__ = [
     "keep_top_k",
     "keep_top_p",
     "load_rollouts",
+    "named_key",
     "prefill",
     "probe",
     "reset",

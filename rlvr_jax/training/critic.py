@@ -20,9 +20,9 @@ from rlvr_jax.objectives import Critic, masked_mean, masked_std, value_loss
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, hidden_states
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
@@ -155,7 +155,7 @@ def jitted_critic(
     model: Model,
     critic: Critic,
     optimizer: optax.GradientTransformation,
-    config: TrainConfig,
+    plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any]:
     """The two programs, for global arrays.
@@ -164,10 +164,10 @@ def jitted_critic(
       values (params, rollouts of one update) -> {"values": [B, T]}; and fit (state, the same
       rollouts) -> (state, metrics), which takes its state over.
     """
-    shared = shared_rows(config, model.mesh)
+    shared = shared_rows(plan, model.mesh)
 
     def values(params, rollouts):
-        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         found = jax.lax.map(
             lambda piece: critic_values(model, params, piece, shared, opening), pieces
         )
@@ -180,7 +180,7 @@ def jitted_critic(
             optimizer,
             state,
             rollouts,
-            micro_batches=config.micro_batches,
+            micro_batches=plan.micro_batches,
             shared=shared,
             opening=opening,
         )

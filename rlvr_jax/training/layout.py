@@ -25,7 +25,6 @@ from rlvr_jax.parallel import (
 from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
-from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
@@ -47,46 +46,49 @@ __all__ = [
 ]
 
 
-def make_meshes(config: TrainConfig) -> tuple[Mesh, Mesh]:
+def make_meshes(mesh: str, sample_mesh: str) -> tuple[Mesh, Mesh]:
     """The meshes to train and to sample on, of the same devices.
 
+    Args:
+      mesh: devices as axis=size; empty: one device.
+      sample_mesh: the same devices for the sampler; empty: as `mesh`.
     Raises:
       ValueError: a mesh that the devices do not fill, or none where several processes run.
     """
-    mesh = make_mesh(config.mesh) if config.mesh else one_device_mesh()
-    return mesh, regrouped(mesh, config.sample_mesh) if config.sample_mesh else mesh
+    made = make_mesh(mesh) if mesh else one_device_mesh()
+    return made, regrouped(made, sample_mesh) if sample_mesh else made
 
 
-def sampling_mesh(config: TrainConfig, sampler: Model) -> Mesh:
-    """The mesh a run samples on: the sampler's own, or, where none was asked for, one CPU device
-    per core.
+def sampling_mesh(sampler: Model, prompts: int) -> Mesh:
+    """The mesh to sample on where none was asked for: one CPU device per core; else the sampler's
+    own.
 
     A CPU draws from a small model faster with one device per core, each with a part of the prompts:
     threads that share a row of small products wait for each other most of the time.
+
+    Args:
+      prompts: of a call of the sampler; the devices divide them.
     """
-    if not (_free_to_choose(config, sampler) and num_parameters(sampler.config) <= SMALL):
+    if not (_on_cpu_alone(sampler) and num_parameters(sampler.config) <= SMALL):
         return sampler.mesh
-    prompts, _ = config.wave()
     parts = next(n for n in range(jax.device_count(), 0, -1) if prompts % n == 0)
     return make_mesh(f"data={parts}", jax.devices()[:parts])
 
 
-def evaluation_mesh(config: TrainConfig, sampler: Model) -> Mesh:
-    """The mesh an evaluation with many rows is drawn on: that of the sampler, or, where none was
-    asked for, one CPU device per core, if they can all read the weights that are trained.
+def evaluation_mesh(sampler: Model) -> Mesh:
+    """The mesh to draw many rows on where none was asked for: one CPU device per core, if they can
+    all read the weights that are trained; else that of the sampler.
 
     Two cores drew 24 to 27 answers of SmolLM2-135M a second as two devices with 64 rows each, and
     17 to 18 as one device with 64.
     """
-    if not _free_to_choose(config, sampler) or sampler.config.compute_dtype != "float32":
+    if not _on_cpu_alone(sampler) or sampler.config.compute_dtype != "float32":
         return sampler.mesh
     return make_mesh(f"data={jax.device_count()}")
 
 
-def _free_to_choose(config: TrainConfig, sampler: Model) -> bool:
-    """Whether a run on a CPU left open how many of its cores are devices to sample on."""
-    alone = not config.mesh and jax.process_count() == 1
-    return alone and sampler.mesh.devices.flat[0].platform == "cpu"
+def _on_cpu_alone(sampler: Model) -> bool:
+    return jax.process_count() == 1 and sampler.mesh.devices.flat[0].platform == "cpu"
 
 
 def trained_shapes(model: Model) -> Params:
@@ -205,21 +207,26 @@ def sampler_shardings(model: Model) -> Any:
 
 
 def describe_layout(
-    config: TrainConfig, params: Params, state: TrainState, reshard: Callable[[Params], Params]
+    mesh: str,
+    sample_mesh: str,
+    params: Params,
+    state: TrainState,
+    reshard: Callable[[Params], Params],
 ) -> str:
     """A sentence with the memory that weights and optimizer take, and what resharding costs.
 
     Args:
+      mesh, sample_mesh: as for `make_meshes`.
       params: all weights of the policy.
     """
-    said = f"mesh {config.mesh}: on each device {_mebibytes(params)} of weights and"
+    said = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"
     said += f" {_mebibytes(state.optimizer_state)} of optimizer state"
-    if config.sample_mesh:
+    if sample_mesh:
         jax.block_until_ready(reshard(params))  # compiled
         started = time.perf_counter()
         resharded = jax.block_until_ready(reshard(params))
         seconds = time.perf_counter() - started
-        said += f"; sample mesh {config.sample_mesh}: {_mebibytes(resharded)} of weights more while"
+        said += f"; sample mesh {sample_mesh}: {_mebibytes(resharded)} of weights more while"
         said += f" sampling, resharded in {seconds:.3g} s"
     return said
 

@@ -4,81 +4,115 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
+from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
+from rlvr_jax.policy import Params, lora
+from rlvr_jax.rollout import named_key
 from rlvr_jax.training.critic import CriticState
 from rlvr_jax.training.pieces import spread
-from rlvr_jax.training.run import Run
-from rlvr_jax.training.sampling import Graded
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.programs import Programs
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["learn"]
+__all__ = ["Learner", "learn"]
 
 Metrics = dict[str, float]
 Records = dict[str, np.ndarray]
 
 
+@dataclass(frozen=True)
+class Learner:
+    """What learns from batches of one kind.
+
+    Fields:
+      objective: the loss.
+      programs: compiled for it.
+      plan: how a batch is split into updates.
+      seed: of the run.
+      mesh: where the policy is trained.
+      frozen: weights that stay as they are: below adapters, or of the reference; None: neither.
+      adapts: adapters are trained, on top of `frozen`.
+    """
+
+    objective: Objective
+    programs: Programs
+    plan: BatchPlan
+    seed: int
+    mesh: Mesh
+    frozen: Params | None
+    adapts: bool
+
+    def policy_params(self, state: TrainState) -> Params:
+        """All weights of the policy in a state, adapters attached; nothing is copied."""
+        return lora.attach(self.frozen, state.params) if self.adapts else state.params
+
+
 def learn(
-    run: Run, state: TrainState, batch: Graded, step: int
+    learner: Learner, state: TrainState, rollouts: Rollouts, step: int
 ) -> tuple[TrainState, Metrics, Records]:
     """All updates of one step.
 
+    Args:
+      rollouts: the batch as numpy arrays, groups one after the other.
     Returns:
       The new state, metrics averaged over the updates, and the per-token record of the first pass
       over the batch, rows in the batch's order.
     """
-    orders = _orders(run, batch.rollouts, step)
-    parts = orders[: run.config.minibatches]
+    orders = _orders(learner, rollouts, step)
+    parts = orders[: learner.plan.minibatches]
     # The policy's update is compiled for a state without a critic, which it would leave alone.
     critic, state = state.critic, replace(state, critic=None)
-    once = len(orders) > 1 and run.programs.decide_once is not None
-    rollouts = _measured(run, state, critic, batch.rollouts, parts, once)
+    decide_once = learner.programs.decide_once
+    once = len(orders) > 1 and decide_once is not None
+    rollouts = _measured(learner, state, critic, rollouts, parts, once)
     decided = {}
     if once:
-        key = run.key("decide_once", step)
-        told, method_state, decided = run.programs.decide_once(rollouts, state.method_state, key)
+        key = named_key(learner.seed, "decide_once", step)
+        told, method_state, decided = decide_once(rollouts, state.method_state, key)
         names = ("advantage", "weight", "kept")
         rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
         state = replace(state, method_state=method_state)
-    state, rollouts, metrics, records = _updated(run, state, rollouts, orders, step)
+    state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step)
     if critic is not None:
-        critic, fitted = _fitted(run, critic, rollouts, parts)
+        critic, fitted = _fitted(learner, critic, rollouts, parts)
         state, metrics = replace(state, critic=critic), metrics | fitted
     for name, value in fetch(decided).items():
         metrics[f"batch/{name}" if name in metrics else name] = float(value)
     return state, metrics, records
 
 
-def _orders(run: Run, rollouts: Rollouts, step: int) -> list[np.ndarray]:
+def _orders(learner: Learner, rollouts: Rollouts, step: int) -> list[np.ndarray]:
     """The rows of each update in turn; those of the first `minibatches` are all rows once."""
-    config = run.config
-    size = config.samples_per_prompt
-    groups = config.prompts_per_step // config.minibatches
+    plan = learner.plan
+    groups = plan.prompts // plan.minibatches
     # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
     # are not pulled back.
-    several = "component_rewards" in run.recipe.objective.needs
+    several = "component_rewards" in learner.objective.needs
     rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
-    equal = (np.ptp(rewards.reshape(config.prompts_per_step, size, -1), axis=1) == 0).all(-1)
+    equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
     orders = []
-    for epoch in range(config.epochs):
-        order = np.arange(config.prompts_per_step)
-        if config.updates_per_step() > 1:
-            seed = [config.seed, zlib.crc32(b"minibatches"), step, epoch]
-            order = np.random.default_rng(seed).permutation(config.prompts_per_step)
-        for start in range(0, config.prompts_per_step, groups):
+    for epoch in range(plan.epochs):
+        order = np.arange(plan.prompts)
+        if plan.updates > 1:
+            seed = [learner.seed, zlib.crc32(b"minibatches"), step, epoch]
+            order = np.random.default_rng(seed).permutation(plan.prompts)
+        for start in range(0, plan.prompts, groups):
             part = np.sort(order[start : start + groups])
-            part = spread(part[np.argsort(equal[part], kind="stable")], run.start.model.mesh)
-            orders.append((part[:, None] * size + np.arange(size)).reshape(-1))
+            part = spread(part[np.argsort(equal[part], kind="stable")], learner.mesh)
+            orders.append((part[:, None] * plan.samples + np.arange(plan.samples)).reshape(-1))
     return orders
 
 
 def _measured(
-    run: Run,
+    learner: Learner,
     state: TrainState,
     critic: CriticState | None,
     rollouts: Rollouts,
@@ -90,8 +124,8 @@ def _measured(
     The old statistics of the first part are left at 0, for its update is the first one and has them
     in its own pass; unless something is decided once (`once`) that compares them with the others.
     """
-    objective, programs = run.recipe.objective, run.programs
-    policy = run.policy_params(state)
+    objective, programs = learner.objective, learner.programs
+    policy = learner.policy_params(state)
 
     def over(parts, program, params) -> Records:
         found = ((rows, fetch(program(params, _rows(rollouts, rows)))) for rows in parts)
@@ -101,7 +135,7 @@ def _measured(
     if critic is not None:
         known |= over(parts, programs.values, critic.params)
     if "reference_logp" in objective.needs:
-        reference = over(parts, programs.score, run.start.params)
+        reference = over(parts, programs.score, learner.frozen)
         known["reference_logp"] = reference["old_logp"]
     if "prompt_logp" in objective.needs:
         known |= over(parts, programs.score_prompts, policy)
@@ -115,19 +149,23 @@ def _measured(
 
 
 def _updated(
-    run: Run, state: TrainState, rollouts: Rollouts, orders: Sequence[np.ndarray], step: int
+    learner: Learner,
+    state: TrainState,
+    rollouts: Rollouts,
+    orders: Sequence[np.ndarray],
+    step: int,
 ) -> tuple[TrainState, Rollouts, Metrics, Records]:
     """The state after the updates, the rollouts with all old statistics, metrics and record."""
-    parts = run.config.minibatches
+    parts = learner.plan.minibatches
     metrics, recorded = [], []
     empty = []
     for number, rows in enumerate(orders):
         if number == parts:
             # The next epoch meets the rows of the first update with other weights than it had.
             rollouts = _with_old(rollouts, _joined(len(rollouts.group), recorded))
-        key = run.key("objective", step, number)
+        key = named_key(learner.seed, "objective", step, number)
         own = _rows(rollouts, rows)
-        state, measured, record = run.programs.update(state, own, key, number == 0)
+        state, measured, record = learner.programs.update(state, own, key, number == 0)
         metrics.append(measured)
         empty.append(not own.mask.any())
         if number < parts:
@@ -137,15 +175,15 @@ def _updated(
 
 
 def _fitted(
-    run: Run, critic: CriticState, rollouts: Rollouts, parts: Sequence[np.ndarray]
+    learner: Learner, critic: CriticState, rollouts: Rollouts, parts: Sequence[np.ndarray]
 ) -> tuple[CriticState, Metrics]:
     """The critic after its passes over the batch, and metrics averaged over its updates."""
     metrics = []
     passes = [_rows(rollouts, rows) for rows in parts]
-    for own in passes * run.config.critic_epochs:
-        critic, measured = run.programs.fit_critic(critic, own)
+    for own in passes * learner.plan.critic_epochs:
+        critic, measured = learner.programs.fit_critic(critic, own)
         metrics.append(measured)
-    empty = [not own.mask.any() for own in passes] * run.config.critic_epochs
+    empty = [not own.mask.any() for own in passes] * learner.plan.critic_epochs
     return critic, _average(fetch(metrics), empty)
 
 

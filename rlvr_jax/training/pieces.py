@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from rlvr_jax.policy.layout import ROWS, constrain
-from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.training.plan import BatchPlan
 
 __all__ = ["in_pieces", "joined", "shared_rows", "spread", "usual_pieces"]
 
@@ -57,13 +57,13 @@ def joined(tree: Any, mesh: Mesh | None) -> Any:
     return jax.tree.map(join, tree)
 
 
-def usual_pieces(config: TrainConfig, mesh: Mesh, group_tokens: int) -> int:
+def usual_pieces(plan: BatchPlan, mesh: Mesh, group_tokens: int) -> int:
     """Micro-batches of an update where their number is left open.
 
     On a CPU the fewest pieces of whole groups with at most `CPU_TOKENS` tokens on each device;
     elsewhere one.
     """
-    parts, groups = _parts(mesh), config.prompts_per_step // config.minibatches
+    parts, groups = _parts(mesh), plan.prompts // plan.minibatches
     if mesh.devices.flat[0].platform != "cpu" or groups % parts:
         return 1
     groups //= parts
@@ -71,11 +71,9 @@ def usual_pieces(config: TrainConfig, mesh: Mesh, group_tokens: int) -> int:
     return next(n for n in range(1, groups + 1) if groups % n == 0 and groups // n <= most)
 
 
-def shared_rows(config: TrainConfig, mesh: Mesh | None) -> int:
+def shared_rows(plan: BatchPlan, mesh: Mesh | None) -> int:
     """How many rows that follow one another have one prompt, in every piece of every device."""
-    samples = config.samples_per_prompt
-    rows = config.prompts_per_step * samples // config.minibatches
-    return math.gcd(samples, rows // (_parts(mesh) * config.micro_batches))
+    return math.gcd(plan.samples, plan.rows // (_parts(mesh) * plan.micro_batches))
 
 
 def _parts(mesh: Mesh | None) -> int:

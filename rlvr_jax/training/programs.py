@@ -14,10 +14,10 @@ from rlvr_jax import policy
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.training.config import TrainConfig
 from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.update import TrainState, old_statistics, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
@@ -64,7 +64,7 @@ def make_programs(
     recipe: Recipe,
     optimizer: optax.GradientTransformation,
     critic_optimizer: optax.GradientTransformation,
-    config: TrainConfig,
+    plan: BatchPlan,
     opening: int,
 ) -> Programs:
     """The jitted functions; updates take their state over.
@@ -76,11 +76,11 @@ def make_programs(
         would be constants in its code.
       opening: tokens that all prompts begin with.
     """
-    score, decide, step = jitted(model, recipe.objective, optimizer, config, opening)
+    score, decide, step = jitted(model, recipe.objective, optimizer, plan, opening)
     values = fit = None
     if recipe.critic is not None:
-        values, fit = jitted_critic(model, recipe.critic, critic_optimizer, config, opening)
-    score_prompts = _jitted_prompts(model, config)
+        values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
+    score_prompts = _jitted_prompts(model, plan)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -99,12 +99,12 @@ def make_programs(
     )
 
 
-def _jitted_prompts(model: Model, config: TrainConfig) -> Any:
+def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     """The program that scores the prompts of an update's rollouts."""
-    shared = shared_rows(config, model.mesh)
+    shared = shared_rows(plan, model.mesh)
 
     def score(params, rollouts):
-        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         found = jax.lax.map(
             lambda piece: policy.score_prompts(model, params, piece, shared), pieces
         )
@@ -117,7 +117,7 @@ def jitted(
     model: Model,
     objective: Objective,
     optimizer: optax.GradientTransformation,
-    config: TrainConfig,
+    plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
@@ -128,7 +128,7 @@ def jitted(
     """
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted, options = old_statistics(objective), scoring_options(objective)
-    shared = shared_rows(config, model.mesh)
+    shared = shared_rows(plan, model.mesh)
 
     def of_piece(params, rollouts):
         needs = set(wanted.values())
@@ -136,9 +136,9 @@ def jitted(
         return {field: getattr(stats, name) for field, name in wanted.items()}
 
     def score(params, rollouts):
-        if config.micro_batches == 1:
+        if plan.micro_batches == 1:
             return of_piece(params, rollouts)
-        pieces = in_pieces(rollouts, config.micro_batches, model.mesh)
+        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
 
     def step(state, base, rollouts, key, fresh):
@@ -150,7 +150,7 @@ def jitted(
             rollouts,
             key,
             fresh=fresh,
-            micro_batches=config.micro_batches,
+            micro_batches=plan.micro_batches,
             shared=shared,
             opening=opening,
             base=base,

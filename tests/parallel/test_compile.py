@@ -24,10 +24,10 @@ from rlvr_jax.policy import LoraConfig, Model, cached, lora, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
-from rlvr_jax.training import compiled
-from rlvr_jax.training.abstract import abstract_run
-from rlvr_jax.training.compiled import compile_run
-from rlvr_jax.training.config import TrainConfig
+from rlvr_jax.runs import compiled
+from rlvr_jax.runs.abstract import abstract_run
+from rlvr_jax.runs.compiled import compile_run
+from rlvr_jax.runs.config import TrainConfig
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
 

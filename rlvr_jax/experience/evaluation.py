@@ -1,0 +1,215 @@
+"""Held-out evaluation: the same prompts through the run, many samples each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.analysis import pass_at_k
+from rlvr_jax.experience.grades import numbers_told
+from rlvr_jax.experience.prompts import PromptTable
+from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.policy import Params
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.layout import evaluation_mesh
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
+
+KS = (1, 8, 32)
+LEAST_TURNS, MOST_TURNS = 8, 32
+"""How many rows an evaluation has for each that is drawn at once: one with fewer than these has no
+program of its own, more than those are drawn in several calls. Chosen, not measured."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Fields:
+      metrics: numbers over all prompts, by name.
+      n: samples of each prompt.
+      prompts: positions of the prompts in the test split.
+      correct: of each prompt, how many of its samples are right.
+      weights: of each prompt in the mean over all of them; they sum to 1.
+    """
+
+    metrics: dict[str, float]
+    n: int
+    prompts: Sequence[int]
+    correct: Sequence[int]
+    weights: Sequence[float]
+
+    def counts(self) -> dict[str, Any]:
+        """All but the metrics, as JSON."""
+        return {name: value for name, value in vars(self).items() if name != "metrics"}
+
+
+def held_out_indices(task: Task, count: int) -> np.ndarray:
+    """Positions of at most `count` test prompts, kinds in the shares of the task's mixture.
+
+    The choice is the same for every seed, so runs can be compared prompt by prompt.
+
+    Raises:
+      ValueError: the mixture leaves no test prompt.
+    """
+    members: dict[str, list[int]] = {}
+    for index, prompt in enumerate(task.test):
+        members.setdefault(prompt.kind, []).append(index)
+    shares = _shares([prompt.kind for prompt in task.test], task.mixture, f"task {task.name!r}")
+    chosen, before = [], 0.0
+    for number, (kind, rows) in enumerate(members.items()):
+        order = np.random.default_rng([0, number]).permutation(rows)
+        # Differences of rounded sums: the sizes add up to `count`, whatever each one rounds to.
+        after = before + count * shares[kind]
+        chosen.extend(order[: round(after) - round(before)])
+        before = after
+    return np.sort(np.array(chosen, int))
+
+
+def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> dict[str, float]:
+    """Shares of the kinds of test prompts: those of the mixture, else of these prompts."""
+    counts = Counter(kinds)
+    weights = {kind: mixture.get(kind, 0.0) for kind in counts} if mixture else counts
+    total = sum(weights.values())
+    if not total > 0:
+        raise ValueError(
+            f"{place}: mixture must give a kind of the test prompts that are asked a share"
+            f" ({', '.join(counts)}), got {dict(mixture)}"
+        )
+    return {kind: weight / total for kind, weight in weights.items()}
+
+
+def ks_for(samples: int) -> list[int]:
+    """The k of pass@k that n samples are enough for: n ≥ 2k, and always 1."""
+    return [k for k in KS if k == 1 or samples >= 2 * k]
+
+
+def evaluation_sampler(
+    sampler: Sampler, prompts: int, samples: int, *, waves: int = 1, mesh_given: bool = False
+) -> Sampler:
+    """The sampler for evaluations: one that draws many more rows than fit at once, in turn.
+
+    Rows that end make room for the next ones, where a run's own sampler waits for the longest, and
+    what responses to a prompt share is computed once. It is the run's own for an evaluation of few
+    rows, with waves, for memory is short then, and on a mesh whose devices do not draw by
+    themselves.
+
+    Args:
+      sampler: the run's.
+      prompts, samples: of an evaluation.
+      waves: in which the run draws a batch.
+      mesh_given: the user said which devices sample.
+    """
+    mesh = sampler.model.mesh
+    if waves > 1 or mesh.shape["data"] < mesh.size:
+        return sampler
+    wide = mesh if mesh_given else evaluation_mesh(sampler.model)
+    at_once = sampler.num_prompts * sampler.samples // mesh.size * wide.size
+    samples = -(-samples // sampler.samples) * sampler.samples
+    if prompts * samples < LEAST_TURNS * at_once:
+        return sampler
+    calls = -(-prompts * samples // (MOST_TURNS * at_once))
+    prompts = -(-prompts // (calls * wide.size)) * wide.size
+    return replace(
+        sampler,
+        model=replace(sampler.model, mesh=wide),
+        num_prompts=prompts,
+        samples=samples,
+        wave=(prompts, samples),
+        at_once=at_once,
+    )
+
+
+def evaluate(
+    sampler: Sampler,
+    params: Params,
+    table: PromptTable,
+    indices: np.ndarray,
+    samples: int,
+    key: jax.Array,
+    kl: Callable[[Rollouts], float] | None = None,
+) -> Evaluation:
+    """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
+
+    Args:
+      params: as the sampler reads them.
+      samples: rollouts per prompt; rounded up to whole calls of the sampler.
+      kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
+    Returns:
+      Among its metrics: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
+      held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict (a
+      number, not counted as right), held_out/info/<name>, held_out/<kind>/info/<name> and, with
+      `kl`, held_out/kl_to_start/k1 (nats per token). pass@k and info of all prompts are means in
+      which each kind has its share of the task's mixture.
+    Raises:
+      ValueError: no prompt is of a kind that the mixture gives a share.
+    """
+    kinds = np.array([table.prompts[i].kind for i in indices])
+    splits = list(_splits(kinds, sampler.task.mixture))
+    calls = -(-samples // sampler.samples)
+    n, count = calls * sampler.samples, calls * len(indices)
+    # Prompt by prompt, then all again: only the last call is filled up, with what was asked before.
+    padded = -(-count // sampler.num_prompts) * sampler.num_prompts
+    places = np.resize(np.arange(len(indices)), padded)
+    first = np.resize(np.repeat(np.arange(calls) * sampler.samples, len(indices)), padded)
+    correct = np.zeros(len(indices), int)
+    info: dict[str, np.ndarray] = {}
+    result: dict[str, float] = {}
+    entropy = tokens = truncated = 0.0
+    undecided = 0
+    for start in range(0, count, sampler.num_prompts):
+        part = slice(start, start + sampler.num_prompts)
+        graded = sampler.draw(params, table, indices[places[part]], key, first_sample=first[part])
+        if kl is not None and start == 0:
+            result["held_out/kl_to_start/k1"] = kl(graded.rollouts)
+        groups = min(sampler.num_prompts, count - start)
+        asked = groups * sampler.samples
+
+        def add(sums, values, at=places[part][:groups], asked=asked):
+            np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
+
+        add(correct, [(grade.outcome or 0) >= 0.5 for grade in graded.grades])
+        for name, values in numbers_told(graded.grades).items():
+            total, absent = info.setdefault(name, np.zeros((2, len(indices))))
+            add(total, np.nan_to_num(values))
+            add(absent, np.isnan(values))
+        entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
+        tokens += float(graded.rollouts.mask[:asked].sum())
+        truncated += float(graded.rollouts.truncated[:asked].sum())
+        undecided += int(np.sum(~graded.decided[:asked]))
+    result |= {
+        "held_out/n": n,
+        "held_out/entropy": entropy / max(tokens, 1.0),
+        "held_out/truncated_share": truncated / (len(indices) * n),
+        "held_out/verifier_no_verdict": undecided,
+    }
+    for prefix, weights in splits:
+        for k in ks_for(n):
+            estimate = pass_at_k(np.full(len(indices), n), correct, k)
+            result[f"{prefix}/pass@{k}"] = float(weights @ estimate)
+        for name, (total, absent) in info.items():
+            number = n - absent
+            asked = weights * (number > 0)
+            mean = asked @ (total / np.maximum(number, 1)) / asked.sum() if asked.any() else np.nan
+            result[f"{prefix}/info/{name}"] = float(mean)
+    whole = dict(splits)["held_out"]
+    return Evaluation(result, n, indices.tolist(), correct.tolist(), whole.tolist())
+
+
+def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:
+    """The whole set, then each kind if there is more than one, with the prompts' weights of sum 1.
+
+    In the whole set the kinds have their shares of the mixture, however many prompts there are.
+    """
+    shares = _shares(sorted(kinds.tolist()), mixture, "evaluate")
+    rates = {name: (kinds == name) / np.sum(kinds == name) for name in shares}
+    yield "held_out", np.array(list(shares.values())) @ np.stack(list(rates.values()))
+    if len(rates) > 1:
+        for name, weights in rates.items():
+            yield f"held_out/{name}", weights

@@ -1,0 +1,120 @@
+"""What grades say, as arrays beside rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from rlvr_jax.experience.batch import Graded
+from rlvr_jax.objectives import Objective
+from rlvr_jax.tasks import Grade, Prompt, Response, Task
+from rlvr_jax.types import replace
+
+__all__ = ["check_grades", "check_grades_suffice", "numbers_told", "with_grades"]
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def check_grades(
+    task: Task, prompts: Sequence[Prompt], texts: Sequence[Response], grades: Sequence[Grade]
+) -> None:
+    """Refuses grades of another number than the responses, and numbers that are not finite.
+
+    Raises:
+      ValueError: names the response.
+    """
+    if len(grades) != len(texts):
+        raise ValueError(
+            f"task {task.name!r}: verify must return one grade per response ({len(texts)}),"
+            f" got {len(grades)}"
+        )
+    for prompt, text, grade in zip(prompts, texts, grades, strict=True):
+        for name in ("outcome", "reward") if grade.outcome is not None else ():
+            value = getattr(grade, name)
+            if not abs(value) <= LARGEST:
+                raise ValueError(
+                    f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
+                    f" {prompt.text!r} and response {text.text!r}"
+                )
+
+
+def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
+    """The info of grades by name, grade by grade: 0 where one has no such number, NaN where one
+    has no verdict either."""
+    names = sorted({name for grade in grades for name in grade.info})
+    missing = [np.nan if grade.outcome is None else 0.0 for grade in grades]
+    return {
+        name: np.array([g.info.get(name, m) for g, m in zip(grades, missing, strict=True)])
+        for name in names
+    }
+
+
+def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
+    """Refuses a method that reads of grades what those of the task do not say.
+
+    Raises:
+      ValueError: `with_grades` could not fill what the objective needs, or it was made for another
+        number of rewards.
+    """
+    for need, given, where in (
+        ("answer", task.answers, "Task.answers"),
+        ("component_rewards", task.rewards, "Task.rewards"),
+    ):
+        if need in objective.needs and not given:
+            raise ValueError(
+                f"method {method!r} reads {need}, which task {task.name!r} does not give"
+                f" ({where} is {given!r})"
+            )
+    wanted = dict(objective.records).get("component_rewards", len(task.rewards))
+    if wanted != len(task.rewards):
+        raise ValueError(
+            f"method {method!r} must weigh the {len(task.rewards)} rewards of task {task.name!r}"
+            f" ({', '.join(task.rewards)}), got weights of {wanted}"
+        )
+
+
+def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
+    """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
+
+    A response without an answer agrees with no other one. One without a verdict is taken out of
+    the loss and of its group: its mask is cleared, it is a group of its own, and its reward is the
+    mean of the others (until a recipe shapes rewards, which it does from an outcome of 0).
+
+    Raises:
+      ValueError: a grade without one of the task's rewards, or with one that is infinite.
+    """
+    rollouts, grades, known, asked = batch.rollouts, batch.grades, {}, batch.decided
+    if not asked.all():
+        apart = -1 - np.arange(len(asked), dtype=rollouts.group.dtype)
+        known["group"] = np.where(asked, rollouts.group, apart)
+        known["mask"] = rollouts.mask & asked[:, None]
+        # Means over the batch do not move.
+        others = rollouts.reward[asked].mean() if asked.any() else 0
+        known["reward"] = np.where(asked, rollouts.reward, others).astype(rollouts.reward.dtype)
+    if "answer" in needs:
+        # A row's number is equal to no text.
+        answers = [row if g.answer is None else g.answer for row, g in enumerate(grades)]
+        numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
+        known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
+    if "component_rewards" in needs:
+        unknown = dict.fromkeys(task.rewards, np.nan)
+        earned = [
+            {**grade.info, "outcome": grade.outcome} if verdict else unknown
+            for grade, verdict in zip(grades, asked, strict=True)
+        ]
+        for prompt, numbers in zip(batch.prompts, earned, strict=True):
+            if missing := sorted({*task.rewards} - numbers.keys()):
+                raise ValueError(
+                    f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
+                    f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
+                )
+            for name in task.rewards:
+                if abs(numbers[name]) > LARGEST:
+                    raise ValueError(
+                        f"task {task.name!r}: {name} must be finite in float32 or NaN, got"
+                        f" {numbers[name]} for a response to prompt {prompt.text!r}"
+                    )
+        rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
+        known["component_rewards"] = np.array(rewards, rollouts.reward.dtype)
+    return replace(batch, rollouts=replace(rollouts, **known))

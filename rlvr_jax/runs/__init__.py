@@ -1,0 +1,30 @@
+"""Runs: settings, command line, loop, run directories, checkpoints. Only experiments import it.
+
+`train(config)` runs one `TrainConfig` to its end, `train_together` several side by side;
+`parse_config` reads one from a command line; `guarded` wraps a command. What measures other rooms
+from the command line (`compile`, `bench_work`) is here, too.
+"""
+
+from rlvr_jax.runs.command import (
+    check_directory,
+    describe_end,
+    guarded,
+    parse_config,
+    train,
+)
+from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.together import default_jobs, train_together
+
+__all__ = [
+    "TrainConfig",
+    "check_config",
+    "check_directory",
+    "default_jobs",
+    "describe_end",
+    "guarded",
+    "parse_config",
+    "preset",
+    "train",
+    "train_together",
+]

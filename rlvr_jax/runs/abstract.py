@@ -1,0 +1,251 @@
+"""The programs of a run from shapes alone, to be compiled for devices that are not there.
+
+They are the run's own: the sampler, the scorer, the update and the critic's that `make_run` would
+compile. Left out are what asks a critic for values and what scores prompts, forward passes alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from rlvr_jax.objectives import Objective, Spec
+from rlvr_jax.parallel import (
+    make_mesh,
+    parameter_shardings,
+    placed_shapes,
+    regrouped,
+    replicated,
+    row_sharding,
+)
+from rlvr_jax.policy import Model, ModelConfig, Params, lora
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
+from rlvr_jax.training.layout import (
+    copies_weights,
+    sampler_params,
+    sampler_shardings,
+    state_shardings,
+    trained_shapes,
+    views_weights,
+)
+from rlvr_jax.training.programs import jitted
+from rlvr_jax.runs.run import make_optimizer
+from rlvr_jax.training.update import TrainState, check_needs, old_shapes
+from rlvr_jax.types import Recipe, Rollouts, replace
+
+__all__ = ["AbstractRun", "abstract_run"]
+
+
+@dataclass(frozen=True)
+class AbstractRun:
+    """A run without weights; what it holds are shapes with shardings.
+
+    Fields:
+      config: with `prompt_tokens` and `response_tokens` given.
+      model, sampler: the policy on the mesh to train on and on that to sample on.
+      recipe, sampling: the method, and how tokens are drawn with it.
+      optimizer, critic_optimizer: of the policy and of the critic, if the method has one.
+      opening: tokens that all prompts begin with.
+    """
+
+    config: TrainConfig
+    model: Model
+    sampler: Model
+    recipe: Recipe
+    sampling: Sampling
+    optimizer: optax.GradientTransformation
+    critic_optimizer: optax.GradientTransformation
+    opening: int
+
+    @property
+    def objective(self) -> Objective:
+        return self.recipe.objective
+
+    def params(self) -> Params:
+        """All weights as they are trained, without adapters."""
+        shapes = parameter_shapes(self.model.config)
+        return placed_shapes(shapes, parameter_shardings(self.model.config, self.model.mesh))
+
+    def policy_params(self) -> Params:
+        """The same with adapters attached, if the model has them."""
+        params = self.params()
+        return lora.attach(params, trained_shapes(self.model)) if self.model.config.lora else params
+
+    def sampler_params(self) -> Params:
+        """What the sampler reads; the weights that are trained, if it reads those as they are."""
+        params = self.policy_params()
+        meshes = self.model, self.sampler
+        if not (copies_weights(*meshes) or views_weights(*meshes)):
+            return params
+        # Beside its layers a CPU's sampler has their stack, which is the same memory.
+        shapes = jax.eval_shape(partial(sampler_params, self.sampler), params)
+        return placed_shapes(shapes, sampler_shardings(self.sampler))
+
+    def state(self) -> TrainState:
+        """What an update changes."""
+        shardings = state_shardings(self.model, self.optimizer)
+        params = trained_shapes(self.model)
+        rows = self.config.prompts_per_step * self.config.samples_per_prompt
+        spec = Spec(
+            prompts=self.config.prompts_per_step,
+            B=rows // self.config.minibatches,
+            T=self.config.response_tokens,
+        )
+        whole = replicated(self.model.mesh)
+        method = jax.eval_shape(partial(self.objective.init, spec))
+        return TrainState(
+            params,
+            placed_shapes(jax.eval_shape(self.optimizer.init, params), shardings.optimizer_state),
+            jax.tree.map(lambda x: _shape(x.shape, x.dtype, whole), method),
+            _shape((), jnp.int32, whole),
+        )
+
+    def critic(self) -> CriticState | None:
+        """What an update of the critic changes, if the method has one."""
+        if self.recipe.critic is None:
+            return None
+        return critic_shapes(self.model, self.critic_optimizer)
+
+    def frozen(self) -> Params | None:
+        """Weights kept beside the state: the base of adapters, or the reference of a KL."""
+        wanted = self.model.config.lora or "reference_logp" in self.objective.needs
+        return self.params() if wanted else None
+
+    def rollouts(self) -> Rollouts:
+        """Rollouts of one update, with what is known of the weights that sampled them."""
+        rows = self.config.prompts_per_step * self.config.samples_per_prompt
+        rows //= self.config.minibatches
+        sharding = row_sharding(self.model.mesh)
+        drawn = jax.eval_shape(*self._sampling(replace(self.sampler, mesh=None), 1, 1))
+        drawn = jax.tree.map(lambda x: _shape((rows, *x.shape[1:]), x.dtype, sharding), drawn)
+        known = {
+            field: _shape(shape, drawn.behaviour_logp.dtype, sharding)
+            for field, shape in old_shapes(self.objective, drawn.tokens.shape).items()
+        }
+        if "reference_logp" in self.objective.needs:
+            known["reference_logp"] = drawn.behaviour_logp
+        if self.recipe.critic is not None:
+            known["values"] = drawn.behaviour_logp
+        if "prompt_logp" in self.objective.needs:
+            shape = drawn.prompt_tokens.shape
+            known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
+        if "answer" in self.objective.needs:
+            known["answer"] = drawn.group
+        if "component_rewards" in self.objective.needs:
+            # Without weights it does not matter how many there are.
+            rewards = dict(self.objective.records).get("component_rewards", 2)
+            known["component_rewards"] = _shape((rows, rewards), drawn.reward.dtype, sharding)
+        if self.config.updates_per_step() > 1 and self.objective.decide_once is not None:
+            known |= {"advantage": drawn.behaviour_logp, "weight": drawn.behaviour_logp}
+            known["kept"] = drawn.mask
+        return replace(drawn, **known)
+
+    def lower_sample(self, prompts: int, samples: int) -> jax.stages.Lowered:
+        """The sampler of `samples` responses to each of `prompts` prompts."""
+        with jax.sharding.use_abstract_mesh(self.sampler.mesh.abstract_mesh):
+            function, *arguments = self._sampling(self.sampler, prompts, samples)
+            return jax.jit(function).lower(*arguments)
+
+    def lower_score(self) -> jax.stages.Lowered | None:
+        """The scorer of an update's rollouts; None if no step of the run calls it."""
+        if "reference_logp" not in self.objective.needs and self.config.updates_per_step() == 1:
+            return None
+        score, _, _ = self._jitted()
+        # With one update per step the reference alone is scored.
+        params = self.policy_params() if self.config.updates_per_step() > 1 else self.params()
+        with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
+            return score.lower(params, self.rollouts())
+
+    def lower_update(self) -> jax.stages.Lowered:
+        """The update."""
+        _, _, step = self._jitted()
+        whole = replicated(self.model.mesh)
+        base = self.params() if self.model.config.lora else None
+        fresh = _shape((), jnp.bool_, whole)
+        with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
+            return step.lower(self.state(), base, self.rollouts(), _key(whole), fresh)
+
+    def lower_fit(self) -> jax.stages.Lowered | None:
+        """The update of the critic, if the method has one; it takes more than to ask for values."""
+        if self.recipe.critic is None:
+            return None
+        _, fit = jitted_critic(
+            self.model, self.recipe.critic, self.critic_optimizer, self.config.plan(), self.opening
+        )
+        with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
+            return fit.lower(self.critic(), self.rollouts())
+
+    def _jitted(self):
+        return jitted(self.model, self.objective, self.optimizer, self.config.plan(), self.opening)
+
+    def _sampling(self, model, prompts, samples):
+        """A function and the shapes of its arguments."""
+        whole = None if model.mesh is None else replicated(model.mesh)
+        params = self.sampler_params()
+        if model.mesh is None:
+            params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params)
+        numbers = _shape((prompts,), jnp.int32, whole)
+        tokens = _shape((prompts, self.config.prompt_tokens), jnp.int32, whole)
+        function = partial(
+            sample,
+            model,
+            samples=samples,
+            response_tokens=self.config.response_tokens,
+            sampling=self.sampling,
+            stop_tokens=(0,),
+            opening=self.opening,
+        )
+        return function, params, tokens, numbers, numbers, numbers, _key(whole)
+
+
+def abstract_run(
+    config: TrainConfig,
+    shape: ModelConfig,
+    recipe: Recipe,
+    devices: list[jax.Device],
+    opening: int = 0,
+) -> AbstractRun:
+    """A run of `config` with a policy of that shape on these devices.
+
+    Args:
+      config: checked already, with a mesh, prompt_tokens and response_tokens.
+      opening: tokens that all prompts begin with.
+    Raises:
+      ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
+        longer than the model was made for, or an objective that training cannot feed.
+    """
+    check_needs(recipe, config.method, config.updates_per_step())
+    length = config.prompt_tokens + config.response_tokens
+    if length > shape.max_positions:
+        raise ValueError(
+            f"prompt_tokens + response_tokens must be at most {shape.max_positions} for this model,"
+            f" got {length}"
+        )
+    mesh = make_mesh(config.mesh, devices)
+    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    model = Model(replace(shape, **options), mesh=mesh)
+    sampler = model
+    if config.sample_mesh:
+        sampler = replace(model, mesh=regrouped(mesh, config.sample_mesh))
+    for each in (model, sampler):
+        parameter_shardings(each.config, each.mesh)
+    sampling = config.sampling(recipe.sampling)
+    rates = config.rate(), config.critic_rate()
+    optimizers = (make_optimizer(config, rate) for rate in rates)
+    return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)
+
+
+def _shape(shape, dtype, sharding) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+
+
+def _key(sharding) -> jax.ShapeDtypeStruct:
+    key = jax.eval_shape(jax.random.key, 0)
+    return _shape(key.shape, key.dtype, sharding)

@@ -1,0 +1,124 @@
+"""The pieces of work that `experiments.bench` times, each as a run that is ready to step.
+
+`quickstart` and `SmolLM2` are the first steps of those programs, with GRPO. S, M and L are fixed:
+a random policy of Qwen2's shape in float32, prompts of 32 tokens, exactly 64 new ones (there is no
+stop token), temperature 1, reward the share of even token ids, GRPO, Adam, one update on the whole
+batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import PreTrainedTokenizerFast
+
+from rlvr_jax import methods, policy, tasks
+from rlvr_jax.policy import ModelConfig, shipped_weights
+from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
+from rlvr_jax.runs import TrainConfig, preset, resolve_hyperparameters
+from rlvr_jax.runs.run import Run, make_run
+
+PROMPT_TOKENS, NEW_TOKENS, SAMPLES = 32, 64, 8
+
+
+@dataclass(frozen=True)
+class Work:
+    """One fixed size: the policy's shape, the prompts of a step, and how many steps are timed."""
+
+    model: ModelConfig
+    prompts: int
+    steps: int
+
+
+def _work(vocabulary, prompts, steps, width, layers, heads, kv_heads, head_size, mlp) -> Work:
+    config = ModelConfig(
+        vocabulary, width, layers, heads, kv_heads, head_size, mlp, qkv_bias=True, max_positions=256
+    )
+    return Work(config, prompts, steps)
+
+
+_FIXED = {
+    "S": _work(64, 16, 7, width=128, layers=4, heads=4, kv_heads=2, head_size=32, mlp=512),
+    "M": _work(8192, 4, 5, width=512, layers=8, heads=8, kv_heads=4, head_size=64, mlp=1536),
+    # The shape of SmolLM2-135M.
+    "L": _work(49152, 2, 3, width=576, layers=30, heads=9, kv_heads=3, head_size=64, mlp=1536),
+}
+_PROGRAMS = {"quickstart": ("brackets", "grpo"), "SmolLM2": ("arithmetic", "gdpo")}
+STEPS = {"quickstart": 7, "SmolLM2": 5, **{size: work.steps for size, work in _FIXED.items()}}
+"""All pieces of work, and how many warm steps of each are timed."""
+
+
+def prepared(size: str, folder: str, method: str = "", micro_batches: int | None = None) -> Run:
+    """The run whose steps are timed.
+
+    Args:
+      folder: for the random policy of a fixed size.
+      method: empty: GRPO, or the first one of the program.
+      micro_batches: of an update; None: as many as the program takes, or are usual.
+    Raises:
+      ValueError: SmolLM2's weights are not installed.
+    """
+    pieces = {} if micro_batches is None else {"micro_batches": micro_batches}
+    if size in _FIXED:
+        return _prepared(_FIXED[size], folder, method or "grpo", pieces)
+    task_name, first = _PROGRAMS[size]
+    task, method = tasks.load(task_name), method or first
+    path = str(shipped_weights()) if size == "SmolLM2" else task.base_model
+    config = dataclasses.replace(preset(task.name, method), model=path, **pieces)
+    budget = config.response_tokens or task.response_tokens
+    recipe = methods.recipe(method, **config.method_arguments(budget))
+    return make_run(config, task, recipe, path)
+
+
+def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> Run:
+    words = {_word(number): number for number in range(work.model.vocab_size)}
+    plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
+    plain.pre_tokenizer = WhitespaceSplit()
+    model = policy.Model(work.model)
+    params = jax.jit(model.init)(jax.random.key(0))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
+    policy.save(folder, model, params, tokenizer)
+    config = TrainConfig(
+        method=method,
+        task="bench",
+        model=folder,
+        run_dir=Path(folder) / "run",
+        prompts_per_step=work.prompts,
+        samples_per_prompt=SAMPLES,
+        mask_truncated=False,
+        learning_rate=1e-5,
+        warmup_updates=0,
+        **pieces,
+    )
+    hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
+    recipe = methods.recipe(method, **hyperparameters)
+    run = make_run(config, _task(work), recipe, folder)
+    sampler = dataclasses.replace(run.start.sampler, stop_tokens=())
+    return dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
+
+
+def _task(work: Work) -> Task:
+    """Prompts of random tokens, and even token ids as the reward."""
+    random = np.random.default_rng(0)
+    numbers = random.integers(0, work.model.vocab_size, (work.prompts * 16, PROMPT_TOKENS))
+    prompts = [Prompt(" ".join(map(_word, row))) for row in numbers.tolist()]
+
+    def share_of_even_ids(prompt, response):
+        del prompt
+        ids = [int(word[1:]) for word in response.text.split()]
+        return sum(number % 2 == 0 for number in ids) / len(ids)
+
+    verify = graded_one_by_one(share_of_even_ids)
+    return Task("bench", prompts[:-1], prompts[-1:], verify, NEW_TOKENS)
+
+
+def _word(number: int) -> str:
+    """Token `number` as text; none is part of another, as the special token may not be."""
+    return f"w{number}"

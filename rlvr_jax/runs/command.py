@@ -1,0 +1,329 @@
+"""From a command line to a finished run directory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import tyro
+from rich.console import Console
+
+import rlvr_jax
+from rlvr_jax import methods, parallel, policy, tasks
+from rlvr_jax.analysis.report import write_report
+from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.objectives import Selection, mixed_outcomes
+from rlvr_jax.tasks import Task
+from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
+from rlvr_jax.training.layout import describe_layout
+from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
+from rlvr_jax.runs.memory_check import describe_memory
+from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
+from rlvr_jax.experience.prompts import tokens_fingerprint
+from rlvr_jax.runs.run import Run, make_run
+from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
+from rlvr_jax.runs.settings import check_same_run, plain, resolved, shown_settings
+from rlvr_jax.types import Recipe, replace
+
+__all__ = [
+    "check_directory",
+    "describe_end",
+    "guarded",
+    "parse_config",
+    "run_card",
+    "train",
+]
+
+
+def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
+    """Reads a command line; it starts from the preset of its task and method.
+
+    Args:
+      description: what `--help` begins with; None: that of the settings.
+    Raises:
+      ValueError: an unknown method (closest names), or a setting that cannot work.
+    """
+    names = {"task": TrainConfig.task, "method": TrainConfig.method}
+    for index, argument in enumerate(arguments):
+        for name in names:
+            if argument == f"--{name}" and index + 1 < len(arguments):
+                names[name] = arguments[index + 1]
+            elif argument.startswith(f"--{name}="):
+                names[name] = argument.partition("=")[2]
+    methods.method(names["method"])
+    start = preset(names["task"], names["method"])
+    config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
+    if config.hyperparameters != start.hyperparameters:
+        merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
+        merged |= {pair.partition("=")[0]: pair for pair in config.hyperparameters}
+        config = dataclasses.replace(config, hyperparameters=tuple(merged.values()))
+    check_config(config)
+    return config
+
+
+Watch = Callable[[str, int, int], Callable[..., None]]
+
+
+def train(
+    config: TrainConfig, console: Console | None = None, watch: Watch | None = None
+) -> dict[str, Any]:
+    """Runs one configuration to its end.
+
+    Several processes all call it; the first one writes, into a directory that all of them see.
+
+    Args:
+      console: where settings, warnings and progress are printed.
+      watch: (label, steps, first step) -> on_step(step, metrics, timings), told of every finished
+        step instead of a progress line on the console.
+    Returns:
+      The content of the run's `summary.json`.
+    Raises:
+      ValueError: settings, task, model or run directory that do not fit; before anything is made.
+      Stopped: SIGINT or SIGTERM; the state is saved.
+      FloatingPointError: the loss is not finite; see `train_steps`.
+    """
+    console = console or Console()
+    check_config(config)
+    directory = config.run_dir
+    check_directory(directory, config.resume)
+    if config.resume and not (directory / "config.json").is_file():
+        raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
+    card, task, recipe = run_card(config)
+    if len(set(held := parallel.gather(card["task_fingerprint"]))) > 1:
+        raise ValueError(
+            f"task {config.task!r} must have the same prompts in all processes, got fingerprints"
+            f" {held}"
+        )
+    stored, first_step = {}, 0
+    if config.resume:
+        stored = json.loads((directory / "config.json").read_text())
+        check_same_run(stored, card)
+        first_step = _first_step(config)
+    run = make_run(config, task, recipe, card["model"])
+    card["resolved"] = resolved(run)
+    card["prompts"] = tokens_fingerprint([run.start.train_table, run.start.test_table])
+    if stored.get("prompts", card["prompts"]) != card["prompts"]:
+        raise ValueError(
+            "resume: the tokens of the prompts must be those of the run (fingerprint"
+            f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
+        )
+
+    title = f"{config.method} on {config.task}"
+    print_settings(console, title, shown_settings(card), card["loss_terms"], run.remarks())
+    console.print(describe_memory(run.memory()), highlight=False, markup=False)
+    console.print(str(tasks.self_check(task)), highlight=False, markup=False)
+    # What the first process makes, the others must not find when they check the directory.
+    parallel.barrier("checked")
+    if parallel.is_first():
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "config.json", card)
+        (directory / "summary.json").unlink(missing_ok=True)
+    parallel.barrier("made")
+    return _train(run, first_step, console, watch)
+
+
+def run_card(
+    config: TrainConfig, load: Callable[[str], Task] = tasks.load
+) -> tuple[dict[str, Any], Task, Recipe]:
+    """What `config.json` of a run says, with its task and its method.
+
+    Args:
+      load: from the task's name to the task.
+    Raises:
+      ValueError: a task or a method that cannot be made, or no policy to start from.
+    """
+    task = load(config.task)
+    model = config.model or task.base_model
+    if not model:
+        raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
+    budget = config.response_tokens or task.response_tokens
+    hyperparameters = config.method_arguments(budget)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    if config.dynamic_sampling:
+        if recipe.selection is not None:
+            raise ValueError(
+                f"TrainConfig: dynamic_sampling must be 0 for method {config.method!r}, which has a"
+                f" selection of its own, got {config.dynamic_sampling}"
+            )
+        recipe = replace(recipe, selection=Selection(mixed_outcomes, config.dynamic_sampling))
+    card = {
+        "method": config.method,
+        "task": config.task,
+        "seed": config.seed,
+        "model": model,
+        "loss_terms": _terms(recipe),
+        "settings": config.to_json(),
+        "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
+        "task_fingerprint": task.fingerprint(),
+        "mixture": dict(task.mixture),
+        "response_tokens": budget,
+        "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
+    }
+    return card, task, recipe
+
+
+def _terms(recipe: Recipe) -> list[str]:
+    """What decides what is learned, a phrase for each part."""
+    terms = list(recipe.objective.labels)
+    if recipe.critic is not None:
+        terms.append(f"critic: {recipe.critic.label}")
+    if recipe.selection is not None:
+        keep, rounds = recipe.selection.keep.__name__, recipe.selection.max_rounds
+        terms.append(f"groups: {keep}, at most {rounds} batches drawn")
+    if recipe.reward is not None:
+        terms.append(f"reward: {recipe.reward.__qualname__.partition('.')[0]}")
+    return terms
+
+
+def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
+    """What a finished run prints last: what was gained, what it cost, where to look."""
+    return (
+        f"held-out pass@1 {summary['held_out_pass_at_1_start']:.3f} →"
+        f" {summary['held_out_pass_at_1_end']:.3f} (n={summary['n']} a prompt), entropy"
+        f" {summary['entropy_start']:.3f} → {summary['entropy_end']:.3f} nats,"
+        f" {summary['held_out_truncated_share_end']:.0%} of the answers cut\n"
+        f"report: {config.run_dir / 'report.html'}"
+    )
+
+
+def check_directory(directory: Path, resume: bool) -> None:
+    """Refuses to mix a new run with what a directory holds already.
+
+    Raises:
+      ValueError: no directory, or one that is not empty and `resume` is not given.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
+    if directory.exists() and any(directory.iterdir()) and not resume:
+        raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
+
+
+def _first_step(config: TrainConfig) -> int:
+    """Where a run goes on: at its last checkpoint, or, if it has come to none, at its beginning.
+
+    Raises:
+      ValueError: the run is finished and its checkpoints are gone, or it is past the steps asked.
+    """
+    folder = config.run_dir / "checkpoints"
+    step = latest_step(folder)
+    if step is None and (config.run_dir / "summary.json").is_file():
+        raise ValueError(
+            "resume: a finished run must have a checkpoint to go on from, got none in"
+            f" {str(folder)!r}"
+        )
+    if step is not None and step > config.steps:
+        raise ValueError(
+            f"resume: steps must be at least the {step} that the run has taken, got {config.steps}"
+        )
+    return step or 0
+
+
+def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> dict[str, Any]:
+    started = time.perf_counter()
+    directory = run.config.run_dir
+    state = run.initial_state()
+    checkpoints = Checkpoints(directory / "checkpoints", state)
+    if first_step:
+        state = checkpoints.restore(first_step, state)
+    if run.config.mesh:
+        params = run.policy_params(state)
+        said = describe_layout(
+            run.config.mesh, run.config.sample_mesh, params, state, run.programs.reshard
+        )
+        console.print(said, highlight=False, markup=False, soft_wrap=True)
+    # Without a checkpoint nothing is kept, not even the evaluation before the first step.
+    after_step = first_step if first_step else -1
+    writer = RunWriter(directory, after_step) if parallel.is_first() else NoWriter()
+    label = f"{run.config.method} seed {run.config.seed}"
+    # Each is closed whatever the other meets: a full disk must not lose the save under way.
+    with (
+        stop_requests() as asked,
+        contextlib.closing(checkpoints),
+        contextlib.closing(writer),
+        contextlib.ExitStack() as shown,
+    ):
+        if watch is None:
+            watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
+        on_step = watch(label, run.config.steps, first_step)
+        state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
+        # While the last checkpoint is still being written.
+        model, params = run.start.model, run.policy_params(state)
+        if run.adapts:
+            policy.lora.save(directory / "adapter", model, state.params, run.start.path)
+        policy.save(directory / "policy", model, params, run.start.tokenizer)
+    summary = None
+    if parallel.is_first():
+        summary = _summarize(directory, time.perf_counter() - started)
+        # Who finds a summary takes the run for finished.
+        write_report(directory / "report.html", [directory])
+        write_json(directory / "summary.json", summary)
+    return parallel.gather(summary)[0]
+
+
+def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
+    """First and last held-out numbers of a run, read from its own files."""
+    run = load_run(directory)
+    evaluated = [row for row in run.metrics if "held_out/n" in row]
+    first, last = evaluated[0], evaluated[-1]
+    summary: dict[str, Any] = {"method": run.method, "task": run.setting("task"), "seed": run.seed}
+    for name in last:
+        if name.startswith("held_out/") and name != "held_out/n":
+            key = name.replace("@", "_at_").replace("/", "_")
+            summary |= {f"{key}_start": first.get(name), f"{key}_end": last[name]}
+    return summary | {
+        "entropy_start": first["held_out/entropy"],
+        "entropy_end": last["held_out/entropy"],
+        "n": last["held_out/n"],
+        "steps": last["step"],
+        "wall_seconds_of_steps": sum(row.get("wall_s", 0.0) for row in run.timings),
+        "wall_seconds_of_last_start": seconds,
+    }
+
+
+def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
+    """Runs a command; what a user can mend ends in one sentence, not in a traceback.
+
+    Where a job has several processes, they are joined, and only the first one prints.
+
+    Args:
+      join: False for a command that leaves the devices to processes that it starts, on one host:
+        a process that joins the others takes its TPU.
+    """
+    try:
+        if join:
+            parallel.start()
+        else:
+            parallel.check_alone()
+        with contextlib.ExitStack() as silenced:
+            if jax.distributed.is_initialized() and not parallel.is_first():
+                nothing = silenced.enter_context(Path(os.devnull).open("w"))
+                silenced.enter_context(contextlib.redirect_stdout(nothing))
+            main(sys.argv[1:])
+    except (ValueError, FloatingPointError) as error:
+        sys.exit(f"error: {error}")
+    except Stopped as stopped:
+        print(f"{stopped}; go on with --resume", file=sys.stderr)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        print("stopped; finished steps are saved up to the last checkpoint", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        free = shutil.disk_usage(".").free // 2**20
+        where = f" at {error.filename}" if error.filename else ""
+        sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")

@@ -1,0 +1,135 @@
+"""Compiles a run for a slice of TPUs that is not there, and says whether it fits and what it costs.
+
+    python -m rlvr_jax.parallel.compile v5e-256 --model qwen2.5-7b
+    python -m rlvr_jax.parallel.compile cpu:8 --experiment --task brackets --method clip_cov
+
+The programs are the run's own: the sampler, the scorer, the update and the critic's, with shapes in
+place of arrays. Exit code 1: something does not fit; 2: what was asked for cannot be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from rlvr_jax import policy, tasks
+from rlvr_jax.parallel.report import describe_report
+from rlvr_jax.parallel.topologies import describe
+from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
+from rlvr_jax.policy.hugging_face import from_hugging_face
+from rlvr_jax.policy.json_object import json_object
+from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.runs.command import parse_config
+from rlvr_jax.runs.compiled import compile_run
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.experience.prompts import encode_prompts, shared_opening
+from rlvr_jax.types import replace
+
+__all__ = ["main"]
+
+
+def _shape_of(model: str) -> ModelConfig:
+    """The shape of a model: one of `PUBLISHED`, a config.json, or a folder that has one."""
+    if model in PUBLISHED:
+        return PUBLISHED[model]
+    path = Path(model)
+    path = path / "config.json" if path.is_dir() else path
+    if path.name != "config.json" or not path.is_file():
+        raise ValueError(
+            f"model must be one of {', '.join(PUBLISHED)}, or a config.json or a folder with one,"
+            f" got {model!r}"
+        )
+    return from_hugging_face(json_object(path.read_bytes(), path))
+
+
+def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str, int]:
+    """Settings, model, its name, and the prompts' opening of a command line of
+    `experiments.train`."""
+    config = parse_config(arguments)
+    task = tasks.load(config.task)
+    model = config.model or task.base_model
+    if not model:
+        raise ValueError(f"model must be given: task {config.task!r} has none of its own")
+    tokenizer = policy.tokenizer(model)
+    tables = [
+        encode_prompts(tokenizer, prompts, config.prompt_tokens, "task")
+        for prompts in (task.train, task.test)
+    ]
+    lengths = dict(
+        prompt_tokens=max(table.tokens.shape[1] for table in tables),
+        response_tokens=config.response_tokens or task.response_tokens,
+    )
+    return replace(config, **lengths), _shape_of(model), model, shared_opening(tables)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_jax.parallel.compile",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("topology", help="v5e-256, v5p-128, …, or cpu:8")
+    add("--model", help=f"{', '.join(PUBLISHED)}; or a config.json, or a folder with one")
+    add("--method", default="grpo")
+    add("--hyperparameters", nargs="*", default=[], help="of the method, as name=value")
+    add("--prompts", type=int, default=512)
+    add("--samples", type=int, default=16, help="per prompt")
+    add("--prompt-len", type=int, default=1024)
+    add("--response-len", type=int, default=8192)
+    add("--mesh", default="", help="data=..,fsdp=..,tensor=.. of training; chosen if not given")
+    add("--sample-mesh", default="", help="the same devices for the sampler")
+    add("--sample-waves", type=int, default=0, help="the fewest that fit if not given")
+    add("--micro-batches", type=int, default=0, help="one row per device if not given")
+    add("--remat", default="layers", choices=REMAT_POLICIES)
+    add("--compute-dtype", default="bfloat16", choices=("float32", "bfloat16"))
+    add("--lora-rank", type=int, default=0)
+    add("--json", action="store_true", help="one object")
+    add(
+        "--experiment",
+        nargs=argparse.REMAINDER,
+        help="the options of experiments.train, and nothing after them; in place of those above",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    jax.config.update("jax_platforms", "cpu")  # with libtpu there, JAX would look for a TPU
+    try:
+        topology = describe(options.topology)
+        if options.experiment is not None:
+            config, shape, model, opening = _experiment(options.experiment)
+        elif options.model is None:
+            raise ValueError("give --model, or --experiment with the options of experiments.train")
+        else:
+            model, shape, opening = options.model, _shape_of(options.model), 0
+            config = TrainConfig(
+                method=options.method,
+                hyperparameters=tuple(options.hyperparameters),
+                prompts_per_step=options.prompts,
+                samples_per_prompt=options.samples,
+                prompt_tokens=options.prompt_len,
+                response_tokens=options.response_len,
+                mesh=options.mesh,
+                sample_mesh=options.sample_mesh,
+                sample_waves=options.sample_waves,
+                micro_batches=options.micro_batches,
+                remat=options.remat,
+                compute_dtype=options.compute_dtype,
+                lora_rank=options.lora_rank,
+            )
+        say = (lambda line: print(line, file=sys.stderr)) if not options.json else (lambda _: None)
+        report = {"model": model, **compile_run(config, shape, topology, say, opening)}
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(report) if options.json else describe_report(report))
+    return 0 if report["fits"] else 1
+

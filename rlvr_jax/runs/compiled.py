@@ -1,0 +1,236 @@
+"""A run compiled from shapes: whether it fits a topology, and what a step of it costs there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rlvr_jax import methods
+from rlvr_jax.parallel import bytes_per_device, mesh_sizes
+from rlvr_jax.parallel.measure import measured
+from rlvr_jax.parallel.memory import cache_bytes, sample_buffers, update_buffers
+from rlvr_jax.parallel.plan import sample_mesh, train_mesh
+from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
+from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.flash import flash_serves
+from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.rollout import waves
+from rlvr_jax.runs.abstract import AbstractRun, abstract_run
+from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
+from rlvr_jax.training.layout import copies_weights
+from rlvr_jax.types import replace
+
+__all__ = ["compile_run"]
+
+_ATTEMPTS = 3  # waves that are compiled before sampling is said not to fit
+
+
+def compile_run(
+    config: TrainConfig,
+    shape: ModelConfig,
+    topology: Topology,
+    say: Callable[[str], None] = lambda line: None,
+    opening: int = 0,
+) -> dict[str, Any]:
+    """Compiles the programs of a run.
+
+    Args:
+      config: with prompt_tokens and response_tokens. Where it has no mesh, one is chosen, and where
+        it has no number of waves, the fewest that fit.
+      say: told what is being compiled.
+      opening: tokens that all prompts begin with. The programs compute them once; the arithmetic of
+        FLOPs and bytes counts them for every prompt.
+    Returns:
+      The report, as `--json` prints it.
+    Raises:
+      ValueError: settings that cannot work, or do not go with the model or the topology.
+    """
+    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    length = config.prompt_tokens + config.response_tokens
+    hyperparameters = config.method_arguments(config.response_tokens)
+    recipe = methods.recipe(config.method, **hyperparameters)
+    objective = recipe.objective
+    if not config.mesh:
+        # float32: a parameter and its two moments, or what adapters lie on; and a reference.
+        held = 4 if config.lora_rank else 12 + 4 * ("reference_logp" in objective.needs)
+        held += 12 * (recipe.critic is not None)
+        shaped = replace(
+            shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
+        )
+        config = replace(config, mesh=train_mesh(shaped, topology, length, held))
+        if not config.sample_mesh:
+            config = replace(config, sample_mesh=sample_mesh(shaped, topology))
+    for spec in filter(None, (config.mesh, config.sample_mesh)):
+        if math.prod(mesh_sizes(spec).values()) != topology.num_devices:
+            raise ValueError(
+                f"mesh: sizes must multiply to the {topology.num_devices} devices of"
+                f" {topology.name}, got {spec!r}"
+            )
+    if not config.micro_batches:
+        micro_batches = max(1, rows // _shards(config.mesh))
+        config = replace(config, micro_batches=micro_batches)
+    check_config(config)
+    run = abstract_run(config, shape, recipe, topology.devices(), opening)
+    measure = partial(
+        measured,
+        topology=topology,
+        config=run.model.config,
+        meshes=(run.model.mesh, run.sampler.mesh),
+        tokens=config.response_tokens,
+    )
+    report: dict[str, Any] = {
+        "topology": topology.name,
+        "devices": topology.num_devices,
+        "method": config.method,
+        "prompts": config.prompts_per_step,
+        "samples": config.samples_per_prompt,
+        "prompt_len": config.prompt_tokens,
+        "response_len": config.response_tokens,
+        "mesh": config.mesh,
+        "sample_mesh": config.sample_mesh or config.mesh,
+        "micro_batches": config.micro_batches,
+        "remat": config.remat,
+        "compute_dtype": config.compute_dtype,
+        "hbm_bytes": topology.hbm_bytes,
+    }
+    programs = {"sample": _sampling(run, topology, measure, say)}
+    report["sample_waves"] = programs["sample"]["waves"]
+    parts = mesh_sizes(config.mesh)["tensor"]
+    shared = dict(
+        rows=rows / _shards(config.mesh),
+        micro_batches=config.micro_batches,
+        prompt=config.prompt_tokens,
+        response=config.response_tokens,
+        parts=parts,
+        flash=flash_serves(run.model.config, config.response_tokens, run.model.mesh),
+    )
+    kept = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
+    counted = partial(
+        update_buffers,
+        rows=rows / _shards(config.mesh) / config.micro_batches,
+        tokens=length,
+        parts=parts,
+        devices=topology.num_devices,
+    )
+    buffers = counted(run.model.config)
+    if (lowered := run.lower_score()) is not None:
+        say("compiling the scorer")
+        # As `lower_score`: the policy, or with one update per step the reference.
+        scored = _of_policy(run) if config.updates_per_step() > 1 else {"frozen weights"}
+        programs["score"] = measure(
+            lowered,
+            given={name: kept[name] for name in scored},
+            rest={name: size for name, size in kept.items() if name not in scored},
+            buffers=buffers,
+            work=score_work(run.model.config, **shared),
+        )
+    say("compiling the update")
+    beside = {"critic"} if run.model.config.lora else {"critic", "frozen weights"}
+    programs["update"] = measure(
+        run.lower_update(),
+        given={name: size for name, size in kept.items() if name not in beside},
+        rest={name: kept[name] for name in beside & kept.keys()},
+        buffers=buffers,
+        work=update_work(
+            run.model.config,
+            devices=topology.num_devices,
+            forward_first="batch_statistics" in objective.needs,
+            **shared,
+        ),
+    )
+    if (lowered := run.lower_fit()) is not None:
+        say("compiling the critic's update")
+        whole = replace(run.model.config, lora=None)
+        programs["critic"] = measure(
+            lowered,
+            given={"critic": kept["critic"]},
+            rest={name: size for name, size in kept.items() if name != "critic"},
+            buffers=counted(whole),
+            work=update_work(
+                whole,
+                devices=topology.num_devices,
+                forward_first=False,
+                vocabulary=False,
+                **shared,
+            ),
+        )
+    totals = {f"{name}_bytes": program["bytes"] for name, program in programs.items()}
+    fits = all(program["fits"] for program in programs.values())
+    return {"fits": fits, **report, **totals, "programs": programs}
+
+
+def _sampling(
+    run: AbstractRun,
+    topology: Topology,
+    measure: Callable[..., dict[str, Any]],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """The sampler in the waves asked for, else in the largest that fits; the smallest that was
+    tried if none does."""
+    config, shape = run.config, run.model.config
+    sizes = mesh_sizes(config.sample_mesh or config.mesh)
+    shards, parts = sizes["data"] * sizes["fsdp"], sizes["tensor"]
+    lengths = {"prompt": config.prompt_tokens, "response": config.response_tokens}
+    weights = bytes_per_device(run.sampler_params())
+    rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
+    if not copies_weights(run.model, run.sampler):
+        rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
+    free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
+    choices = []
+    every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
+    for prompts, samples in [config.wave()] if config.sample_waves else every:
+        rows = prompts * samples / shards
+        own = prompts / shards if prompts % shards == 0 else prompts
+        buffers = sample_buffers(shape, rows=rows, prompts=own, parts=parts, **lengths)
+        choices.append((prompts, samples, rows, own, buffers))
+    fitting = [choice for choice in choices if sum(choice[-1].values()) <= free]
+    for prompts, samples, rows, own, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
+        say(f"compiling the sampler of {prompts} x {samples} responses")
+        work = sample_work(shape, rows=rows, prompts=own, parts=parts, **lengths)
+        found = measure(
+            run.lower_sample(prompts, samples),
+            given={"sampler's weights": weights},
+            rest=rest,
+            buffers=buffers,
+            work=work,
+        )
+        if found["fits"]:
+            break
+    if "parts" in found:
+        temporaries = found["parts"].pop("temporaries")
+        padded = topology.chip is not None
+        cache = sum(
+            cache_bytes(shape, count, slots, parts, padded=padded)
+            for count, slots in ((rows, lengths["response"]), (own, lengths["prompt"]))
+        )
+        found["parts"]["cache"] = cache
+        found["parts"]["temporaries"] = temporaries - cache
+    total = config.prompts_per_step * config.samples_per_prompt
+    wave = {"prompts": prompts, "samples": samples, "waves": total // (prompts * samples)}
+    return {**found, **wave}
+
+
+def _held(run: AbstractRun) -> dict[str, Any]:
+    """What lies on the devices all the time."""
+    state = run.state()
+    held = {
+        "parameters": state.params,
+        "optimizer": state.optimizer_state,
+        "critic": run.critic(),
+        "frozen weights": run.frozen(),
+    }
+    return {name: tree for name, tree in held.items() if tree is not None}
+
+
+def _of_policy(run: AbstractRun) -> set[str]:
+    """What of `_held` are the policy's weights: with adapters, these and the base below them."""
+    return {"parameters", "frozen weights"} if run.model.config.lora else {"parameters"}
+
+
+def _shards(mesh: str) -> int:
+    sizes = mesh_sizes(mesh)
+    return math.prod(sizes[axis] for axis in ROWS)

@@ -1,0 +1,327 @@
+"""Everything that a run depends on, as one frozen dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
+from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.rollout import Sampling, waves
+from rlvr_jax.runs.hyperparameters import parse_hyperparameters, resolve_hyperparameters
+from rlvr_jax.training.plan import BatchPlan
+
+__all__ = ["TrainConfig", "check_config"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One run: a method, a task, a policy, and how much of everything.
+
+    What multiplies what: a step samples prompts_per_step × samples_per_prompt rollouts; they are
+    split by whole groups into `minibatches` optimizer updates, `epochs` times over. Micro-batches
+    only save memory: the gradient does not depend on them.
+    """
+
+    method: str = "grpo"
+    """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
+    hyperparameters: tuple[str, ...] = ()
+    """Of the method, as name=value."""
+    task: str = "brackets"
+    """Built-in name, reasoning_gym:<data set>, jsonl:<file>, tfds:<name>, or module:name."""
+    model: str = ""
+    """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
+    run_dir: Path = Path("runs/run")
+    """Directory of the run; refused if it exists, unless resuming."""
+    steps: int = 300
+    """Rollout batches."""
+    seed: int = 0
+    """Of everything random: prompts, rollouts, minibatches, the method's choices."""
+    resume: bool = False
+    """Continue the run in run_dir from its last checkpoint."""
+    checkpoint_every: int = 0
+    """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
+
+    prompts_per_step: int = 16
+    """Prompts of a rollout batch."""
+    samples_per_prompt: int = 8
+    """Rollouts per prompt: the group."""
+    sample_waves: int = 0
+    """Calls of the sampler that draw a batch, one after the other, for memory: by prompts, then by
+    the samples of each. The rollouts stay the same. 0: one."""
+    minibatches: int = 1
+    """Optimizer updates per pass over a rollout batch."""
+    epochs: int = 1
+    """Passes over a rollout batch."""
+    micro_batches: int = 0
+    """Pieces in which the model sees one update, for memory; 0: one, or on a CPU as many as keep
+    activations in its caches."""
+    response_tokens: int = 0
+    """Budget of a response; 0: the task's."""
+    prompt_tokens: int = 0
+    """Budget of a prompt; 0: the longest of the task's."""
+    mask_truncated: bool = True
+    """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
+    dynamic_sampling: int = 0
+    """Batches that are drawn at most to fill a step with groups of mixed outcomes; 0: one, or what
+    the method says."""
+    temperature: float = 1.0
+    """Of the sampler and the scorer."""
+    top_k: int = 0
+    """Sampler cut; 0: off."""
+    top_p: float = 1.0
+    """Sampler cut; 1: off."""
+    min_p: float = 0.0
+    """Sampler cut; 0: off."""
+
+    learning_rate: float | None = None
+    """Of Adam, after the warm-up, constant; None: 1e-6, or 2e-5 for adapters."""
+    warmup_updates: int = 10
+    """Updates in which the learning rate rises linearly from 0."""
+    adam_b1: float = 0.9
+    """Decay of Adam's first moment."""
+    adam_b2: float = 0.95
+    """Decay of Adam's second moment."""
+    weight_decay: float = 0.0
+    """Decoupled, times the learning rate."""
+    max_gradient_norm: float = 1.0
+    """Longer gradients are scaled down to it; the norm is logged before."""
+    critic_learning_rate: float = 0.0
+    """Of the critic, where the method has one; 0: five times learning_rate."""
+    critic_epochs: int = 1
+    """Passes of the critic over a rollout batch, in the same minibatches."""
+
+    lora_rank: int = 0
+    """Rank of low-rank adapters, which alone are trained; 0: all weights are."""
+    lora_alpha: float = 32.0
+    """An adapter's product counts alpha / rank."""
+    lora_targets: tuple[str, ...] = ADAPTABLE
+    """Matrices of a layer that get an adapter."""
+    compute_dtype: str = "float32"
+    """Of activations and matrix products: float32 or bfloat16; weights stay float32."""
+    remat: str = "none"
+    """What the backward pass computes again to save memory: none; layers, all within a layer;
+    attention, all but the matrix products with weights."""
+    mesh: str = ""
+    """Devices as axis=size of data, fsdp and tensor, like data=2,fsdp=4; empty: one device, and on
+    a CPU one per core to sample from a small model and for large evaluations."""
+    sample_mesh: str = ""
+    """The same devices as the sampler sees them; empty: as mesh."""
+
+    evaluate_every: int = 0
+    """Steps between evaluations; 0: a tenth of the run."""
+    evaluation_prompts: int = 256
+    """Held-out prompts of an evaluation, the same through the run."""
+    evaluation_samples: int = 64
+    """Rollouts per held-out prompt; pass@k is estimated for k up to half of them."""
+    samples_kept: int = 8
+    """Rollouts of every step that are written to samples/."""
+
+    def sampling(self, prescribed: Mapping[str, Any] | None = None) -> Sampling:
+        """The sampler's settings.
+
+        Args:
+          prescribed: those that the method sets (`Recipe.sampling`).
+        Raises:
+          ValueError: a prescribed name that is none of the sampler's, or a setting that was given
+            another value.
+        """
+        own = Sampling(self.temperature, self.top_k, self.top_p, self.min_p)
+        prescribed = dict(prescribed or {})
+        known = [field.name for field in dataclasses.fields(Sampling)]
+        for name, value in prescribed.items():
+            if name not in known:
+                raise ValueError(
+                    f"Recipe.sampling of method {self.method!r} must name settings of the sampler"
+                    f" ({', '.join(known)}), got {name!r}"
+                )
+            if getattr(own, name) not in (getattr(Sampling(), name), value):
+                raise ValueError(
+                    f"TrainConfig: {name} must be {value}, which method {self.method!r} prescribes,"
+                    f" got {getattr(own, name)}"
+                )
+        return dataclasses.replace(own, **prescribed)
+
+    def lora(self) -> LoraConfig | None:
+        """Shape of the adapters; None: all weights are trained."""
+        if not self.lora_rank:
+            return None
+        return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
+
+    def wave(self) -> tuple[int, int]:
+        """Prompts, and samples of each, that one call of the sampler draws.
+
+        Raises:
+          ValueError: the batch has no such number of equal waves.
+        """
+        sizes = mesh_sizes(self.sample_mesh or self.mesh)
+        shards = math.prod(sizes[axis] for axis in ROWS)
+        prompts, samples = self.prompts_per_step, self.samples_per_prompt
+        known = {
+            prompts * samples // (part * own): (part, own)
+            for part, own in waves(prompts, samples, shards)
+        }
+        wanted = self.sample_waves or 1
+        if wanted not in known:
+            raise ValueError(
+                f"TrainConfig: sample_waves must be one of {', '.join(map(str, known))} for"
+                f" {prompts} prompts x {samples} samples with rows in {shards} parts, got {wanted}"
+            )
+        return known[wanted]
+
+    def plan(self) -> BatchPlan:
+        """How a batch is split into updates."""
+        return BatchPlan(
+            self.prompts_per_step,
+            self.samples_per_prompt,
+            self.minibatches,
+            self.epochs,
+            self.micro_batches,
+            self.critic_epochs,
+        )
+
+    def method_arguments(self, response_tokens: int) -> dict[str, Any]:
+        """All hyperparameters of the method, `resolve_hyperparameters` of this run.
+
+        Args:
+          response_tokens: the budget of a response.
+        Raises:
+          ValueError: one that has no default is not given.
+        """
+        given = self.method, self.hyperparameters
+        return resolve_hyperparameters(*given, response_tokens, self.steps)
+
+    def updates_per_step(self) -> int:
+        """Optimizer updates per rollout batch."""
+        return self.plan().updates
+
+    def rate(self) -> float:
+        """Learning rate of the policy."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 2e-5 if self.lora_rank else 1e-6
+
+    def critic_rate(self) -> float:
+        """Learning rate of the critic."""
+        return self.critic_learning_rate or 5 * self.rate()
+
+    def evaluation_interval(self) -> int:
+        """Steps between evaluations."""
+        return self.evaluate_every or max(1, self.steps // 10)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values of all fields."""
+        values = dataclasses.asdict(self)
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        return {**values, **lists, "run_dir": str(self.run_dir)}
+
+
+_AT_LEAST_ONE = (
+    "steps",
+    "prompts_per_step",
+    "samples_per_prompt",
+    "minibatches",
+    "epochs",
+    "critic_epochs",
+    "evaluation_prompts",
+    "evaluation_samples",
+)
+
+
+_DTYPES = ("float32", "bfloat16")
+
+_AT_LEAST_ZERO = (
+    "seed",
+    "checkpoint_every",
+    "sample_waves",
+    "micro_batches",
+    "response_tokens",
+    "prompt_tokens",
+    "dynamic_sampling",
+    "warmup_updates",
+    "weight_decay",
+    "critic_learning_rate",
+    "lora_rank",
+    "evaluate_every",
+    "samples_kept",
+)
+
+
+def check_config(config: TrainConfig) -> None:
+    """Refuses settings that cannot work, before anything is loaded.
+
+    Raises:
+      ValueError: names the setting, the value and what was wanted.
+    """
+    for name in _AT_LEAST_ONE:
+        if getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be at least 1, got {getattr(config, name)}")
+    for name in _AT_LEAST_ZERO:
+        if not getattr(config, name) >= 0:
+            raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    for name in ("adam_b1", "adam_b2"):
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")
+    numbers = {**vars(config), "learning_rate": config.rate()}
+    for name in ("learning_rate", "max_gradient_norm"):
+        if not numbers[name] > 0:
+            raise ValueError(f"TrainConfig: {name} must be positive, got {numbers[name]}")
+    for name in ("learning_rate", "critic_learning_rate", "weight_decay", "temperature"):
+        if not math.isfinite(numbers[name]):
+            raise ValueError(f"TrainConfig: {name} must be finite, got {numbers[name]}")
+    if config.seed >= 2**32:
+        # JAX would take the rest of a division by 2^32.
+        raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
+    config.sampling()
+    if config.prompts_per_step % config.minibatches:
+        raise ValueError(
+            "TrainConfig: minibatches must divide prompts_per_step ="
+            f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
+        )
+    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    if config.micro_batches and rows % config.micro_batches:
+        raise ValueError(
+            f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
+            f" got {config.micro_batches}"
+        )
+    for name, choices in (("compute_dtype", _DTYPES), ("remat", REMAT_POLICIES)):
+        if getattr(config, name) not in choices:
+            raise ValueError(
+                f"TrainConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"
+                f" got {getattr(config, name)!r}"
+            )
+    config.lora()
+    _check_meshes(config, rows)
+    config.wave()
+    parse_hyperparameters(config.method, config.hyperparameters)
+
+
+def _check_meshes(config: TrainConfig, rows: int) -> None:
+    """Both meshes can be read, have the same devices and divide the rows that they get.
+
+    Args:
+      rows: of an update.
+    """
+    if config.sample_mesh and not config.mesh:
+        raise ValueError(
+            f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
+        )
+    sampled = config.prompts_per_step * config.samples_per_prompt
+    split = {"mesh": rows // max(1, config.micro_batches), "sample_mesh": sampled}
+    for name, count in split.items():
+        try:
+            sizes = mesh_sizes(getattr(config, name))
+        except ValueError as error:
+            raise ValueError(f"TrainConfig: {name}: {error}") from None
+        parts = math.prod(sizes[axis] for axis in ROWS)
+        if count % parts:
+            what = "a step" if count == sampled else "a micro-batch"
+            raise ValueError(
+                f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
+                f" got {getattr(config, name)!r}"
+            )

@@ -1,0 +1,129 @@
+"""Hyperparameters of a run's method: from a command line to what the method is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from rlvr_jax import methods, objectives
+from rlvr_jax.objectives import Aggregation
+
+__all__ = ["parse_hyperparameters", "resolve_hyperparameters"]
+
+# Parameters that stand for any number of arguments.
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+AGGREGATIONS = {
+    "token_mean": objectives.token_mean,
+    "rollout_mean_token_mean": objectives.rollout_mean_token_mean,
+    "rollout_mean_token_sum": objectives.rollout_mean_token_sum,
+}
+"""Those that a command line can name: the ones without arguments of their own."""
+
+
+def resolve_hyperparameters(
+    method: str, pairs: tuple[str, ...], response_tokens: int, steps: int
+) -> dict[str, Any]:
+    """All hyperparameters of a run's method: given ones, and the method's defaults.
+
+    What a method asks for and the run has is the run's own unless it is given: `max_length` its
+    budget of response tokens, `cache_length` a fifth of that (DAPO's 4096 of 20480), `total_steps`
+    its steps.
+
+    Args:
+      method: its name.
+      pairs: the given ones, as name=value.
+      response_tokens, steps: of the run.
+    Raises:
+      ValueError: one that has no default is not given.
+    """
+    given = parse_hyperparameters(method, pairs)
+    parameters = inspect.signature(methods.method(method).recipe).parameters
+    values = {name: each.default for name, each in parameters.items() if each.kind not in _MANY}
+    if "max_length" in values:
+        values["max_length"] = response_tokens
+        if "cache_length" in values:
+            values["cache_length"] = max(1, response_tokens // 5)
+    if "total_steps" in values:
+        values["total_steps"] = steps
+    values |= given
+    for name, value in values.items():
+        if value is inspect.Parameter.empty:
+            raise ValueError(
+                f"hyperparameters must give {name} of {method}, which has no default,"
+                f" got {list(pairs)}"
+            )
+    return values
+
+
+def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Reads name=value pairs by the annotations of the method, or by the types of its defaults.
+
+    Raises:
+      ValueError: unknown method or hyperparameter (closest names), or a value of another type.
+    """
+    recipe = methods.method(method).recipe
+    parameters = inspect.signature(recipe).parameters
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"hyperparameters must be name=value, got {pair!r}")
+        if name not in parameters:
+            # The registry's own error names the closest ones.
+            methods.recipe(method, **{name: text})
+        values[name] = _read(method, text, parameters[name], _kinds(recipe, parameters[name]))
+    return values
+
+
+_READABLE = (Aggregation, Sequence[float], bool, int, float, str)
+
+
+def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
+    """The types that a text can be read as for a parameter, None last."""
+    try:
+        hint = get_type_hints(recipe).get(parameter.name, type(parameter.default))
+    except (NameError, AttributeError, TypeError):  # names for type checkers only; no function
+        hint = type(parameter.default)
+    wanted = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [kind for kind in _READABLE if kind in wanted]
+    return [*kinds, NoneType] if kinds and NoneType in wanted else kinds
+
+
+def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type]) -> Any:
+    name, default = parameter.name, parameter.default
+    if not kinds:
+        raise ValueError(
+            f"hyperparameters: {name} of {method} must be set in Python, as it is not annotated as"
+            f" bool, int, float, str or Sequence[float], got {text!r}"
+        )
+    if Aggregation in kinds:
+        if text in AGGREGATIONS:
+            return AGGREGATIONS[text]()
+        raise ValueError(
+            f"hyperparameters: {name} of {method} must be one of {', '.join(AGGREGATIONS)},"
+            f" got {text!r}"
+        )
+    if NoneType in kinds and text == "None":
+        return None
+    if Sequence[float] in kinds:
+        try:
+            return tuple(float(number) for number in text.split(","))
+        except ValueError:
+            raise ValueError(
+                f"hyperparameters: {name} of {method} must be numbers with commas between them,"
+                f" got {text!r}"
+            ) from None
+    if bool in kinds and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float, str):
+        if kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                pass
+    wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+    like = "" if default is parameter.empty else f" like {default!r}"
+    raise ValueError(f"hyperparameters: {name} of {method} must be {wanted}{like}, got {text!r}")

@@ -1,0 +1,175 @@
+"""The training loop: sample, verify, update, and once in a while evaluate and save."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
+from rlvr_jax.runs.checkpoints import Checkpoints
+from rlvr_jax.experience.evaluation import Evaluation, evaluate
+from rlvr_jax.runs.run import Run
+from rlvr_jax.runs.run_writer import NoWriter, RunWriter
+from rlvr_jax.runs.step import sample_rows, take_step
+from rlvr_jax.training.update import TrainState
+
+__all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
+
+CHECKPOINT_SECONDS = 300.0
+_FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
+
+
+class Stopped(Exception):
+    """The run was asked to stop (SIGINT, SIGTERM); its state is saved."""
+
+
+def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
+    """Held-out numbers of the current policy, and how far it is from the start (read from disk)."""
+
+    def kl(rollouts):
+        if step == 0:
+            return 0.0  # the start itself
+        part = jax.tree.map(lambda x: x[_rows_of_update(run)], rollouts)
+        now, then = (
+            fetch(run.programs.score(p, part)["old_logp"])
+            for p in (run.policy_params(state), run.start_params())
+        )
+        return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
+
+    return evaluate(
+        run.evaluator,
+        run.evaluator_params(state),
+        run.start.test_table,
+        run.held_out,
+        run.config.evaluation_samples,
+        run.key("evaluation", step),
+        kl,
+    )
+
+
+def _rows_of_update(run: Run) -> np.ndarray:
+    """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
+    many prompts as there are, at equal distances: prompts of one kind stand together."""
+    size = run.config.samples_per_prompt
+    groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
+    there = min(run.evaluator.num_prompts, len(run.held_out))
+    times, prompts = np.divmod(groups, there)
+    if len(groups) < there:
+        prompts = groups * there // len(groups)
+    first = prompts * run.evaluator.samples + times * size
+    return (first[:, None] + np.arange(size)).reshape(-1)
+
+
+def train_steps(
+    run: Run,
+    state: TrainState,
+    first_step: int,
+    writer: RunWriter | NoWriter,
+    checkpoints: Checkpoints,
+    on_step: Callable[[int, Mapping[str, float], Mapping[str, float]], None],
+    asked: Sequence[int],
+) -> TrainState:
+    """Steps first_step … steps - 1 of a run, logged under their numbers counted from 1.
+
+    Args:
+      asked: signals that ask to stop, looked at before each step (`stop_requests`).
+    Raises:
+      Stopped: asked to by SIGINT or SIGTERM; the state is saved.
+      FloatingPointError: the loss or its gradient is not finite; where a step is one update, the
+        state before it is saved.
+    """
+    config = run.config
+    interval = config.evaluation_interval()
+    saved_at = time.perf_counter()
+    if first_step == 0:
+        started = time.perf_counter()
+        found = evaluate_run(run, state, 0)
+        timings = {"evaluate_s": time.perf_counter() - started}
+        writer.log(0, found.metrics, timings)
+        writer.write_counts(0, found.counts())
+        on_step(0, found.metrics, timings)
+    for step in range(first_step, config.steps):
+        if asked or must_stop(step, first_step):
+            break
+        started = time.perf_counter()
+        taken = take_step(run, state, step)
+        state, metrics, timings = taken.state, taken.metrics, taken.timings
+        watched = {name: metrics[name] for name in _FINITE if name in metrics}
+        if not np.isfinite(list(watched.values())).all():
+            kept = "the last checkpoint stands"
+            # Of several updates some may have been made, and resuming would make them again.
+            if config.updates_per_step() == 1 and state.critic is None:
+                checkpoints.save(step, state)
+                kept = "the state before this update is saved"
+            told = ", ".join(f"{name} is {value}" for name, value in watched.items())
+            raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
+        if (step + 1) % interval == 0 or step + 1 == config.steps:
+            evaluating = time.perf_counter()
+            found = evaluate_run(run, state, step + 1)
+            metrics |= found.metrics
+            writer.write_counts(step + 1, found.counts())
+            timings["evaluate_s"] = time.perf_counter() - evaluating
+        timings["wall_s"] = time.perf_counter() - started
+        writer.log(step + 1, metrics, timings)
+        writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
+        on_step(step + 1, metrics, timings)
+        due = (
+            (step + 1) % config.checkpoint_every == 0
+            if config.checkpoint_every
+            else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
+        )
+        if due or step + 1 == config.steps:
+            checkpoints.save(step + 1, state)
+            if step + 1 < config.steps and not has_accelerator():
+                # On a CPU the arrays themselves are written, and an update that cannot be made in
+                # their place would allocate a second state.
+                checkpoints.wait()
+            saved_at = time.perf_counter()
+    else:
+        return state
+    checkpoints.save(step, state)
+    raise Stopped(f"stopped after step {step}")
+
+
+@contextmanager
+def stop_requests() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM instead of dying within a step, or while what a run leaves is
+    written; the second one kills.
+
+    Where several processes run, JAX tells all of them of a SIGTERM (`must_stop`), and Ctrl-C is
+    handed on as one.
+    """
+    asked: list[int] = []
+    # Signals can only be handled in the main thread.
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    if jax.process_count() > 1:
+        before = signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        try:
+            yield asked
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return
+
+    def handle(number, frame):
+        del frame
+        if asked:
+            signal.signal(number, signal.SIG_DFL)
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

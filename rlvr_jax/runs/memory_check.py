@@ -1,0 +1,136 @@
+"""Whether a policy fits into memory, said before any of it is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
+from rlvr_jax.policy import Model
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.critic import critic_shapes
+from rlvr_jax.training.layout import state_shardings, trained_shapes
+from rlvr_jax.experience.sampling import Sampler
+
+__all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "least_bytes"]
+
+_MEMINFO = Path("/proc/meminfo")
+_CGROUPS = Path("/sys/fs/cgroup")
+# File with the limit, file with what is used, and the name there of what cannot be given back.
+_LIMITS = (
+    ("memory.max", "memory.stat", "anon"),
+    ("memory/memory.limit_in_bytes", "memory/memory.stat", "total_rss"),
+)
+
+
+def least_bytes(
+    model: Model,
+    optimizer: optax.GradientTransformation | None = None,
+    frozen: bool = False,
+    critic_optimizer: optax.GradientTransformation | None = None,
+) -> dict[str, int]:
+    """Bytes on each device that a run cannot do without; activations and the sampler's cache come
+    on top.
+
+    Args:
+      model: on its mesh.
+      optimizer: None: the policy is sampled from and not trained.
+      frozen: weights that stay as they are, too: the base of adapters, or a reference.
+      critic_optimizer: None: there is no critic.
+    """
+    shardings = parameter_shardings(model.config, model.mesh)
+    whole = bytes_per_device(placed_shapes(parameter_shapes(model.config), shardings))
+    if optimizer is None:
+        return {"weights": whole}
+    trained = trained_shapes(model)
+    shardings = state_shardings(model, optimizer).optimizer_state
+    kept = placed_shapes(jax.eval_shape(optimizer.init, trained), shardings)
+    weights = bytes_per_device(trained)
+    parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
+    if frozen:
+        parts["frozen weights"] = whole
+    if critic_optimizer is not None:
+        # With its gradient; policy and critic are not updated at the same time.
+        parts["critic"] = bytes_per_device(critic_shapes(model, critic_optimizer))
+        parts["gradient"] = max(weights, whole)
+    return parts
+
+
+def cache_bytes(sampler: Sampler, prompt_tokens: int) -> int:
+    """Bytes on each device of the keys and values that the sampler keeps while it draws a wave.
+
+    Args:
+      prompt_tokens: width of the prompts, each of which is kept once for its group.
+    """
+    config, (prompts, samples) = sampler.model.config, sampler.wave
+    tokens = prompts * (prompt_tokens + samples * sampler.response_tokens)
+    width = 2 * config.num_layers * config.num_kv_heads * config.head_size
+    return tokens * width * jnp.dtype(config.compute_dtype).itemsize // sampler.model.mesh.size
+
+
+def describe_memory(parts: dict[str, int]) -> str:
+    """One line of what is known before the first step.
+
+    Args:
+      parts: bytes on a device, by name.
+    """
+    told = ", ".join(f"{name} {_gibibytes(size)}" for name, size in parts.items())
+    return f"memory of a device: {told}; activations and logits come on top"
+
+
+def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]) -> None:
+    """Refuses what cannot fit.
+
+    Args:
+      path: of the policy.
+      least: of `least_bytes`.
+      devices: of this process; CPU devices share the memory of the host.
+    Raises:
+      ValueError: with both numbers.
+    """
+    shared = devices[0].platform == "cpu"
+    free = free_bytes(devices[0])
+    if shared:
+        least = {name: size * len(devices) for name, size in least.items()}
+    wanted = sum(least.values())
+    if free is not None and wanted > free:
+        parts = ", ".join(f"{name} {_gibibytes(size)}" for name, size in least.items())
+        place = "this host" if shared else devices[0].device_kind
+        raise ValueError(
+            f"model {path} needs at least {_gibibytes(wanted)} of memory ({parts}), found"
+            f" {_gibibytes(free)} free on {place}; lora_rank, or a mesh of more"
+            f" {'hosts' if shared else 'devices'}, takes less"
+        )
+
+
+def free_bytes(device: jax.Device) -> int | None:
+    """Memory that can still be allocated for a device; None where nobody tells."""
+    if device.platform != "cpu":
+        stats = device.memory_stats() or {}
+        if "bytes_limit" not in stats:
+            return None
+        return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+    if not _MEMINFO.is_file():
+        return None
+    free = [1024 * _numbers(_MEMINFO)["MemAvailable:"]]
+    for limit, used, name in _LIMITS:
+        # "max": this group has no limit.
+        if (_CGROUPS / limit).is_file() and (
+            text := (_CGROUPS / limit).read_text().strip()
+        ) != "max":
+            free.append(int(text) - _numbers(_CGROUPS / used)[name])
+    return min(free)
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:.3g} GiB"
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Lines of a name, a number and perhaps a unit."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {name: int(number) for name, number, *_ in lines}

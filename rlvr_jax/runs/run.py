@@ -1,0 +1,385 @@
+"""What a run is made of: the policy, the prompts, the sampler, the compiled programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import Mesh
+
+from rlvr_jax import policy
+from rlvr_jax.objectives import Spec, UpdatePlan
+from rlvr_jax.parallel import distribute, parameter_shardings, replicated
+from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.tasks import Batches, Task
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.training.critic import initial_critic
+from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
+from rlvr_jax.experience.grades import check_grades_suffice
+from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
+from rlvr_jax.runs.memory_check import cache_bytes, check_memory, least_bytes
+from rlvr_jax.training.learning import Learner
+from rlvr_jax.training.pieces import usual_pieces
+from rlvr_jax.training.programs import Programs, make_programs
+from rlvr_jax.experience.prompts import (
+    PromptTable,
+    check_embedded,
+    encode_prompts,
+    shared_opening,
+)
+from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.training.update import TrainState, check_needs
+from rlvr_jax.types import Recipe, replace
+
+__all__ = ["LoadedPolicy", "Run", "load_policy", "make_run"]
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """A policy folder with a task's prompts in its tokens, ready to sample.
+
+    `model` has the mesh to train on, where `params` lie; the sampler's own model that to sample on.
+    """
+
+    path: str
+    model: Model
+    params: Params | None
+    tokenizer: Any
+    train_table: PromptTable
+    test_table: PromptTable
+    sampler: Sampler
+
+
+def load_policy(
+    config: TrainConfig,
+    task: Task,
+    path: str,
+    sampling: Sampling | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    frozen: bool = False,
+    critic_optimizer: optax.GradientTransformation | None = None,
+) -> LoadedPolicy:
+    """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
+
+    A response ends with the tokenizer's end of sequence or one of the model's `stop_tokens`.
+
+    Args:
+      path: folder of the policy.
+      sampling: how tokens are drawn; as in `config` if None.
+      optimizer, frozen, critic_optimizer: what memory is wanted for besides the weights; see
+        `least_bytes`.
+    Raises:
+      ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
+        budget or with a token that the model does not embed, or sequences longer than the model
+        was made for.
+    """
+    mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
+    # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
+    tokenizer = policy.tokenizer(path)
+    train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
+    test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
+    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
+    budget = config.response_tokens or task.response_tokens
+
+    def shardings(shape):
+        # Asked for once the shape is known, before weights are read.
+        for table in (train_table, test_table):
+            check_embedded(table, shape.vocab_size)
+        if width + budget > shape.max_positions:
+            room = shape.max_positions - width
+            raise ValueError(
+                f"response_tokens must be at most {room} for this model (max_positions"
+                f" {shape.max_positions}, prompts of {width}), got {budget}"
+                if room > 0
+                else f"prompts must be shorter than the {shape.max_positions} positions of this"
+                f" model, got one of {width} tokens"
+            )
+        parameter_shardings(shape, sample_mesh)
+        shaped = Model(replace(shape, **options), mesh=mesh)
+        least = least_bytes(shaped, optimizer, frozen, critic_optimizer)
+        check_memory(path, least, mesh.local_devices)
+        return parameter_shardings(shape, mesh)
+
+    model, params = policy.load(path, shardings)
+    model = replace(model, config=replace(model.config, **options), mesh=mesh)
+    sampler = Sampler(
+        replace(model, mesh=sample_mesh),
+        tokenizer,
+        task,
+        config.prompts_per_step,
+        config.samples_per_prompt,
+        config.wave(),
+        budget,
+        sampling or config.sampling(),
+        stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
+        opening=shared_opening([train_table, test_table]),
+    )
+    return LoadedPolicy(
+        path,
+        model,
+        params,
+        tokenizer,
+        _widen(train_table, width),
+        _widen(test_table, width),
+        sampler,
+    )
+
+
+@dataclass
+class StartWeights:
+    """The weights of a policy that keeps none in memory: to the first who asks those that were
+    loaded with it, to be overwritten, and to every later one read anew."""
+
+    path: str
+    mesh: Mesh
+    loaded: Params | None
+
+    def take(self) -> Params:
+        """Weights that belong to the caller."""
+        params, self.loaded = self.loaded, None
+        if params is None:
+            params = policy.load(self.path, partial(parameter_shardings, mesh=self.mesh))[1]
+        return params
+
+
+@dataclass(frozen=True)
+class Run:
+    """All that one run is made of, ready to step.
+
+    Fields:
+      start: the policy the run starts from. Its weights are kept in memory only if the objective
+        needs a reference or adapters are trained on them; else `start.params` is None.
+      weights: of `start`, where it keeps none.
+      held_out: positions of the test prompts that evaluations ask.
+      evaluator: the sampler that draws their responses.
+    """
+
+    config: TrainConfig
+    task: Task
+    recipe: Recipe
+    start: LoadedPolicy
+    weights: StartWeights
+    optimizer: optax.GradientTransformation
+    critic_optimizer: optax.GradientTransformation
+    held_out: np.ndarray
+    evaluator: Sampler
+    batches: Batches
+    programs: Programs
+
+    def initial_state(self) -> TrainState:
+        """The state before the first update."""
+        rows = self.config.prompts_per_step * self.config.samples_per_prompt
+        spec = Spec(
+            prompts=len(self.task.train),
+            B=rows // self.config.minibatches,
+            T=self.start.sampler.response_tokens,
+        )
+        model = self.start.model
+        shardings = state_shardings(model, self.optimizer)
+        if self.adapts:
+            init = jax.jit(partial(lora.init, model), out_shardings=shardings.params)
+            params = init(self.key("adapter"))
+        elif self.start.params is not None:
+            params = jax.tree.map(jnp.copy, self.start.params)
+        else:
+            params = self.weights.take()
+        init = jax.jit(self.optimizer.init, out_shardings=shardings.optimizer_state)
+        rest = (self.recipe.objective.init(spec), np.zeros((), np.int32))
+        critic = None
+        if self.recipe.critic is not None:
+            whole = self.start.params if self.adapts else params
+            critic = initial_critic(model, self.critic_optimizer, whole)
+        rest = distribute(rest, replicated(model.mesh))
+        return TrainState(params, init(params), *rest, critic)
+
+    @property
+    def learner(self) -> Learner:
+        """What learns from this run's batches."""
+        model, frozen = self.start.model, self.start.params
+        return Learner(
+            self.recipe.objective,
+            self.programs,
+            self.config.plan(),
+            self.config.seed,
+            model.mesh,
+            frozen,
+            self.adapts,
+        )
+
+    @property
+    def adapts(self) -> bool:
+        """Whether adapters are trained, and the weights of `start` stay as they are."""
+        return self.start.model.config.lora is not None
+
+    def start_params(self) -> Params:
+        """The weights the run starts from, to be read: those that are kept, or from disk."""
+        return self.weights.take() if self.start.params is None else self.start.params
+
+    def policy_params(self, state: TrainState) -> Params:
+        """All weights of the policy in a state, adapters attached; nothing is copied."""
+        return self.learner.policy_params(state)
+
+    def sampler_params(self, state: TrainState) -> Params:
+        """The same where the sampler wants them; a copy if it has a mesh of its own."""
+        return self.programs.reshard(self.policy_params(state))
+
+    def evaluator_params(self, state: TrainState) -> Params:
+        """The same for `evaluator`."""
+        return self.programs.reshard_evaluator(self.policy_params(state))
+
+    def key(self, name: str, *numbers: int) -> jax.Array:
+        """The random key of a purpose, folded with numbers (step, update)."""
+        return named_key(self.config.seed, name, *numbers)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes on a device that are known before anything is computed, by what they are for."""
+        fitted = self.critic_optimizer if self.recipe.critic is not None else None
+        frozen = self.start.params is not None
+        parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
+        width = self.start.train_table.tokens.shape[1]
+        return parts | {"sampler's cache": cache_bytes(self.start.sampler, width)}
+
+    def remarks(self) -> list[str]:
+        """What of the method cannot act with these settings, a sentence each."""
+        plan = UpdatePlan(self.config.updates_per_step(), self.config.samples_per_prompt)
+        found = self.recipe.objective.remarks(plan)
+        sampling = self.start.sampler.sampling
+        cut = _cuts(sampling)
+        if cut:
+            found.append(
+                f"{', '.join(cut)}: tokens are drawn from a part of the distribution, while ratios"
+                " and gradients are of all of it; sampler_ratio says which mass the part has."
+            )
+        idle = [n for n in ("lora_alpha", "lora_targets") if _given(self.config, n)]
+        if self.config.lora() is None and idle:
+            found.append(f"{', '.join(idle)}: lora_rank is 0, so all weights are trained.")
+        asked = self.config.critic_learning_rate or self.config.critic_epochs > 1
+        if asked and self.recipe.critic is None:
+            found.append(
+                f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
+            )
+        return found
+
+
+def _given(config: TrainConfig, name: str) -> bool:
+    return getattr(config, name) != getattr(TrainConfig, name)
+
+
+def _cuts(sampling: Sampling) -> list[str]:
+    """The settings that let the sampler draw from a part of the distribution only."""
+    names = ("top_k", "top_p", "min_p")
+    return [name for name in names if getattr(sampling, name) != getattr(Sampling(), name)]
+
+
+def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -> Run:
+    """Loads the policy and builds the programs.
+
+    Args:
+      config: checked already.
+      model_path: folder of the policy.
+    Raises:
+      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
+        `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
+    """
+    check_needs(recipe, config.method, config.updates_per_step())
+    check_group_size(config, recipe)
+    check_grades_suffice(task, recipe.objective, config.method)
+    batches = Batches(task, config.prompts_per_step, config.seed)
+    held_out = held_out_indices(task, config.evaluation_prompts)
+    optimizer = make_optimizer(config, config.rate())
+    critic_optimizer = make_optimizer(config, config.critic_rate())
+    frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
+    sampling = config.sampling(recipe.sampling)
+    if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
+        raise ValueError(
+            f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
+            " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
+        )
+    fitted = critic_optimizer if recipe.critic is not None else None
+    start = load_policy(config, task, model_path, sampling, optimizer, frozen, fitted)
+    sampler = start.sampler
+    if not config.mesh:
+        mesh = sampling_mesh(sampler.model, config.wave()[0])
+        start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
+    if not config.micro_batches:
+        width = start.train_table.tokens.shape[1]
+        group = width + config.samples_per_prompt * start.sampler.response_tokens
+        config = replace(config, micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
+    evaluator = evaluation_sampler(
+        start.sampler,
+        len(held_out),
+        config.evaluation_samples,
+        waves=config.sample_waves,
+        mesh_given=bool(config.mesh),
+    )
+    programs = make_programs(
+        start.model,
+        start.sampler.model,
+        evaluator.model,
+        start.params if config.lora_rank else None,
+        recipe,
+        optimizer,
+        critic_optimizer,
+        config.plan(),
+        start.sampler.opening,
+    )
+    weights = StartWeights(start.path, start.model.mesh, None if frozen else start.params)
+    if not frozen:
+        start = replace(start, params=None)
+    return Run(
+        config=config,
+        task=task,
+        recipe=recipe,
+        start=start,
+        weights=weights,
+        optimizer=optimizer,
+        critic_optimizer=critic_optimizer,
+        held_out=held_out,
+        evaluator=evaluator,
+        batches=batches,
+        programs=programs,
+    )
+
+
+def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
+    """Refuses groups of one where a part of the method cannot act on them.
+
+    Raises:
+      ValueError: names the part.
+    """
+    if config.samples_per_prompt > 1:
+        return
+    of_one, of_two = (
+        recipe.objective.remarks(UpdatePlan(config.updates_per_step(), size)) for size in (1, 2)
+    )
+    for sentence in of_one:
+        if sentence not in of_two:
+            raise ValueError(
+                f"TrainConfig: samples_per_prompt must be at least 2 for method {config.method!r}"
+                f" ({sentence.rstrip('.')}), got 1"
+            )
+
+
+def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:
+    """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate."""
+    schedule = learning_rate
+    if config.warmup_updates:
+        schedule = optax.linear_schedule(0.0, learning_rate, config.warmup_updates)
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm),
+        optax.adamw(
+            schedule, b1=config.adam_b1, b2=config.adam_b2, weight_decay=config.weight_decay
+        ),
+    )
+
+
+def _widen(table: PromptTable, width: int) -> PromptTable:
+    missing = width - table.tokens.shape[1]
+    return replace(table, tokens=np.pad(table.tokens, ((0, 0), (0, missing))))

@@ -1,0 +1,116 @@
+"""Settings of a run: what they came to, how they are shown, and whether two runs have the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from rlvr_jax import methods
+from rlvr_jax.rollout import Sampling
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.run import Run
+
+__all__ = ["check_same_run", "check_settings", "plain", "resolved", "shown_settings"]
+
+# At which value settings stood before there were any, where that is not their default.
+_BEFORE = {"mask_truncated": False}
+# What may differ between a run and its continuation.
+_FREE = {
+    "run_dir",
+    "resume",
+    "steps",
+    "checkpoint_every",
+    "samples_kept",
+    "mesh",
+    "sample_mesh",
+    "sample_waves",
+    "micro_batches",
+    "remat",
+}
+
+
+def resolved(run: Run) -> dict[str, Any]:
+    """What the settings that stand for a rule came to, and those that the method prescribes."""
+    config, sampler = run.config, run.start.sampler
+    names = [f.name for f in dataclasses.fields(Sampling) if f.name != "processor"]
+    found = {name: getattr(sampler.sampling, name) for name in names}
+    found |= {
+        "learning_rate": config.rate(),
+        "sample_waves": config.sample_waves or 1,
+        "micro_batches": config.micro_batches,
+        "response_tokens": sampler.response_tokens,
+        "prompt_tokens": run.start.train_table.tokens.shape[1],
+        "evaluate_every": config.evaluation_interval(),
+    }
+    if run.recipe.critic is not None:
+        found["critic_learning_rate"] = config.critic_rate()
+    return found
+
+
+def shown_settings(card: dict[str, Any]) -> dict[str, Any]:
+    """All settings of a run's card, those of its method with a longer name, for it may be that of
+    another; in the place of a 0 that stands for a rule what it came to, if the card says so."""
+    settings = {**card["settings"], "model": card["model"], **card.get("resolved", {})}
+    del settings["hyperparameters"]
+    return settings | {f"method.{name}": value for name, value in card["hyperparameters"].items()}
+
+
+def check_settings(stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuses to take a run for one with other settings, as far as they decide what it gives.
+
+    Args:
+      stored, now: `TrainConfig.to_json` of the run and of what is asked for.
+    Raises:
+      ValueError: names the setting and both values.
+    """
+    # A setting that the run's version did not have stood at what is now its default, or as told.
+    defaults = TrainConfig().to_json() | _BEFORE
+    before, after = ({**defaults, **settings} for settings in (stored, now))
+    names = (before.keys() | after.keys()) - _FREE
+    # Another method differs in its hyperparameters too, which says less.
+    for name in sorted(names, key=lambda name: (name != "method", name)):
+        if before.get(name) != after.get(name):
+            raise ValueError(
+                f"resume: {name} must be {before.get(name)!r} as in the run,"
+                f" got {after.get(name)!r}"
+            )
+
+
+def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuses to take a run for one with other settings, another method or other data.
+
+    Args:
+      stored, now: cards (`run_card`) of the run and of what is asked for. What the run's version
+        did not write is not compared; a hyperparameter that it did not have stood at its default.
+    Raises:
+      ValueError: names what differs and both values.
+    """
+    needed = {"settings", "hyperparameters", "model", "task_fingerprint"}
+    if not needed <= stored.keys():
+        raise ValueError(
+            f"resume: config.json must have the entries {sorted(needed)}, got {sorted(stored)}"
+        )
+    if stored["task_fingerprint"] != now["task_fingerprint"]:
+        raise ValueError(
+            f"resume: the prompts of task {now['task']!r} must be those of the run (fingerprint"
+            f" {stored['task_fingerprint']}), got {now['task_fingerprint']}"
+        )
+    for name in ("mixture", "response_tokens"):
+        if stored.get(name, now[name]) != now[name]:
+            raise ValueError(
+                f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
+                f" {now[name]}"
+            )
+    missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
+    if missing and stored["settings"].get("method") == now["settings"]["method"]:
+        parameters = inspect.signature(methods.method(now["method"]).recipe).parameters
+        defaults = {name: plain(parameters[name].default) for name in missing}
+        stored = {**stored, "hyperparameters": defaults | stored["hyperparameters"]}
+    cards = (dict(card, resolved={}) for card in (stored, now))
+    check_settings(*map(shown_settings, cards))
+
+
+def plain(value: Any) -> Any:
+    """The value if JSON knows it, else its text."""
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -1,0 +1,255 @@
+"""Several runs side by side, each in a process with one thread of its own.
+
+Two runs on a core each finish earlier than one after the other on both. And a run with one thread
+gives the same bytes on a machine of any number of cores: a sum that is split over threads is
+rounded in another order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from rlvr_jax import tasks
+from rlvr_jax.parallel import has_accelerator, num_cores
+from rlvr_jax.tasks import Task
+from rlvr_jax.runs.command import run_card, train
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.loop import Stopped
+from rlvr_jax.runs.progress import RunProgress, progress_bar
+from rlvr_jax.runs.settings import check_same_run, check_settings
+
+__all__ = ["default_jobs", "train_together"]
+
+_MOST_JOBS = 8
+
+
+def default_jobs() -> int:
+    """Runs at a time: one per core, at most eight; one where there is an accelerator."""
+    if has_accelerator():
+        return 1
+    return min(num_cores(), _MOST_JOBS)
+
+
+def train_together(
+    configs: Sequence[TrainConfig],
+    console: Console,
+    jobs: int = 0,
+    work: Callable[..., dict[str, Any]] = train,
+) -> list[dict[str, Any]]:
+    """Runs configurations to their ends, `jobs` at a time, in the given order.
+
+    A run that has come to its last step is not run again, and one that has begun goes on; either
+    only with its own settings. Ctrl-C or SIGTERM stops all of them, and so does the failure of one;
+    each saves its state. A run whose loss is not finite ends alone, which is said when all others
+    have ended.
+
+    Args:
+      configs: their `resume` is set here.
+      jobs: runs at a time; 0: `default_jobs`.
+      work: (config, console, watch) -> summary, what each process does.
+    Returns:
+      The summaries, in the order of the configurations.
+    Raises:
+      ValueError: jobs is negative, or a finished run had other settings; or whatever `work` raises
+        in one of the processes.
+      Stopped: asked to by a signal.
+      FloatingPointError: names the runs whose loss is not finite.
+      RuntimeError: a process died without a word.
+    """
+    if jobs < 0:
+        raise ValueError(f"jobs must be at least 0, got {jobs}")
+    jobs = jobs or default_jobs()
+    running: dict[Connection, _Run] = {}
+    summaries: dict[int, dict[str, Any]] = {}
+    waiting = []
+    load = functools.cache(tasks.load)
+    for number, config in enumerate(configs):
+        finished = _summary(config, load)
+        if finished:
+            summaries[number] = finished
+        else:
+            begun = (config.run_dir / "config.json").is_file()
+            waiting.insert(0, (number, replace(config, resume=begun)))
+    failure: BaseException | None = None
+    diverged: list[str] = []
+
+    def stop_all() -> None:
+        for run in running.values():
+            run.process.terminate()
+
+    with progress_bar(console) as bar, _on_signals(stop_all) as asked:
+        while running or (waiting and not failure and not asked):
+            while waiting and len(running) < jobs and not failure and not asked:
+                run = _Run(*waiting.pop(), console, bar, work)
+                running[run.connection] = run
+                if asked:  # while it was started, when it was not yet among those to be told
+                    run.process.terminate()
+            for connection in wait(list(running)):
+                run = running[connection]
+                try:
+                    result = run.receive()
+                except FloatingPointError as error:
+                    diverged.append(f"{run.run_dir}: {error}")
+                    result = run
+                except Exception as error:
+                    if failure is None:
+                        failure = error
+                        stop_all()
+                    result = run
+                if result is not None:
+                    run.process.join()
+                    del running[connection]
+                    summaries[run.number] = result
+    if asked:
+        raise Stopped("stopped; the runs are saved") from failure
+    if failure:
+        raise failure
+    if diverged:
+        raise FloatingPointError("\n".join(diverged))
+    return [summaries[number] for number in range(len(configs))]
+
+
+class _Run:
+    """One process, seen from the parent."""
+
+    def __init__(self, number, config, console: Console, bar: Progress, work):
+        self.number = number
+        self.run_dir = config.run_dir
+        self._console = console
+        self._bar = bar
+        self._progress: RunProgress | None = None
+        self.connection, theirs = multiprocessing.Pipe(duplex=False)
+        self.process = multiprocessing.get_context("spawn").Process(
+            target=_work, args=(work, config, theirs, console.width)
+        )
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Reads one message; returns the summary if it is the last one.
+
+        Raises:
+          Exception: what ended the run.
+        """
+        try:
+            kind, *content = self.connection.recv()
+        except EOFError:
+            self.process.join()
+            raise RuntimeError(
+                f"the process of {self.run_dir} ended with exit code"
+                f" {self.process.exitcode}; go on with --resume"
+            ) from None
+        if kind == "text":
+            self._console.out(*content, end="", highlight=False)
+        elif kind == "begin":
+            self._progress = RunProgress(self._console, self._bar, *content)
+        elif kind == "step":
+            self._progress(*content)
+        elif kind == "failed":
+            raise content[0]
+        else:
+            return content[0]
+        return None
+
+
+def _work(work, config: TrainConfig, connection: Connection, width: int) -> None:
+    """What the process does: the run, with everything it shows sent to the parent."""
+    os.setpgrp()  # Ctrl-C goes to the parent alone, which asks every run to stop
+    console = Console(file=_Sender(connection), width=width)
+
+    def watch(*begin):
+        connection.send(("begin", *begin))
+        return lambda *step: connection.send(("step", *step))
+
+    try:
+        connection.send(("done", work(config, console, watch)))
+    except BrokenPipeError:  # the parent is gone, and with it whoever would read
+        return
+    except (ValueError, FloatingPointError, Stopped, OSError) as error:
+        connection.send(("failed", error))
+
+
+class _Sender:
+    """A text file whose lines go to the parent."""
+
+    def __init__(self, connection: Connection):
+        self._connection = connection
+
+    def write(self, text: str) -> None:
+        if text:
+            self._connection.send(("text", text))
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+def _summary(config: TrainConfig, load: Callable[[str], Task]) -> dict[str, Any] | None:
+    """That of a finished run; None if it has not come to the steps that are asked.
+
+    Raises:
+      ValueError: the run has other settings or other data, or has taken more steps.
+    """
+    card, summary = (config.run_dir / name for name in ("config.json", "summary.json"))
+    if not (card.is_file() and summary.is_file()):
+        return None
+    stored = json.loads(card.read_text())
+    # Settings first, which need no task to be loaded.
+    check_settings(stored.get("settings", {}), config.to_json())
+    check_same_run(stored, run_card(config, load)[0])
+    found = json.loads(summary.read_text())
+    if found["steps"] > config.steps:
+        raise ValueError(
+            f"resume: steps must be at least the {found['steps']} that the run in"
+            f" {str(config.run_dir)!r} has taken, got {config.steps}"
+        )
+    return found if found["steps"] == config.steps else None
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that start within it compute on one thread, unless an accelerator does."""
+    before = os.environ.get("NPROC")
+    if not has_accelerator():
+        os.environ["NPROC"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("NPROC", None)
+        else:
+            os.environ["NPROC"] = before
+
+
+@contextlib.contextmanager
+def _on_signals(action: Callable[[], None]) -> Iterator[list[int]]:
+    """Within it SIGINT and SIGTERM call `action` and are noted; others than the main thread
+    never see a signal."""
+    asked: list[int] = []
+
+    def handle(number, frame):
+        del frame
+        asked.append(number)
+        action()
+
+    try:
+        before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # signals are for the main thread
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

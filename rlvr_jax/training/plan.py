@@ -1,0 +1,38 @@
+"""How a batch of rollouts is split: into updates, and these into what the model sees at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BatchPlan"]
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """The sizes of a step's updates.
+
+    Fields:
+      prompts, samples: of a batch: groups, and rollouts of each.
+      minibatches: updates per pass over the batch, of whole groups; they divide the prompts.
+      epochs: passes over the batch.
+      micro_batches: pieces in which the model sees an update; they change nothing but memory and
+        time.
+      critic_epochs: passes of the critic.
+    """
+
+    prompts: int
+    samples: int
+    minibatches: int = 1
+    epochs: int = 1
+    micro_batches: int = 1
+    critic_epochs: int = 1
+
+    @property
+    def updates(self) -> int:
+        """Optimizer updates per batch."""
+        return self.minibatches * self.epochs
+
+    @property
+    def rows(self) -> int:
+        """Rollouts of an update."""
+        return self.prompts * self.samples // self.minibatches

@@ -1,0 +1,300 @@
+"""The command line: what a user gets wrong ends in one sentence, and nothing is made."""
+
+import dataclasses
+import errno
+import re
+import shutil
+import sys
+
+import pytest
+import training_runs
+
+from experiments import evaluate, store_rollouts
+from experiments.train import main
+from rlvr_jax.tasks import Grade, graded_one_by_one
+from rlvr_jax.runs import command, guarded
+from rlvr_jax.runs.run_writer import RunWriter
+
+
+def without_prompts():
+    return dataclasses.replace(training_runs.sums(), train=[])
+
+
+def reward_of_nothing(prompt, response):
+    return float("nan") if response.text else 0.0
+
+
+def with_nan():
+    return dataclasses.replace(training_runs.sums(), verify=graded_one_by_one(reward_of_nothing))
+
+
+def with_brackets():
+    """Its prompts look like the markup of the printer."""
+    task = training_runs.sums()
+    train = [dataclasses.replace(p, kind="[/]", gold="[bold]3[/red]") for p in task.train]
+    verify = lambda prompts, responses: [Grade(0.5) for _ in prompts]  # noqa: E731
+    return dataclasses.replace(task, train=train, verify=verify)
+
+
+training_runs.without_prompts = without_prompts
+training_runs.with_nan = with_nan
+training_runs.with_brackets = with_brackets
+
+
+def said_by(line, monkeypatch, capsys):
+    """What the command says when it fails with this line."""
+    monkeypatch.setattr(sys, "argv", ["train", *line])
+    with pytest.raises(SystemExit) as stopped:
+        guarded(main)
+    code = stopped.value.code
+    assert code not in (None, 0)
+    shown = capsys.readouterr().err
+    return code if isinstance(code, str) else shown
+
+
+@pytest.fixture
+def line(model, tmp_path):
+    """A command line that works, with further options."""
+
+    def with_options(*options, **changes):
+        working = training_runs.settings(model, tmp_path / "run")
+        config = dataclasses.replace(working, **changes)
+        return [*training_runs.arguments(config), *options]
+
+    return with_options
+
+
+WRONG = {
+    "unknown method": (dict(method="clip_kov"), "(closest: clip_cov"),
+    "unknown hyperparameter": (
+        dict(method="dapo", hyperparameters=("clip_hi=0.3",)),
+        "must be one of dapo's (closest: clip_high",
+    ),
+    "hyperparameter of another type": (
+        dict(method="dapo", hyperparameters=("max_rounds=few",)),
+        "max_rounds of dapo must be int like 10, got 'few'",
+    ),
+    "hyperparameter out of range": (
+        dict(method="clip_cov", hyperparameters=("fraction=2",)),
+        "fraction must be in (0, 1], got 2.0",
+    ),
+    "minibatches that do not divide": (
+        dict(minibatches=3),
+        "minibatches must divide prompts_per_step = 4 (an update takes whole groups), got 3",
+    ),
+    "micro-batches that do not divide": (
+        dict(micro_batches=3),
+        "micro_batches must divide the 16 rollouts of an update, got 3",
+    ),
+    "prompt over the budget": (
+        dict(prompt_tokens=3),
+        "prompt_tokens must be at least 4 for the longest train prompt, got 3: '",
+    ),
+    "response over the positions": (
+        dict(response_tokens=29),
+        "at most 28 for this model (max_positions 32, prompts of 4), got 29",
+    ),
+    "task without prompts": (
+        dict(task="training_runs:without_prompts"),
+        "Task 'sums': train must have prompts, got none",
+    ),
+    "unknown task": (dict(task="brakets"), "closest: brackets"),
+    "unknown module": (dict(task="no_such_module:sums"), "no module 'no_such_module'"),
+    "unknown name in a module": (
+        dict(task="training_runs:sumz"),
+        "'sumz', which it has not; closest",
+    ),
+    "name that is no task": (dict(task="training_runs:WORDS"), "must be a Task or a function"),
+    "no model": (
+        dict(model=""),
+        "model must be a policy folder: task 'training_runs:sums' has none",
+    ),
+    "no such model": (
+        dict(model="nowhere"),
+        "path must be a folder with a tokenizer.json, or a .gguf file, got 'nowhere'",
+    ),
+    "nothing to resume": (dict(resume=True), "resume: run_dir must hold a run, got"),
+    "reward that is no number": (
+        dict(task="training_runs:with_nan"),
+        "reward_of_nothing: reward must be a finite number, got nan for prompt '",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "sentence"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_in_one_sentence_and_nothing_is_made(
+    changes, sentence, line, tmp_path, monkeypatch, capsys
+):
+    said = said_by(line(**changes), monkeypatch, capsys)
+    assert said.startswith("error: ") and sentence in said
+    assert "\n" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--learning-rat", "1e-4"], ["--learning-rat", "--learning-rate"]),
+        (["--steps", "many"], ["--steps", "many"]),
+        (["--seed"], ["--seed"]),
+    ],
+    ids=["unknown option", "option of another type", "option without value"],
+)
+def test_options_that_do_not_exist_or_fit_are_named(
+    options, parts, line, tmp_path, monkeypatch, capsys
+):
+    said = said_by(line(*options), monkeypatch, capsys)
+    assert all(part in said for part in parts)
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "sentence"),
+    [
+        (store_rollouts, "--out x.npz --updates 0", "^updates must be at least 1, got 0"),
+        # A preset's micro-batch would have fewer rollouts than there are devices.
+        (
+            evaluate,
+            "--model nowhere --task arithmetic --mesh data=64",
+            "multiply to the 8 devices, got 'data=64'",
+        ),
+    ],
+)
+def test_other_programs_are_refused_by_what_they_were_given(program, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        program.main(options.split())
+
+
+def test_a_directory_that_holds_something_is_refused(line, tmp_path, monkeypatch, capsys):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/notes.txt").write_text("mine")
+    said = said_by(line(), monkeypatch, capsys)
+    assert said.startswith("error: run_dir must be new or empty (or give --resume), got")
+    said = said_by(line(resume=True), monkeypatch, capsys)
+    assert said.startswith("error: resume: run_dir must hold a run, got")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["notes.txt"]
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(line, tmp_path, monkeypatch, capsys):
+    (tmp_path / "run").write_text("mine")
+    said = said_by(line(), monkeypatch, capsys)
+    assert said.startswith("error: run_dir must be a directory, got the file")
+
+
+def test_a_policy_folder_is_no_run_to_resume(line, model, monkeypatch, capsys):
+    said = said_by(line(resume=True, run_dir=model), monkeypatch, capsys)
+    assert said.startswith("error: resume: config.json must have the entries")
+
+
+@pytest.fixture(scope="module")
+def begun(model, tmp_path_factory):
+    """The directory of a run that has taken no step; its method has a `top_p` of its own."""
+    run_dir = tmp_path_factory.mktemp("begun") / "run"
+
+    def stop():
+        raise KeyboardInterrupt
+
+    # The self-check grades twice, before anything is made; the third time is in the run.
+    with training_runs.watched(training_runs.at_call(3, stop)), pytest.raises(KeyboardInterrupt):
+        training_runs.quietly(training_runs.settings(model, run_dir, method="siren"))
+    return run_dir
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (dict(learning_rate=0.5), "learning_rate must be 0.01 as in the run, got 0.5"),
+        (dict(seed=3), "seed must be 0 as in the run, got 3"),
+        (dict(method="rloo"), "method must be 'siren' as in the run, got 'rloo'"),
+        (
+            dict(hyperparameters=("clip_low=0.1",)),
+            "method.clip_low must be 0.2 as in the run, got 0.1",
+        ),
+        (dict(top_p=0.5), "top_p must be 1.0 as in the run, got 0.5"),
+        (
+            dict(hyperparameters=("top_p=0.5",)),
+            "method.top_p must be 0.8 as in the run, got 0.5",
+        ),
+        (dict(model="elsewhere"), "model must be '"),
+        (dict(task="training_runs:other_sums"), "(fingerprint"),
+    ],
+    ids=[
+        "setting",
+        "seed",
+        "method",
+        "hyperparameter",
+        "setting with the name of a hyperparameter",
+        "hyperparameter with the name of a setting",
+        "model",
+        "task data",
+    ],
+)
+def test_a_run_goes_on_only_with_its_own_settings_and_data(
+    changes, sentence, begun, line, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        training_runs, "other_sums", lambda: training_runs.sums(offset=1), raising=False
+    )
+    before = (begun / "config.json").read_bytes()
+    changes = dict(method="siren", run_dir=begun, resume=True) | changes
+    said = said_by(line(**changes), monkeypatch, capsys)
+    assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
+    assert (begun / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("left", "sentence"),
+    [
+        ("summary.json", "a finished run must have a checkpoint to go on from, got none in"),
+        ("checkpoints/7", "steps must be at least the 7 that the run has taken, got 3"),
+    ],
+)
+def test_what_a_run_holds_is_not_lost_where_it_cannot_go_on(
+    left, sentence, begun, line, tmp_path, monkeypatch, capsys
+):
+    run_dir = tmp_path / "run"
+    shutil.copytree(begun, run_dir)
+    shutil.rmtree(run_dir / "checkpoints")
+    (run_dir / left).mkdir(parents=True) if "/" in left else (run_dir / left).write_text("{}")
+    (run_dir / "metrics.jsonl").write_text('{"step": 0}\n')
+    said = said_by(line(method="siren", resume=True), monkeypatch, capsys)
+    assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
+    assert (run_dir / "metrics.jsonl").read_text() == '{"step": 0}\n'
+
+
+def test_a_full_disk_is_said_in_one_sentence(line, monkeypatch, capsys):
+    def full(writer, step, metrics, timings):
+        raise OSError(errno.ENOSPC, "No space left on device", "metrics.jsonl")
+
+    monkeypatch.setattr(RunWriter, "log", full)
+    said = said_by(line(), monkeypatch, capsys)
+    assert said.startswith("error: the disk is full at metrics.jsonl (")
+    assert said.endswith("make room and use --resume") and "\n" not in said
+
+
+def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, capsys):
+    def stop(writer, step, metrics, timings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunWriter, "log", stop)
+    options = line(task="training_runs:with_brackets", method="siren")
+    monkeypatch.setattr(sys, "argv", ["train", *options])
+    with pytest.raises(SystemExit) as stopped:
+        guarded(main)
+    assert stopped.value.code == 130
+    shown = capsys.readouterr().out
+    assert "'[bold]3[/red]'" in shown
+    # A setting and a hyperparameter of one name are both shown.
+    assert re.search(r"(^| )top_p +1\.0\b", shown, re.MULTILINE)
+    assert re.search(r"method\.top_p +0\.8\b", shown)
+
+
+def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
+    model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, "another"])
+    config = training_runs.settings(model, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"same prompts in all processes, .*'another'\]"):
+        training_runs.quietly(config)
+    assert not config.run_dir.exists()

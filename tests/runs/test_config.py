@@ -1,0 +1,150 @@
+"""Settings: what is refused, how hyperparameters are read, and the presets."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import pytest
+import training_runs
+
+from rlvr_jax import methods
+from rlvr_jax.runs import (
+    TrainConfig,
+    check_config,
+    parse_config,
+    preset,
+)
+
+TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"samples_per_prompt": -1}, "samples_per_prompt must be at least 1, got -1"),
+        ({"response_tokens": -4}, "response_tokens must be at least 0, got -4"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be positive, got nan"),
+        ({"adam_b2": 1.0}, r"adam_b2 must be in \[0, 1\), got 1.0"),
+        ({"temperature": 0.0}, "temperature must be positive, got 0.0"),
+        ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
+        ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
+        ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),
+        ({"sample_waves": -1}, "sample_waves must be at least 0, got -1"),
+        (
+            {"sample_waves": 3},
+            "sample_waves must be one of 1, 2, 4, 8, 16, 32, 64, 128 for 16 prompts x 8 samples"
+            " with rows in 1 parts, got 3",
+        ),
+        (
+            {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
+            "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
+        ),
+        ({"method": "gropo"}, "closest: grpo.*'gropo'"),
+        ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
+        ({"learning_rate": math.inf}, "learning_rate must be finite, got inf"),
+        ({"temperature": math.inf}, "temperature must be finite, got inf"),
+        ({"seed": 2**32}, "seed must be below 2\\*\\*32, got 4294967296"),
+        ({"hyperparameters": ("clip_lo=0.1",)}, "closest: clip_low.*'clip_lo'"),
+        ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
+        (
+            {"method": "ace", "hyperparameters": ("gate=relu",)},
+            "gate of ace must be set in Python, as it is not annotated as bool, int, .*'relu'",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_in_a_sentence(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_config(TrainConfig(**changes))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", methods.names())
+def test_every_preset_is_a_working_configuration(task, name):
+    config = preset(task, name)
+    check_config(config)
+    methods.recipe(name, **config.method_arguments(40))
+
+
+def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
+    line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
+    assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)
+
+
+def test_given_hyperparameters_win_over_the_preset_and_leave_its_others():
+    line = ["--method", "dapo", "--hyperparameters", "max_rounds=5", "clip_low=0.1"]
+    given = parse_config(line).method_arguments(40)
+    assert given["max_rounds"] == 5 and given["clip_low"] == 0.1
+    assert given["overlong_factor"] == 0
+
+
+def my_loss(
+    strength: float,
+    low: float | None = None,
+    high: "float | None" = 2,
+    yes=True,
+    weights: Sequence[float] | None = None,
+    **more,
+):
+    """A method of one's own: only the command line is looked at."""
+
+
+OWN = TrainConfig(method="training_runs:my_loss")
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """Makes it known by its name."""
+    monkeypatch.setattr(training_runs, "my_loss", my_loss, raising=False)
+
+
+def test_hyperparameters_are_read_by_their_annotations(own):
+    given = ("strength=1", "low=.5", "high=None", "yes=false", "weights=1,.5")
+    config = dataclasses.replace(OWN, hyperparameters=given)
+    values = config.method_arguments(40)
+    wanted = {"strength": 1.0, "low": 0.5, "high": None, "yes": False, "weights": (1.0, 0.5)}
+    assert values == wanted
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sentence"),
+    [
+        ((), "must give strength of training_runs:my_loss, which has no default, got \\[\\]"),
+        (("strength=much",), "strength of .* must be float, got 'much'"),
+        (("high=much",), "high of .* must be float or None like 2, got 'much'"),
+        (("weights=1,,2",), "weights of .* must be numbers with commas between them, got '1,,2'"),
+    ],
+)
+def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        dataclasses.replace(OWN, hyperparameters=pairs).method_arguments(40)
+
+
+def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():
+    config = TrainConfig(method="dapo")
+    values = config.method_arguments(100)
+    assert (values["max_length"], values["cache_length"]) == (100, 20)
+    config = TrainConfig(method="dapo", hyperparameters=("max_length=50",))
+    assert config.method_arguments(100)["max_length"] == 50
+
+
+def test_a_schedule_over_the_run_follows_its_steps_unless_it_is_given():
+    config = TrainConfig(method="d3s", steps=70)
+    assert config.method_arguments(100)["total_steps"] == 70
+    config = dataclasses.replace(config, hyperparameters=("total_steps=50",))
+    assert config.method_arguments(100)["total_steps"] == 50
+
+
+def test_what_dapo_charges_cut_responses_is_learned_from():
+    assert not preset("gsm8k", "dapo").mask_truncated
+    assert preset("gsm8k", "grpo").mask_truncated
+
+
+def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
+    config = TrainConfig(minibatches=4, epochs=2, steps=300)
+    assert config.updates_per_step() == 8
+    assert config.evaluation_interval() == 30
+    assert TrainConfig(steps=5).evaluation_interval() == 1
+    assert TrainConfig(steps=300, evaluate_every=7).evaluation_interval() == 7

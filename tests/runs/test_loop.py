@@ -1,0 +1,336 @@
+"""A run from its first evaluation to its last: what is logged, learned and left behind."""
+
+import dataclasses
+import json
+import signal
+
+import jax
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax import policy
+from rlvr_jax.tasks import Grade
+from rlvr_jax.training.learning import learn
+from rlvr_jax.runs.step import collect
+from rlvr_jax.types import replace
+
+FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
+GRPO = dict(method="grpo", minibatches=2)
+CURVES = {
+    *("reward", "outcome", "outcome/small", "outcome/large", "length", "truncated_share"),
+    *("entropy", "entropy/p10", "entropy/p50", "entropy/p90", "entropy/right", "entropy/wrong"),
+    *("covariance", "low_entropy_share", "chosen_share", "clipped_share", "info/words"),
+    *("ratio/min", "ratio/mean", "ratio/max", "ratio/effective_sample_size"),
+    *("gradient_norm", "loss", "skipped_updates", "verifier_timeouts", "verifier_no_verdict"),
+    *("chosen_tokens", "sampler_ratio/min", "sampler_ratio/max", "sampler_k3"),
+}
+HELD_OUT = {
+    *("pass@1", "pass@8", "small/pass@1", "small/pass@8", "large/pass@1", "large/pass@8"),
+    *("n", "entropy", "kl_to_start/k1", "truncated_share", "verifier_no_verdict"),
+    *("info/words", "small/info/words", "large/info/words"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(model, tmp_path_factory):
+    """The directory of a finished run, and its summary."""
+    run_dir = tmp_path_factory.mktemp("finished") / "run"
+    config = training_runs.settings(model, run_dir, evaluation_samples=16, **GRPO)
+    return run_dir, training_runs.quietly(config)
+
+
+def test_all_default_curves_are_logged(finished):
+    rows = training_runs.metrics(finished[0])
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+    held_out = {f"held_out/{name}" for name in HELD_OUT}
+    assert rows[0].keys() == {"step"} | held_out
+    for row in rows[1:]:
+        assert row.keys() >= CURVES
+        assert (row.keys() & held_out) == (held_out if row["step"] in (2, 3) else set())
+    assert rows[0]["held_out/kl_to_start/k1"] == 0
+
+
+def test_the_clock_is_kept_apart_from_the_curves(finished):
+    names = {name for row in training_runs.metrics(finished[0]) for name in row}
+    assert not [name for name in names if name.endswith(("_s", "seconds"))]
+    lines = (finished[0] / "timings.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [0, 1, 2, 3]
+    wanted = {"sample_s", "verify_s", "update_s", "tokens_per_s", "wall_s"}
+    assert all(json.loads(line).keys() >= wanted for line in lines[1:])
+
+
+def test_a_finished_run_leaves_everything_that_is_read_later(finished):
+    run_dir, summary = finished
+    files = {path.name for path in run_dir.iterdir()}
+    assert files >= {
+        "config.json",
+        "summary.json",
+        "report.html",
+        "policy",
+        "samples",
+        "tensorboard",
+    }
+    assert json.loads((run_dir / "summary.json").read_text()) == summary
+    assert summary["steps"] == 3 and summary["n"] == 16
+    config = json.loads((run_dir / "config.json").read_text())
+    assert config["method"] == "grpo" and len(config["loss_terms"]) == 4
+    assert config["hyperparameters"]["kl_coefficient"] == 0.04
+
+
+def test_samples_show_each_token_with_its_numbers(finished):
+    for path in sorted((finished[0] / "samples").iterdir()):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["group"] for row in rows] == [0, 1]
+        for row in rows:
+            names = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
+            assert {len(row[name]) for name in names} == {len(row["tokens"])}
+            assert "".join(row["tokens"]).removesuffix("<eos>").strip() == row["response"]
+            assert row["truncated"] == (row["tokens"][-1].strip() != "<eos>")
+
+
+def test_equal_seeds_write_equal_bytes_and_others_do_not(finished, model, tmp_path):
+    for name, seed in (("same", 0), ("other", 1)):
+        config = training_runs.settings(
+            model, tmp_path / name, seed=seed, evaluation_samples=16, **GRPO
+        )
+        training_runs.quietly(config)
+    wanted = training_runs.contents(finished[0])
+    assert training_runs.contents(tmp_path / "same") == wanted
+    other = training_runs.contents(tmp_path / "other")
+    assert other.keys() == wanted.keys()
+    assert all(other[name] != wanted[name] for name in wanted)
+
+
+def test_after_the_first_step_nothing_is_compiled(model, tmp_path):
+    compilations, at_grading = [], []
+
+    def heard(event, seconds, **_):
+        if event == "/jax/core/compile/jaxpr_trace_duration":
+            compilations.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1, **GRPO)
+    try:
+        with training_runs.watched(lambda: at_grading.append(len(compilations))):
+            training_runs.quietly(config)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(heard)
+    # Two kinds of the self-check, evaluation 0; then rollouts and an evaluation in each step.
+    assert len(at_grading) == 3 + 2 * 3
+    assert at_grading[3] < at_grading[4]
+    assert len(set(at_grading[5:])) == 1
+
+
+def test_a_run_leaves_the_process_as_it_was(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    settings, handlers = dict(jax.config.values), [signal.getsignal(n) for n in numbers]
+    training_runs.quietly(training_runs.settings(model, "run", steps=1, **GRPO))
+    assert dict(jax.config.values) == settings
+    assert [signal.getsignal(number) for number in numbers] == handlers
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def recording(run):
+    """The run, and a list to which it adds (params, rollouts, fresh) of each update."""
+    calls = []
+
+    def update(state, rollouts, key, fresh):
+        calls.append((jax.device_get(state.params), rollouts, fresh))
+        return run.programs.update(state, rollouts, key, fresh)
+
+    return replace(run, programs=replace(run.programs, update=update)), calls
+
+
+def scores(run, params, rollouts):
+    """Log-probs of a whole step's rollouts, in parts of the size that is compiled."""
+    size = len(rollouts.group) // run.config.minibatches
+    parts = [
+        jax.tree.map(lambda x, i=i: x[i : i + size], rollouts)
+        for i in range(0, len(rollouts.group), size)
+    ]
+    return np.concatenate([run.programs.score(params, part)["old_logp"] for part in parts])
+
+
+@pytest.fixture(scope="module")
+def two_steps(model):
+    """Two steps of two epochs of two minibatches: batch, score at its start, and the updates."""
+    config = training_runs.settings(model, "unused", epochs=2, **GRPO)
+    run, calls = recording(training_runs.prepared(config))
+    state, steps = run.initial_state(), []
+    for step in range(2):
+        batch, _ = collect(run, state, step)
+        start = scores(run, state.params, batch.rollouts)
+        state, _, records = learn(run.learner, state, batch.rollouts, step)
+        steps.append((batch, start, calls[4 * step :], records))
+    return run, steps
+
+
+def test_old_log_probs_are_those_of_the_weights_that_sampled(two_steps):
+    for batch, start, calls, records in two_steps[1]:
+        assert [fresh for *_, fresh in calls[:4]] == [True, False, False, False]
+        for number, (_, rollouts, fresh) in enumerate(calls[:4]):
+            rows = rollouts.rollout_id
+            if not fresh:
+                np.testing.assert_allclose(rollouts.old_logp, start[rows], atol=FLOAT32)
+            if number < 2:
+                np.testing.assert_allclose(records["old_logp"][rows], start[rows], atol=FLOAT32)
+        assert (batch.rollouts.mask == (start != 0)).all()
+
+
+def test_behaviour_log_probs_agree_with_the_scorer(two_steps):
+    for batch, start, *_ in two_steps[1]:
+        np.testing.assert_allclose(batch.rollouts.behaviour_logp, start, atol=FLOAT32)
+
+
+def test_reference_log_probs_are_those_of_the_start(two_steps):
+    run, steps = two_steps
+    for batch, start, calls, _ in steps:
+        wanted = scores(run, run.start_params(), batch.rollouts)
+        for _, rollouts, _ in calls[:4]:
+            np.testing.assert_array_equal(rollouts.reference_logp, wanted[rollouts.rollout_id])
+        moved = np.abs(wanted - start).max()
+    assert moved > 0.01
+
+
+def test_each_epoch_sees_every_group_once_and_whole(two_steps):
+    for batch, _, calls, _ in two_steps[1]:
+        for epoch in (calls[:2], calls[2:4]):
+            rows = np.concatenate([rollouts.rollout_id for _, rollouts, _ in epoch])
+            assert sorted(rows.tolist()) == list(range(16))
+            for _, rollouts, _ in epoch:
+                assert np.unique(rollouts.group, return_counts=True)[1].tolist() == [4, 4]
+        assert batch.rollouts.group.tolist() == np.repeat(range(4), 4).tolist()
+
+
+def test_groups_of_equal_rewards_come_last_in_their_update(two_steps):
+    kinds = set()
+    for _, _, calls, _ in two_steps[1]:
+        for _, rollouts, _ in calls[:4]:
+            equal = (np.ptp(rollouts.reward.reshape(-1, 4), axis=1) == 0).tolist()
+            assert equal == sorted(equal)
+            kinds.add(tuple(equal))
+    assert (False, True) in kinds
+
+
+def test_advantages_do_not_depend_on_the_split_into_updates(two_steps):
+    for batch, _, _, records in two_steps[1]:
+        reward = batch.rollouts.reward.reshape(4, 4)
+        spread = reward.std(1, ddof=1, keepdims=True)
+        wanted = ((reward - reward.mean(1, keepdims=True)) / (spread + 1e-6)).reshape(-1, 1)
+        wanted = np.where(batch.rollouts.mask, wanted, 0)
+        found = np.where(batch.rollouts.mask, records["advantage"], 0)
+        np.testing.assert_allclose(found, wanted, atol=FLOAT32)
+
+
+# UCAS divides differences of sums over rollouts by their deviation, which is small in this model.
+@pytest.mark.parametrize(
+    ("method", "tolerance"), [("reinforce_plus_plus", FLOAT32), ("ucas", 30 * FLOAT32)]
+)
+def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolerance):
+    one, two = (
+        training_runs.prepared(
+            training_runs.settings(model, "unused", method=method, minibatches=number)
+        )
+        for number in (1, 2)
+    )
+    batch, _ = collect(one, one.initial_state(), 0)
+    (_, whole, wanted), (_, split, found) = (
+        learn(run.learner, run.initial_state(), batch.rollouts, 0) for run in (one, two)
+    )
+    advantages = [np.where(batch.rollouts.mask, r["advantage"], 0) for r in (found, wanted)]
+    assert np.ptp(advantages[0]) > 0
+    np.testing.assert_allclose(*advantages, atol=tolerance)
+    assert split.keys() == whole.keys()
+
+
+def graded_by(model, rule, **changes):
+    """A prepared run of DAPO whose outcome is rule(prompt, number of the rollout in its group)."""
+
+    def verify(prompts, responses):
+        del responses
+        return [Grade(float(rule(p, number % 4))) for number, p in enumerate(prompts)]
+
+    run = training_runs.prepared(training_runs.settings(model, "unused", method="dapo", **changes))
+    task = dataclasses.replace(run.task, verify=verify)
+    return replace(run, start=replace(run.start, sampler=replace(run.start.sampler, task=task)))
+
+
+def test_dynamic_sampling_fills_the_batch_with_mixed_groups(model):
+    run = graded_by(model, lambda prompt, number: prompt.kind == "large" and number == 0)
+    batch, metrics = collect(run, run.initial_state(), 0)
+    assert [prompt.kind for prompt in batch.prompts] == ["large"] * 16
+    assert batch.rollouts.group.tolist() == np.repeat(range(4), 4).tolist()
+    assert batch.rollouts.rollout_id.tolist() == list(range(16))
+    assert batch.rollouts.mask.any(1).all()
+    assert metrics["selection/rounds"] > 1 and metrics["selection/filled_with_dropped"] == 0
+    # Curves show all that was drawn, not what was selected.
+    assert 0 < metrics["outcome"] < 0.25
+    np.testing.assert_allclose(metrics["outcome"], metrics["selection/kept_share"] / 4)
+
+
+def test_dropped_groups_that_fill_a_batch_are_masked(model):
+    wanted = "1 + 2 ="
+    run = graded_by(model, lambda prompt, number: prompt.text == wanted and number == 0)
+    run = replace(
+        run, recipe=replace(run.recipe, selection=replace(run.recipe.selection, max_rounds=4))
+    )
+    batch, metrics = collect(run, run.initial_state(), 0)
+    kept = np.array([prompt.text == wanted for prompt in batch.prompts])
+    # Four rounds of four are one epoch of the fifteen prompts.
+    assert kept.sum() == 4 and metrics["selection/filled_with_dropped"] == 3
+    np.testing.assert_array_equal(batch.rollouts.mask.any(1), kept)
+    assert batch.rollouts.length.all()
+    assert metrics["selection/rounds"] == 4
+    assert metrics["sampled_rollouts"] == 4 * len(batch.prompts)
+
+
+def test_every_round_draws_other_prompts(model):
+    drawn = []
+
+    def rule(prompt, number):
+        drawn.append(prompt.text)
+        return False
+
+    run = graded_by(model, rule)
+    collect(run, run.initial_state(), 0)
+    # Ten rounds of four prompts, begun at ten places of an epoch of fifteen.
+    assert set(np.unique(drawn, return_counts=True)[1] // 4) == {2, 3, 4}
+    assert len(set(drawn)) == 15
+
+
+def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps):
+    run = two_steps[0]
+    state = run.initial_state()
+    batch, _ = collect(run, state, 0)
+    reward = np.where(batch.rollouts.group == 0, np.nan, batch.rollouts.reward)
+    broken = replace(batch.rollouts, reward=reward.astype(np.float32))
+    _, metrics, _ = learn(run.learner, state, broken, 0)
+    assert np.isnan(metrics["loss"]) and np.isnan(metrics["gradient_norm"])
+    # Two epochs of two minibatches, of which one holds the group.
+    assert metrics["skipped_updates"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("minibatches", "saved", "kept"),
+    [(1, True, "the state before this update is saved"), (2, False, "the last checkpoint stands")],
+)
+def test_a_loss_that_is_not_finite_ends_the_run(model, tmp_path, minibatches, saved, kept):
+    broken, params = policy.load(model)
+    params["final_norm"] = params["final_norm"] * np.nan
+    policy.save(tmp_path / "policy", broken, params, policy.tokenizer(model))
+    settings = GRPO | {"minibatches": minibatches}
+    config = training_runs.settings(tmp_path / "policy", tmp_path / "run", **settings)
+    with pytest.raises(FloatingPointError, match=f"step 1: loss is nan.*; {kept}"):
+        training_runs.quietly(config)
+    assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0]
+    # Of two updates one may have been made, which going on from here would make again.
+    assert (tmp_path / "run/checkpoints/0").is_dir() == saved
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39])
+def test_a_reward_that_is_not_finite_names_prompt_and_response(model, value):
+    run = graded_by(model, lambda prompt, number: value if number == 3 else 0.0)
+    with pytest.raises(ValueError, match=r"outcome must be finite in float32, .* '\d \+ \d =' and"):
+        collect(run, run.initial_state(), 0)

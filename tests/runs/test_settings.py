@@ -1,0 +1,129 @@
+"""What settings come to: what a method prescribes, what stands for a rule, what is refused."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax import methods
+from rlvr_jax.tasks import Grade
+from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.config import check_config
+from rlvr_jax.runs.run import check_group_size, make_run
+from rlvr_jax.runs.settings import check_settings, resolved, shown_settings
+from rlvr_jax.runs.step import collect
+from rlvr_jax.training.update import check_needs
+from rlvr_jax.types import replace
+
+PLAIN = dict(method="grpo", hyperparameters=("kl_coefficient=0",))
+
+
+def made(model, recipe=None, **changes):
+    config = training_runs.settings(model, "unused", **{**PLAIN, **changes})
+    recipe = recipe or methods.recipe("grpo", kl_coefficient=0)
+    return make_run(config, training_runs.sums(), recipe, config.model)
+
+
+def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
+    recipe = replace(methods.recipe("grpo", kl_coefficient=0), sampling={"temperature": 0.6})
+    run = made(model, recipe, top_p=0.9)
+    sampling = run.start.sampler.sampling
+    assert (sampling.temperature, sampling.top_p) == (0.6, 0.9)
+    assert resolved(run)["temperature"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("prescribed", "sentence"),
+    [
+        ({"temprature": 0.6}, r"must name settings of the sampler \(temperature.*got 'temprature'"),
+        ({"temperature": 0.6}, "temperature must be 0.6, which method 'grpo' prescribes, got 0.9"),
+    ],
+)
+def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TrainConfig(method="grpo", temperature=0.9).sampling(prescribed)
+
+
+def test_a_method_that_shows_more_than_prompts_is_refused():
+    recipe = replace(methods.recipe("grpo"), guidance="a hint")
+    with pytest.raises(ValueError, match=r"guidance of method 'grpo' must be None.*got 'a hint'"):
+        check_needs(recipe, "grpo", 1)
+
+
+def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
+    recipe = methods.recipe("rollout_correction")
+    changes = dict(method="rollout_correction", hyperparameters=())
+    assert made(model, recipe, minibatches=2, **changes).remarks() == []
+    with pytest.raises(
+        ValueError, match="top_k, min_p must be off for method 'rollout_correction'"
+    ):
+        made(model, recipe, top_k=3, min_p=0.1, **changes)
+    (said,) = [each for each in made(model, top_p=0.9).remarks() if each.startswith("top_p")]
+    assert "sampler_ratio" in said
+
+
+@pytest.mark.parametrize(("method", "refused"), [("grpo", True), ("ppo", False)])
+def test_groups_of_one_are_refused_where_a_method_compares_within_them(method, refused):
+    config, recipe = TrainConfig(method=method, samples_per_prompt=1), methods.recipe(method)
+    if refused:
+        with pytest.raises(ValueError, match="samples_per_prompt must be at least 2 for method"):
+            check_group_size(config, recipe)
+    else:
+        check_group_size(config, recipe)
+    check_group_size(dataclasses.replace(config, samples_per_prompt=2), recipe)
+
+
+def test_the_learning_rate_follows_what_is_trained():
+    assert TrainConfig().rate() == 1e-6
+    assert TrainConfig(lora_rank=8).rate() == 2e-5
+    assert TrainConfig(lora_rank=8, learning_rate=3e-6).rate() == 3e-6
+    with pytest.raises(ValueError, match="learning_rate must be positive, got 0"):
+        check_config(TrainConfig(learning_rate=0.0))
+
+
+def test_the_shown_settings_say_what_zeros_came_to(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", evaluate_every=0, steps=1, **PLAIN)
+    training_runs.quietly(config)
+    card = json.loads((config.run_dir / "config.json").read_text())
+    shown = shown_settings(card)
+    wanted = {"response_tokens": training_runs.BUDGET, "evaluate_every": 1, "sample_waves": 1}
+    assert {name: shown[name] for name in wanted} == wanted
+    assert shown["micro_batches"] >= 1 and shown["prompt_tokens"] >= 4
+    # What was asked for is what a resumed run is compared with.
+    assert card["settings"]["response_tokens"] == 0
+
+
+def test_a_run_from_before_there_was_the_setting_learned_from_cut_responses():
+    stored = TrainConfig().to_json()
+    del stored["mask_truncated"]
+    check_settings(stored, TrainConfig(mask_truncated=False).to_json())
+    with pytest.raises(ValueError, match="mask_truncated must be False as in the run, got True"):
+        check_settings(stored, TrainConfig().to_json())
+
+
+def test_responses_that_are_cut_teach_nothing_if_asked(model):
+    runs = [made(model, mask_truncated=masked) for masked in (False, True)]
+    (kept, _), (masked, _) = (collect(run, run.initial_state(), 0) for run in runs)
+    cut = kept.rollouts.truncated
+    assert cut.any() and not cut.all()
+    wanted = kept.rollouts.mask & ~cut[:, None]
+    np.testing.assert_array_equal(masked.rollouts.mask, wanted)
+    np.testing.assert_array_equal(masked.rollouts.reward, kept.rollouts.reward)
+
+
+def test_dynamic_sampling_is_one_setting(model):
+    config = training_runs.settings(model, "unused", dynamic_sampling=2, **PLAIN)
+    card, task, recipe = run_card(config)
+    assert card["loss_terms"][-1] == "groups: mixed_outcomes, at most 2 batches drawn"
+    # No group is mixed, so all batches are drawn.
+    equal = dataclasses.replace(task, verify=lambda prompts, _: [Grade(0.0) for _ in prompts])
+    run = make_run(config, equal, recipe, config.model)
+    assert collect(run, run.initial_state(), 0)[1]["selection/rounds"] == 2
+    dapo = dataclasses.replace(config, method="dapo", hyperparameters=())
+    with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
+        run_card(dapo)
+    terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
+    assert terms[-1] == "reward: overlong_shaping" and terms[-2].startswith("groups:")

@@ -30,7 +30,6 @@ TABLE["training"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Commands that measure a room with what stands above it; nothing imports them.
 COMMANDS = {
-    "rlvr_jax/objectives/bench.py": {"methods"},
     "rlvr_jax/parallel/compile.py": {"tasks", "training"},
 }
 

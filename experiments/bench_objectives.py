@@ -1,6 +1,6 @@
 """Prints what each method's objective costs, beside GRPO's: time and memory of loss and gradient.
 
-    python -m rlvr_jax.objectives.bench --methods clip_cov siren
+    python -m experiments.bench_objectives --methods clip_cov siren
 
 Arrays are random, of 512 × 2048 tokens by default. A ratio is the median over repeats of the
 method's time over that of GRPO just before it, so that other load on the machine moves both.
@@ -93,7 +93,7 @@ def _seconds(compiled: Any, arguments: tuple) -> float:
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m rlvr_jax.objectives.bench", description=__doc__
+        prog="python -m experiments.bench_objectives", description=__doc__
     )
     parser.add_argument("--methods", nargs="*", default=names(), help="all by default")
     parser.add_argument("--rows", type=int, default=512)

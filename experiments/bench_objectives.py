@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import names, recipe
-from rlvr_jax.objectives.core import Objective
-from rlvr_jax.objectives.inputs import RECORDS, STATISTICS
-from rlvr_jax.objectives.parts import Spec
+from rlvr_jax.objectives.algebra.core import Objective
+from rlvr_jax.objectives.algebra.inputs import RECORDS, STATISTICS
+from rlvr_jax.objectives.algebra.parts import Spec
 from rlvr_jax.types import Rollouts, TokenStats, axes_of
 
 __all__ = ["main", "random_batch"]

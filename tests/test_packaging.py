@@ -18,6 +18,10 @@ import rlvr_jax
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
 ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
+PACKAGES = sorted(
+    {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.glob("*/**/__init__.py")}
+    | set(ROOMS)  # the kernels have no `__init__.py`
+)
 HEAVY = {"flax", "jax", "jaxlib", "numpy", "orbax", "scipy", "sympy", "transformers"}
 IMPORT_SECONDS = 2.0  # of a package that loads nothing heavy, on a busy machine
 
@@ -93,9 +97,9 @@ def test_the_kernels_are_a_room_and_not_a_package_of_their_own():
     assert Path(module.__file__) == PACKAGE / "kernels/token_stats.py"
 
 
-def test_the_setup_names_every_room():
+def test_the_setup_names_every_room_and_the_rooms_in_it():
     listed = re.search(r"ROOMS = \[(.*?)\]", (ROOT / "setup.py").read_text(), re.DOTALL)
-    assert re.findall(r'"(\w+)"', listed[1]) == ROOMS
+    assert re.findall(r'"([\w.]+)"', listed[1]) == PACKAGES
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +129,7 @@ def check_installation(interpreter: str | Path, tmp_path: Path, **environment) -
     # What stands on the path of the tests' own process would hide what was installed.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     options = {"cwd": tmp_path, "env": inherited | environment}
-    out = python("-W", "ignore", "-c", LOOK, *ROOMS, interpreter=interpreter, **options)
+    out = python("-W", "ignore", "-c", LOOK, *PACKAGES, interpreter=interpreter, **options)
     package, models, pages, kernels = out.splitlines()[-4:]
     assert int(models) == len(list((PACKAGE / "tasks/base_models").glob("*/config.json"))) > 0
     assert int(pages) == len(list((PACKAGE / "analysis").glob("*.html"))) > 0

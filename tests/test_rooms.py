@@ -32,7 +32,6 @@ TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
-    "rlvr_jax/objectives/bench.py": {"methods"},
     "rlvr_jax/parallel/compile.py": {"runs"},
 }
 

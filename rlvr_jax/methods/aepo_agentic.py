@@ -12,11 +12,11 @@ of tokens of high entropy, the authors' code does it for all. z < -5 turns the s
 Their code takes z per micro-batch.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_scaling import scale_by_entropy
-from rlvr_jax.objectives.soft_clips import ppo_cap
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.soft_clips import ppo_cap
+from rlvr_jax.objectives.transforms.entropy_scaling import scale_by_entropy
 from rlvr_jax.types import Method, Recipe
 
 

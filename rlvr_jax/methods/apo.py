@@ -12,12 +12,12 @@ Right is a reward whose integer part is at least 1. With the authors' b = 1.0000
 tokens multiplies by 1.01: the term is almost inert. λ is that of their run, the clip of 0.2 too.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.difficulty import amplify_long_errors, kl_weight_by_difficulty
-from rlvr_jax.objectives.regularizers import kl_penalty
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.difficulty import amplify_long_errors, kl_weight_by_difficulty
 from rlvr_jax.types import Method, Recipe
 
 

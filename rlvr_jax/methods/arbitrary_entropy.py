@@ -16,10 +16,10 @@ qualifies the authors' code fails; ours trains on the own rows. Their log-space 
 function.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_control import imitate_controllers, normalized_by_origin
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.entropy_control import imitate_controllers, normalized_by_origin
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,12 +14,12 @@ between updates. Defaults are those of the authors' script, which updates on a b
 epochs. Its code takes the class means per micro-batch; here they are those of the batch.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.class_penalties import kl_by_entropy
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.trust_regions import clip_by_entropy
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.class_penalties import kl_by_entropy
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.trust_regions import clip_by_entropy
 from rlvr_jax.types import Method, Recipe
 
 

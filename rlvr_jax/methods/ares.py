@@ -18,10 +18,10 @@ wrong responses to hard prompts differ by their counts only. A group of equal ou
 advantages that are not 0 where its counts differ.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.hesitation_reward import HesitationScale, hesitation_advantage
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.hesitation_reward import HesitationScale, hesitation_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

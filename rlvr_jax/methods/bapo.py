@@ -13,12 +13,12 @@ target as a share b / (1 + b), 0.4 to 0.5, with ranges [0.6, 0.9] and [1.2, 3]. 
 code, silenced tokens count in b, so the first search, once it moves, always runs to its end.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.balance import Search, balance_signs
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.ratios import clamped_token_ratio
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.balance import Search, balance_signs
 from rlvr_jax.types import Method, Recipe
 
 

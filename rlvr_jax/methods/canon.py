@@ -15,15 +15,15 @@ authors give it its reward. Rollouts without tokens (those that are cut, where t
 in no half.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.conditional import (
+from rlvr_jax.objectives.advantages.conditional import (
     InterShare,
     Property,
     conditional_advantage,
     mean_sampling_entropy,
 )
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -8,18 +8,18 @@ Reasoning", https://arxiv.org/abs/2510.00819
     loss = (1/B) Σ_i Σ_{t kept} max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / max(1, kept tokens of i)
 
 m_H and m_F predict from the last layer what a step would do to the objective and to the policy
-(`rlvr_jax.objectives.curvature`). Limits are those of the authors for GRPO's advantages; Dr. CAPO
-has δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate is their
-aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can also go through
-Adam's moments of the last layer.
+(`rlvr_jax.objectives.transforms.curvature`). Limits are those of the authors for GRPO's advantages;
+Dr. CAPO has δ_F = 1e-3 and δ_H = 5e-4 and divides by B L (`fixed_length_mean`). The learning rate
+is their aggressive 1.5e-5. The prediction is that of plain gradient descent; their code can also go
+through Adam's moments of the last layer.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import row_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.curvature import drop_unstable_steps
-from rlvr_jax.objectives.parts import Aggregation
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Aggregation
+from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.curvature import drop_unstable_steps
 from rlvr_jax.types import Method, Recipe
 
 

@@ -16,17 +16,17 @@ the consistent readings. KL_max, β and λ are ours: the text says that they wer
 
 from collections.abc import Callable
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum, token_mean
-from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive
-from rlvr_jax.objectives.constraints import (
+from rlvr_jax.objectives.advantages.constraints import (
     Judges,
     constrained_advantage,
     feasible_imitation,
     feasible_preference,
 )
-from rlvr_jax.objectives.core import Objective, objective
-from rlvr_jax.objectives.surrogates import no_policy_loss, reinforce
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import Objective, objective
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, reinforce
 from rlvr_jax.types import Method, Recipe
 
 

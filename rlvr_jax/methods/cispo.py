@@ -11,10 +11,10 @@ bound (A < 0). The paper tunes the upper bound alone and prints no value: 0.2 is
 example, which has no lower bound either. TRL's `epsilon_high` is the cap itself, without the 1.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,10 +13,10 @@ equal log ratios; a group of one gives 0. Reconstructed from the abstract and th
 method; β = 0.1 is ours, and sums over tokens want it smaller for long responses.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.sequence_regression import regularized_leave_one_out
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.objectives.surrogates.sequence_regression import regularized_leave_one_out
 from rlvr_jax.types import Method, Recipe
 
 

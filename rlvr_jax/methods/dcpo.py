@@ -15,11 +15,11 @@ and script; the best row of their table has H₀ = 0.25. Without a good rollout 
 divides by 0. Their README writes the pull as a separate term.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.target_temperature import mix_in_tempered_policy
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_policy
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ step on 3072 prompts, twice. The clip is ours. In the authors' code the second c
 validation switch set: check that the temperature is that of training.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.selection import Selection, mixed_outcomes
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -21,16 +21,16 @@ paper compares with, is `kl_penalty` with `k3`; JS by its definition is `kl_pena
 rows, with the loss by reward on a random tenth of the micro-batches.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.divergences import Divergence
-from rlvr_jax.objectives.f_divergences import forward_kl_generator
-from rlvr_jax.objectives.origins import (
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.divergences import Divergence
+from rlvr_jax.objectives.statistics.f_divergences import forward_kl_generator
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.origins import (
     drop_off_policy,
     off_policy_divergence,
     on_policy_normalized,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,11 +13,11 @@ derivation; β is ours, the usual one of DPO. V from raw logits is one choice of
 depend on it, the differences of their sums do not.
 """
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.preferences import implicit_reward_loss
-from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,14 @@ alone makes the advantages, and the division by the standard deviation blows it 
 Rows come with an embedding and with the ids of their formulas.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.group_diversity import diversity_reward, diversity_weighted_entropy
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.group_diversity import (
+    diversity_reward,
+    diversity_weighted_entropy,
+)
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -11,13 +11,13 @@ from the abstract, no code is released: the gate and a KL are reported. Ours are
 all tokens, and every constant: ρ of the 80/20 paper, β of Archer, the clip of DAPO.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.regularizers import kl_penalty
-from rlvr_jax.objectives.scopes import within_response
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.weights import keep_top_entropy
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.statistics.scopes import within_response
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.weights import keep_top_entropy
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ them per task. That the mean is over steps is the ports' reading. Groups of equa
 trained on too; filter them first if that is not wanted.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.step_credit import center_over_steps, credit_step_entropy
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.step_credit import center_over_steps, credit_step_entropy
 from rlvr_jax.types import Method, Recipe
 
 

@@ -19,7 +19,7 @@ import optax
 from rlvr_jax.objectives import group_normalized, kl_penalty, objective, ppo_clip, token_mean
 from rlvr_jax.objectives import regularizers as terms
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.objectives.weights import scale_weight
+from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe
 
 

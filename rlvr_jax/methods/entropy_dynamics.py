@@ -14,12 +14,15 @@ vocabulary_deviations=8.5`, the authors' value (their class default is 2.0). Con
 their example configurations, except ε, which is 0.2 here as in their framework's PPO loss.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.arguments import check_within
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_change import drop_entropy_lowering, drop_entropy_lowering_steps
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.entropy_change import (
+    drop_entropy_lowering,
+    drop_entropy_lowering_steps,
+)
 from rlvr_jax.types import Method, Recipe
 
 

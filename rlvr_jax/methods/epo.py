@@ -16,11 +16,11 @@ epoch. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
 README; a is 0.05 for ScienceWorld. Their weight w stands behind a switch, here it always acts.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_band import banded_entropy_bonus
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.entropy_band import banded_entropy_bonus
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -12,11 +12,11 @@ A reconstruction: the abstract names the two influences; tanh, 4 p (1 - p), thei
 0.99. A summary suggests a term linear in |A|.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.trust_regions import elastic_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.trust_regions import elastic_clip
 from rlvr_jax.types import Method, Recipe
 
 

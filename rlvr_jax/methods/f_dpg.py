@@ -13,15 +13,15 @@ found; 1 is ours. Z is that of the batch at hand, where the authors keep a runni
 A group of one is its own Z, and equal rewards do not give 0.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.distribution_matching import (
+from rlvr_jax.objectives.advantages.distribution_matching import (
     FDivergence,
     pseudo_reward,
     target_jensen_shannon,
 )
-from rlvr_jax.objectives.frozen_weights import weighted_reinforce
-from rlvr_jax.objectives.ratios import product_ratio
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.ratios import product_ratio
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Method, Recipe
 
 
@@ -33,7 +33,7 @@ def f_dpg(
     Args:
       temperature: of the rewards in the target (β).
       window: rollouts over which the baseline is averaged.
-      divergence: one of `rlvr_jax.objectives.distribution_matching`.
+      divergence: one of `rlvr_jax.objectives.advantages.distribution_matching`.
     """
     return Recipe(
         objective=objective(

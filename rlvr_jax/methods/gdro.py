@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence
 
 from jaxtyping import Array
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.difficulty_bins import hard_bins_first
-from rlvr_jax.objectives.regularizers import kl_penalty
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.difficulty_bins import hard_bins_first
 from rlvr_jax.types import Method, Recipe, Rollouts
 
 

@@ -11,10 +11,10 @@ both sides and advise less for mixtures of experts. GSPO takes the mean first an
 without a limit the two agree. Rows without tokens count in B, as in the authors' code.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import row_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.soft_clips import geometric_mean_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import row_mean_token_mean
+from rlvr_jax.objectives.surrogates.soft_clips import geometric_mean_clip
 from rlvr_jax.types import Method, Recipe
 
 

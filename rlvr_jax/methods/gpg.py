@@ -12,12 +12,12 @@ those. F is 1; with the group's deviation in its place the method is GRPO's adva
 There is no ratio, so the method has to stay on-policy.
 """
 
-from rlvr_jax.objectives.advantages import relative_to
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import group_mean
-from rlvr_jax.objectives.informative import amplify_informative
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.advantages.group_relative import relative_to
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.objectives.transforms.informative import amplify_informative
 from rlvr_jax.types import Method, Recipe
 
 

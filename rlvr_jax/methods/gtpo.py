@@ -18,13 +18,13 @@ Their released loss also divides each rollout by the length of its longer stretc
 
 import math
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.conflicts import weigh_conflicts
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_credit import charge_mean_entropy
-from rlvr_jax.objectives.ratios import on_policy_ratio
-from rlvr_jax.objectives.surrogates import importance_weighted
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.ratios import on_policy_ratio
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
+from rlvr_jax.objectives.transforms.conflicts import weigh_conflicts
+from rlvr_jax.objectives.transforms.entropy_credit import charge_mean_entropy
 from rlvr_jax.types import Method, Recipe
 
 

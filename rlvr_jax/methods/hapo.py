@@ -15,10 +15,14 @@ The released code has |ĥ| for ĥ, by a slip of sign, and its test of |A| sees p
 Constants are the authors'; their data side is that of `dapo`.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.heterogeneity import adapt_clip, redistribute_credit, token_normalized
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.heterogeneity import (
+    adapt_clip,
+    redistribute_credit,
+    token_normalized,
+)
 from rlvr_jax.types import Method, Recipe
 
 

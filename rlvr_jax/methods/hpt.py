@@ -16,15 +16,15 @@ mask. Soft gates and the third band, where demonstrations are treated by off-pol
 the scripts and not here.
 """
 
-from rlvr_jax.objectives.aggregations import fixed_length_sum
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.demonstrations import (
+from rlvr_jax.objectives.advantages.demonstrations import (
     drop_demonstrated,
     imitate_demonstrations,
     solved_group_advantage,
 )
-from rlvr_jax.objectives.regularizers import statistic_term
-from rlvr_jax.objectives.surrogates import importance_weighted
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import statistic_term
+from rlvr_jax.objectives.surrogates.aggregations import fixed_length_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe
 
 

@@ -11,11 +11,11 @@ Rows that are `off_policy` train the critic alone (`hybrid_critic_loss`). Discou
 are the authors'. Advantages are not normalised.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.origins import drop_off_policy
-from rlvr_jax.objectives.returns import generalized_advantage
-from rlvr_jax.objectives.surrogates import importance_weighted
+from rlvr_jax.objectives.advantages.returns import generalized_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
+from rlvr_jax.objectives.transforms.origins import drop_off_policy
 from rlvr_jax.types import Method, Recipe
 
 

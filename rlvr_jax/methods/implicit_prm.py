@@ -14,11 +14,15 @@ that of mismatched prompts and responses, and their paired variant is not here).
 length, so the cross entropy saturates on long answers.
 """
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.preferences import ImplicitLoss, cross_entropy, implicit_reward_loss
-from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.preferences import (
+    ImplicitLoss,
+    cross_entropy,
+    implicit_reward_loss,
+)
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 

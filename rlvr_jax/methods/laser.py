@@ -17,10 +17,10 @@ from the authors' code, not run against it. The average of the clipped loss is G
 which one the authors use was not found.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.self_verification import self_reward_loss, self_rewarded
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.self_verification import self_reward_loss, self_rewarded
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -12,11 +12,11 @@ dual clip and a KL among its PPO settings, which contradicts "only two tricks"; 
 TRL adds 1e-4 to the deviation.
 """
 
-from rlvr_jax.objectives.advantages import relative_to
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import batch_std, group_mean
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import relative_to
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import batch_std, group_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

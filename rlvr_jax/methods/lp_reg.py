@@ -16,11 +16,11 @@ policy as source of π̃, a fixed threshold, and a share of positive tokens: all
 Defaults are those for Qwen3-14B (ρ 0.005 for Qwen2.5-32B); the config's own κ is 0.1.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.low_probability import protect_low_probability
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.low_probability import protect_low_probability
 from rlvr_jax.types import Method, Recipe
 
 

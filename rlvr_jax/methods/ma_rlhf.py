@@ -16,17 +16,17 @@ we take the row's. `length=1` is PPO on tokens without whitening. Other weights 
 clipped at 0.2.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.critics import critic_of
-from rlvr_jax.objectives.macros import (
+from rlvr_jax.objectives.advantages.critics import critic_of
+from rlvr_jax.objectives.advantages.macros import (
     Weights,
     equal_weights,
     macro_advantage,
     macro_mean,
     ngram_macros,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -12,11 +12,11 @@ K = 400 are ours. The form that fits the log ratio of the response to its center
 `log_ratio_regression(0.1)` with `group_centered()` and `rollout_mean_token_mean()`.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.mirror_descent import mirror_descent_kl
-from rlvr_jax.objectives.surrogates import importance_weighted
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.mirror_descent import mirror_descent_kl
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import importance_weighted
 from rlvr_jax.types import Method, Recipe
 
 

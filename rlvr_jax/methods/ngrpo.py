@@ -12,12 +12,12 @@ group of one has A < 0 as the formula says; the authors' code gives it its rewar
 before a batch is split into updates, we within each.
 """
 
-from rlvr_jax.objectives.advantages import relative_to
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import with_virtual
-from rlvr_jax.objectives.informative import drop_perfect_groups
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import relative_to
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import with_virtual
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.informative import drop_perfect_groups
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ GRPO, which the paper leaves as it is, is not part of this recipe. ρ1 is estima
 that a second verifier checks again by `updated_miss_rate`.
 """
 
-from rlvr_jax.objectives.advantages import plain_reward
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.advantages.group_relative import plain_reward
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.noisy_rewards import forward_corrected
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

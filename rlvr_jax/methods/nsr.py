@@ -14,11 +14,11 @@ rollouts before a batch is split, so that there are fewer updates; ours leave th
 Off-policy a wrong answer of large ρ pushes without bound: `dual_clip` bounds it.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.informative import drop_neutral_rollouts
-from rlvr_jax.objectives.outcome_credit import signed_by_outcome
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.outcome_credit import signed_by_outcome
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.informative import drop_neutral_rollouts
 from rlvr_jax.types import Method, Recipe
 
 

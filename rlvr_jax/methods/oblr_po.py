@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 from jaxtyping import Array
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.parts import Context
-from rlvr_jax.objectives.score_norms import logit_score_norm, score_weighted
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.advantages.score_norms import logit_score_norm, score_weighted
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Context
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,10 +13,10 @@ aggregation to its configuration; the token mean is its default. A group of one 
 verl gives it its reward.
 """
 
-from rlvr_jax.objectives.advantages import length_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.advantages.group_relative import length_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
 
 

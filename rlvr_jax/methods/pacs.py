@@ -15,9 +15,9 @@ R is the outcome, without what shapes the reward. Answers without tokens count i
 log-probs it takes to be equal, and keeps groups whole within a micro-batch.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.outcome_classification import (
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.outcome_classification import (
     balance_outcomes,
     outcome_classification,
     outcome_residual,

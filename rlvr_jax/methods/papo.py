@@ -21,13 +21,16 @@ reference KL; 3B: η 0; without reference KL and with DAPO: γ 0.01, η 0.03. Hi
 pixels with probability 0.6 each.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.divergences import k3_clamped
-from rlvr_jax.objectives.regularizers import kl_penalty, statistic_penalty
-from rlvr_jax.objectives.second_prompt import second_prompt_divergence, second_prompt_logp_penalty
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.second_prompt import (
+    second_prompt_divergence,
+    second_prompt_logp_penalty,
+)
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

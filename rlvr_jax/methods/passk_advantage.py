@@ -16,11 +16,11 @@ also runs 8); the clip of 0.2 is GRPO's. An answer is right if its reward is 1 o
 shapes the reward below it, none is.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.parts import Transform
-from rlvr_jax.objectives.passk import subset_normalized
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.passk import subset_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 
@@ -32,7 +32,7 @@ def passk_advantage(
     """An advantage for solving a prompt in k attempts, with a clipped ratio on the token mean.
 
     Args:
-      advantage: an estimator of `rlvr_jax.objectives.passk`, with its k.
+      advantage: an estimator of `rlvr_jax.objectives.advantages.passk`, with its k.
       clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(

@@ -14,12 +14,12 @@ the two at a time, on the plateau of a run; perplexity is the default, for posit
 `perplexity_coefficient=0, position_size=0.1`. With d = 1 the position bonus is nearly constant.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.confidence import emphasize_late_tokens, scale_by_perplexity
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.scopes import Scope, within_batch
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.scopes import Scope, within_batch
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.confidence import emphasize_late_tokens, scale_by_perplexity
 from rlvr_jax.types import Method, Recipe
 
 

@@ -15,13 +15,13 @@ fitted by `value_loss` to Â + V before whitening; theirs takes 12 updates to on
 passes `critic_epochs` times (1) over the batch.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.critics import critic_of
-from rlvr_jax.objectives.ratios import clamped_token_ratio
-from rlvr_jax.objectives.returns import generalized_advantage
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.critics import critic_of
+from rlvr_jax.objectives.advantages.returns import generalized_advantage
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,12 +14,12 @@ this is the first stage, of 10 to 25 updates (20 for most models); the second is
 with the reference reset to the weights at the switch. Constants are those of the authors' code.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.prompt_free import keep_negative_rollouts, under_second_prompt
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.weights import scale_weight
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.surrogates.prompt_free import keep_negative_rollouts, under_second_prompt
+from rlvr_jax.objectives.transforms.weights import scale_weight
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ whose more confident half is pushed down; `where=mixed_reward` leaves them alone
 
 from collections.abc import Callable
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.confidence import any_reward, credit_unlikely
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.confidence import any_reward, credit_unlikely
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,14 +13,14 @@ of the whole rollout is ours, and so is the form per token (`per_token=True`: mi
 token mean, with the same A). Ratios of long answers degenerate to 0 or η.
 """
 
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum, token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.reweighted_values import (
+from rlvr_jax.objectives.advantages.reweighted_values import (
     reweighted_advantage,
     weigh_by_rollout_ratio,
     weigh_by_token_ratio,
 )
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
 
 

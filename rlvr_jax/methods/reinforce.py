@@ -13,10 +13,10 @@ ours (it contains the own reward, a bias of order 1/B which `rloo` does not have
 """
 
 from rlvr_jax.objectives import surrogates
-from rlvr_jax.objectives.aggregations import rollout_mean_token_sum
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import batch_mean
-from rlvr_jax.objectives.returns import reward_to_go
+from rlvr_jax.objectives.advantages.returns import reward_to_go
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import batch_mean
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,14 +14,14 @@ that a group of equal rewards is not quite neutral. β is OpenRLHF's 0.01; its s
 baseline form have 1e-5.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.divergences import k2
-from rlvr_jax.objectives.groups import group_mean
-from rlvr_jax.objectives.regularizers import kl_penalty
-from rlvr_jax.objectives.returns import reward_to_go
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.returns import reward_to_go
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.statistics.divergences import k2
+from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -18,11 +18,11 @@ we take a std below 1e-3 as 1. The clip is that of DAPO.
 
 from collections.abc import Callable
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.risk import lower_tail, risk_sensitive
-from rlvr_jax.objectives.risk_credit import Credit, spread_credit
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.risk import lower_tail, risk_sensitive
+from rlvr_jax.objectives.advantages.risk_credit import Credit, spread_credit
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,11 +13,11 @@ softmax over Yes and No; at test time it ranks responses (`best_answer`) or weig
 REINFORCE with a group mean as one of the algorithms that the paper combines with.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.self_verification import verdict_loss
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.advantages.self_verification import verdict_loss
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ reward above 1/2, and a group of one is one of equal rewards. A filter of such g
 it, would take away what the method acts on.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_credit import credit_unanimous_groups
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.entropy_credit import credit_unanimous_groups
 from rlvr_jax.types import Method, Recipe
 
 

@@ -12,10 +12,10 @@ an advantage divided by the group's deviation: `group_normalized` in the place o
 paper and countdown code do not. A group of one has advantage 0 here, its reward there.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.value_regression import uniform_value_regression
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.value_regression import uniform_value_regression
 from rlvr_jax.types import Method, Recipe
 
 

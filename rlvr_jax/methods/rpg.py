@@ -17,10 +17,10 @@ released code runs another loss, a dual-clipped ratio on R plus `old_policy_kl(�
 recipe is made from the paper.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.regularized_gradients import (
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.regularized_gradients import (
     PolicyKL,
     regularized_clip,
     unnormalized_reverse_kl,
@@ -41,7 +41,7 @@ def rpg(
       kl_coefficient: weight of the divergence from the old policy (β).
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: largest ratio at which a token is pushed down (c).
-      divergence: one of `rlvr_jax.objectives.regularized_gradients`.
+      divergence: one of `rlvr_jax.objectives.surrogates.regularized_gradients`.
     """
     return Recipe(
         objective=objective(

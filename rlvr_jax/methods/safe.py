@@ -17,12 +17,12 @@ tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate 1e-5, 2 passes p
 The critics are trained elsewhere, by `huber_value_loss` with weight ½.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.pessimistic_critics import pessimistic_advantage
-from rlvr_jax.objectives.predictive_kl import predictive_kl_penalty
-from rlvr_jax.objectives.regularizers import entropy_bonus
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.pessimistic_critics import pessimistic_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.predictive_kl import predictive_kl_penalty
+from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -11,10 +11,10 @@ f has slope 1 at ρ = 1, so on-policy this is the plain policy gradient, and fad
 them; both clamp log ρ to ±20.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.soft_clips import sigmoid_gated
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.soft_clips import sigmoid_gated
 from rlvr_jax.types import Method, Recipe
 
 

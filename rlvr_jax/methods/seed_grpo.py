@@ -13,15 +13,15 @@ linear, exponential or focal in u (`linear_decay` and so on), its α was not fou
 SE by -mean_k ln p_k. Ours is the clip of 0.2.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.semantic_entropy import (
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.semantic_entropy import (
     Decay,
     hyperbolic_decay,
     scale_by_semantic_entropy,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 
@@ -35,7 +35,7 @@ def seed_grpo(
 
     Args:
       entropy_rate: how much full disagreement takes away (α).
-      decay: f, a function (u, α) of `rlvr_jax.objectives.semantic_entropy`.
+      decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_entropy`.
       clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(

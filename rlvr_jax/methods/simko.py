@@ -13,11 +13,11 @@ needed too: with one update per batch they are those of sampling time. Constants
 authors' code, where λ is hard-coded.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.smoothed_ratio import boost_favourites, smooth_ratio
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.smoothed_ratio import boost_favourites, smooth_ratio
 from rlvr_jax.types import Method, Recipe
 
 

@@ -15,11 +15,11 @@ The script sets a clip of 0.28, but the config's 0.2 on both sides wins. Advanta
 normalisation are Dr. GRPO's; `max_length` is the budget of response tokens.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import fixed_length_mean
-from rlvr_jax.objectives.anchored_entropy import anchored_entropy
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.anchored_entropy import anchored_entropy
+from rlvr_jax.objectives.surrogates.aggregations import fixed_length_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,12 +13,12 @@ paper replaces the critic by a mean over parallel games, for which we take `leav
 exact form was not found.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.reciprocity import aligned_with_partner
-from rlvr_jax.objectives.returns import generalized_advantage
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.reciprocity import aligned_with_partner
+from rlvr_jax.objectives.advantages.returns import generalized_advantage
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -4,7 +4,7 @@ Zheng and Lee 2025, "SofT-GRPO", https://arxiv.org/abs/2511.06411
 
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     logp = the token's, or where a mixture was fed the mean log-density of its Gumbel noise
-           (`rlvr_jax.objectives.soft_tokens`)
+           (`rlvr_jax.objectives.surrogates.soft_tokens`)
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)] / Σ n_i
 
 Defaults are the authors': noise in [-1.5, 3], candidates above log-prob -3, β = 0.001 on the
@@ -13,12 +13,12 @@ function. When mixtures are drawn, the candidates are the 5 most probable tokens
 and mixed at temperature 0.1.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.regularizers import kl_penalty
-from rlvr_jax.objectives.soft_tokens import GumbelNoise, with_soft_tokens
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.surrogates.soft_tokens import GumbelNoise, with_soft_tokens
 from rlvr_jax.types import Method, Recipe
 
 
@@ -60,5 +60,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2511.06411",
     changes="surrogate, regularizer",
     left_out="the sampler that feeds mixtures (its steps are functions of"
-    " `rlvr_jax.objectives.soft_tokens`)",
+    " `rlvr_jax.objectives.surrogates.soft_tokens`)",
 )

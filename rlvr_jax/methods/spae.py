@@ -15,11 +15,11 @@ clip is DAPO's. Groups of equal rewards are trained on too. Tokens in no step ha
 standardisation: give what follows the last step, the answer, the number of that step.
 """
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.step_credit import credit_potential, standardize_advantage
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.step_credit import credit_potential, standardize_advantage
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,11 @@ form, w = exp(-k |Ω|), is `damp_entropy_change_exponentially(low=0.8, floor=0.0
 those of the authors' scripts.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.entropy_change import damp_entropy_change
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.entropy_change import damp_entropy_change
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,11 +14,15 @@ pairs of one from the upper and one from the lower half, by the same loss on sin
 of the mean -logp of the better one.
 """
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import no_policy_loss
-from rlvr_jax.objectives.turn_preferences import Score, best_against_rest, token_mean_score
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.turn_preferences import (
+    Score,
+    best_against_rest,
+    token_mean_score,
+)
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 

@@ -14,10 +14,10 @@ that go on in the next window: a response that the whole budget ended has got it
 be False, where our sampler writes True.
 """
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.windows import extended_advantage
+from rlvr_jax.objectives.advantages.windows import extended_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -15,11 +15,11 @@ rewards are pushed down by -c x. In a group of one we have A = ĉ = 0; the code 
 1 there. Their switch to Dr. GRPO leaves out both divisions by std.
 """
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.self_certainty import charge_sampled_logit, scale_by_certainty
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.self_certainty import charge_sampled_logit, scale_by_certainty
 from rlvr_jax.types import Method, Recipe
 
 

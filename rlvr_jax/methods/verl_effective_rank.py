@@ -17,11 +17,11 @@ current policy, which at the first update after sampling is the one that sampled
 
 from collections.abc import Callable
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.effective_rank import credit_rank_growth, every_token
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.objectives.transforms.effective_rank import credit_rank_growth, every_token
 from rlvr_jax.types import Method, Recipe
 
 

@@ -13,12 +13,16 @@ derivation: β, α and the calibration rows (rows of another policy; `chosen_row
 natural choice) are ours.
 """
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.induced_value import Calibration, off_policy_rows, value_incentive
-from rlvr_jax.objectives.preferences import implicit_reward_loss
-from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.induced_value import (
+    Calibration,
+    off_policy_rows,
+    value_incentive,
+)
+from rlvr_jax.objectives.regularizers.preferences import implicit_reward_loss
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Method, Recipe
 
 

@@ -16,12 +16,12 @@ the abstract and a note: λ, the clip and the choice of the centered form are ou
 
 from collections.abc import Callable
 
-from rlvr_jax.objectives.advantages import group_centered
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.parts import Transform
-from rlvr_jax.objectives.rare_events import penalized_outcome
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.advantages.group_relative import group_centered
+from rlvr_jax.objectives.advantages.rare_events import penalized_outcome
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import Transform
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.masked import masked_mean
+from rlvr_jax.objectives.statistics.masked import masked_mean
 
 __all__ = ["num_from_prompt", "turn_entropies"]
 

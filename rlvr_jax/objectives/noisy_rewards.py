@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_positive, check_within
-from rlvr_jax.objectives.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.shaping import Reward, plain_outcome
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 
 __all__ = [
     "advantage_audit",

@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.groups import group_mean, group_std, group_sum
+from rlvr_jax.objectives.statistics.groups import group_mean, group_std, group_sum
 
 __all__ = ["extra_rollouts", "total_advantage"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.objectives.groups import group_count, group_spread
+from rlvr_jax.objectives.statistics.groups import group_count, group_spread
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["Selection", "drop_rollouts", "mixed_outcomes"]

@@ -5,8 +5,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.corrections import sampler_divergence
-from rlvr_jax.objectives.masked import masked_max, masked_mean, masked_min, masked_quantile
+from rlvr_jax.objectives.statistics.masked import (
+    masked_max,
+    masked_mean,
+    masked_min,
+    masked_quantile,
+)
+from rlvr_jax.objectives.transforms.corrections import sampler_divergence
 from rlvr_jax.types import Rollouts, TokenStats
 
 __all__ = ["LOW_ENTROPY", "sampler_metrics", "token_metrics"]

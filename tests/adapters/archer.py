@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.divergences import k3_clamped
-from rlvr_jax.objectives.scopes import above_quantile, scoped_quantile, within_response
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives.statistics.scopes import above_quantile, scoped_quantile, within_response
 
 LEFT_OUT = {}
 

@@ -7,17 +7,17 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import has_tokens
-from rlvr_jax.objectives.hesitation_reward import (
+from rlvr_jax.objectives.advantages.hesitation_reward import (
     HesitationScale,
     ThresholdState,
     difficulty_level,
     hesitation_score,
     hesitation_target,
 )
-from rlvr_jax.objectives.masked import masked_quantile
-from rlvr_jax.objectives.preferences import outcome_is_right
-from rlvr_jax.objectives.window_entropy import (
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_quantile
+from rlvr_jax.objectives.statistics.window_entropy import (
     batch_threshold,
     hesitation,
     response_threshold,

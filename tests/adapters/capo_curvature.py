@@ -5,7 +5,7 @@ from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import fixed_length_mean
-from rlvr_jax.objectives.curvature import is_stable, predicted_step
+from rlvr_jax.objectives.transforms.curvature import is_stable, predicted_step
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

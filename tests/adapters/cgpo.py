@@ -8,13 +8,13 @@ from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.methods.cgpo import codpo, crpg, crraft
-from rlvr_jax.objectives.constraints import (
+from rlvr_jax.objectives.advantages.constraints import (
     constrained_reward,
     feasible_imitation_choice,
     feasible_preference_choice,
     kl_budgeted_reward,
 )
-from rlvr_jax.objectives.preferences import log_ratio_sum
+from rlvr_jax.objectives.regularizers.preferences import log_ratio_sum
 
 LEFT_OUT = {}
 

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.advantages import no_advantage
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.preferences import outcome_is_right, right_wrong_pairs
-from rlvr_jax.objectives.surrogates import no_policy_loss
+from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right, right_wrong_pairs
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
 from rlvr_jax.types import Recipe, replace
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from adapters.common import per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import group_sum
 from rlvr_jax.objectives.rollout_budget import extra_rollouts, total_advantage
+from rlvr_jax.objectives.statistics.groups import group_sum
 
 LEFT_OUT = {}
 TABLE_SIZE = 8  # of the sheet, with these limits

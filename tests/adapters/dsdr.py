@@ -4,14 +4,14 @@ import golden_vectors as golden
 from adapters.common import only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.group_diversity import (
+from rlvr_jax.objectives.regularizers.group_diversity import (
     diversity,
     diversity_weighted_entropy,
     diversity_weights,
     formula_uniqueness,
     semantic_distance,
 )
-from rlvr_jax.objectives.preferences import outcome_is_right
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 
 LEFT_OUT = {}
 

@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import both, on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.scopes import scoped_quantile, within_response
+from rlvr_jax.objectives.statistics.scopes import scoped_quantile, within_response
 
 LEFT_OUT = {}
 

@@ -11,8 +11,8 @@ import numpy as np
 from adapters.common import both, on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.objectives.regularizers import entropy_bonus
+from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
+from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from adapters.common import on_mask, only
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.entropy_band import (
+from rlvr_jax.objectives.regularizers.entropy_band import (
     BandState,
     band_penalty,
     banded_entropy_bonus,
     phase_weight,
     step_entropy,
 )
-from rlvr_jax.objectives.regularizers import statistic_penalty
+from rlvr_jax.objectives.regularizers.token_penalties import statistic_penalty
 
 LEFT_OUT = {}
 

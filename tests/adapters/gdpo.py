@@ -3,16 +3,16 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.multi_reward import (
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.advantages.multi_reward import (
     component_advantages,
     decoupled_normalized,
     weighted_sum,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

@@ -6,7 +6,8 @@ import numpy as np
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms, dual_step
-from rlvr_jax.objectives.difficulty_bins import (
+from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives.transforms.difficulty_bins import (
     adversarial_shares,
     bin_losses,
     difficulty_bins,
@@ -14,7 +15,6 @@ from rlvr_jax.objectives.difficulty_bins import (
     proportional_weights,
     updated_scores,
 )
-from rlvr_jax.objectives.groups import group_mean
 
 LEFT_OUT = {}
 

@@ -6,8 +6,8 @@ import numpy as np
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.hybrid_critic import bootstrap_targets, hybrid_critic_loss
-from rlvr_jax.objectives.returns import discounted_returns, token_rewards
+from rlvr_jax.objectives.advantages.hybrid_critic import bootstrap_targets, hybrid_critic_loss
+from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 
 LEFT_OUT = {}
 

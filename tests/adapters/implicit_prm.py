@@ -4,15 +4,7 @@ import golden_vectors as golden
 from adapters.common import pairs
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import has_tokens
-from rlvr_jax.objectives.implicit_rewards import (
-    cumulative_reward,
-    step_scores,
-    token_log_ratio_reward,
-    worst_step,
-)
-from rlvr_jax.objectives.masked import masked_sum
-from rlvr_jax.objectives.preferences import (
+from rlvr_jax.objectives.regularizers.preferences import (
     contrastive_pairs,
     cross_entropy,
     log_ratio_sum,
@@ -20,7 +12,15 @@ from rlvr_jax.objectives.preferences import (
     prospect,
     zero_point,
 )
-from rlvr_jax.objectives.steps import find_steps
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.implicit_rewards import (
+    cumulative_reward,
+    step_scores,
+    token_log_ratio_reward,
+    worst_step,
+)
+from rlvr_jax.objectives.statistics.masked import masked_sum
+from rlvr_jax.objectives.statistics.steps import find_steps
 
 LEFT_OUT = {}
 LOSSES = {

@@ -4,9 +4,9 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.covariance import token_covariance
-from rlvr_jax.objectives.masked import masked_count
-from rlvr_jax.objectives.weights import is_chosen
+from rlvr_jax.objectives.statistics.covariance import token_covariance
+from rlvr_jax.objectives.statistics.masked import masked_count
+from rlvr_jax.objectives.transforms.weights import is_chosen
 
 LEFT_OUT = {}
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from adapters.common import on_mask, only
 
-from rlvr_jax.objectives.divergences import absolute, k1, k2, k3, k3_importance, k3_plus
-from rlvr_jax.objectives.regularizers import kl_penalty, statistic_penalty
+from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty, statistic_penalty
+from rlvr_jax.objectives.statistics.divergences import absolute, k1, k2, k3, k3_importance, k3_plus
 
 LEFT_OUT = {}
 ESTIMATORS = {

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.critics import value_loss
-from rlvr_jax.objectives.macros import (
+from rlvr_jax.objectives.advantages.critics import value_loss
+from rlvr_jax.objectives.advantages.macros import (
     equal_weights,
     is_first_of_macro,
     last_token_weights,
@@ -15,7 +14,8 @@ from rlvr_jax.objectives.macros import (
     ngram_macros,
     position_weights,
 )
-from rlvr_jax.objectives.returns import token_rewards
+from rlvr_jax.objectives.advantages.returns import token_rewards
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
 
 LEFT_OUT = {}
 

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages import group_normalized, leave_one_out
-from rlvr_jax.objectives.aggregations import rollout_mean_token_mean
-from rlvr_jax.objectives.core import objective
+from rlvr_jax.objectives.advantages.group_relative import group_normalized, leave_one_out
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.noisy_rewards import (
     advantage_audit,
     backward_corrected,
@@ -15,7 +14,8 @@ from rlvr_jax.objectives.noisy_rewards import (
     updated_miss_rate,
 )
 from rlvr_jax.objectives.shaping import plain_outcome
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

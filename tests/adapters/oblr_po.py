@@ -6,15 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import group_mean
-from rlvr_jax.objectives.parts import Context
-from rlvr_jax.objectives.score_norms import (
+from rlvr_jax.objectives.advantages.score_norms import (
     last_layer_score,
     logit_score_norm,
     score_weighted_mean,
     signal_to_noise,
     snr_learning_rate,
 )
+from rlvr_jax.objectives.algebra.parts import Context
+from rlvr_jax.objectives.statistics.groups import group_mean
 
 LEFT_OUT = {}
 

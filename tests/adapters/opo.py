@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import group_mean
+from rlvr_jax.objectives.statistics.groups import group_mean
 
 LEFT_OUT = {}
 

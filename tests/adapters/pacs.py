@@ -5,7 +5,7 @@ from adapters.common import per_rollout, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import masked_mean, masked_sum
-from rlvr_jax.objectives.outcome_classification import leave_one_out_score
+from rlvr_jax.objectives.surrogates.outcome_classification import leave_one_out_score
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

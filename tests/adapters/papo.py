@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from adapters.common import on_mask
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.divergences import k3_clamped
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}

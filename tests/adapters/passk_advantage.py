@@ -4,8 +4,7 @@ import golden_vectors as golden
 import numpy as np
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import group_count, group_sum
-from rlvr_jax.objectives.passk import (
+from rlvr_jax.objectives.advantages.passk import (
     best_of_n,
     pass_at_k,
     pass_at_k_centered,
@@ -13,6 +12,7 @@ from rlvr_jax.objectives.passk import (
     pass_at_k_weight,
     subset_normalized,
 )
+from rlvr_jax.objectives.statistics.groups import group_count, group_sum
 
 LEFT_OUT = {}
 

@@ -5,17 +5,17 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.critics import value_loss
-from rlvr_jax.objectives.ratios import clamped_token_ratio
-from rlvr_jax.objectives.returns import (
+from rlvr_jax.objectives.advantages.critics import value_loss
+from rlvr_jax.objectives.advantages.returns import (
     generalized_advantage,
     generalized_advantages,
     token_rewards,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.ratios import clamped_token_ratio
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

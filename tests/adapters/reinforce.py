@@ -4,7 +4,7 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.returns import discounted_returns, token_rewards
+from rlvr_jax.objectives.advantages.returns import discounted_returns, token_rewards
 
 LEFT_OUT = {}
 

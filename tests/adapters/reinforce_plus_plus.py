@@ -4,12 +4,12 @@ import golden_vectors as golden
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.groups import group_mean
-from rlvr_jax.objectives.returns import discounted_returns, reward_to_go, token_rewards
-from rlvr_jax.objectives.surrogates import ppo_clip
-from rlvr_jax.objectives.whitening import whitened
+from rlvr_jax.objectives.advantages.returns import discounted_returns, reward_to_go, token_rewards
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Recipe
 
 LEFT_OUT = {}

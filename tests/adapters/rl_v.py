@@ -9,7 +9,7 @@ import numpy as np
 from adapters.common import only, per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.self_verification import (
+from rlvr_jax.objectives.advantages.self_verification import (
     best_answer,
     finished_rows,
     most_voted_answer,

@@ -3,8 +3,8 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.groups import group_all_equal
-from rlvr_jax.objectives.scopes import scoped_max, within_response
+from rlvr_jax.objectives.statistics.groups import group_all_equal
+from rlvr_jax.objectives.statistics.scopes import scoped_max, within_response
 
 LEFT_OUT = {}
 

@@ -15,7 +15,8 @@ from rlvr_jax.objectives import (
     sequence_ratio,
     token_mean,
 )
-from rlvr_jax.objectives.corrections import (
+from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.transforms.corrections import (
     band_importance,
     drop_by_divergence,
     drop_by_ratio,
@@ -24,7 +25,6 @@ from rlvr_jax.objectives.corrections import (
     sampler_divergence,
     truncate_importance,
 )
-from rlvr_jax.objectives.frozen_weights import weighted_reinforce
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

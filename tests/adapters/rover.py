@@ -5,7 +5,7 @@ from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import group_normalized, objective, token_mean
-from rlvr_jax.objectives.value_regression import (
+from rlvr_jax.objectives.surrogates.value_regression import (
     next_value,
     uniform_value,
     uniform_value_regression,

@@ -13,8 +13,8 @@ from rlvr_jax.objectives import (
     token_mean,
     token_ratio,
 )
-from rlvr_jax.objectives.frozen_weights import weighted_reinforce
-from rlvr_jax.objectives.regularized_gradients import (
+from rlvr_jax.objectives.surrogates.frozen_weights import weighted_reinforce
+from rlvr_jax.objectives.surrogates.regularized_gradients import (
     forward_kl,
     old_policy_kl,
     regularize_advantage,

@@ -7,9 +7,13 @@ import numpy as np
 from adapters.common import per_rollout
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.objectives.pessimistic_critics import huber_value_loss, soft_min
-from rlvr_jax.objectives.predictive_kl import control_kl, excess_kl_penalty, initial_kl_control
+from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
+from rlvr_jax.objectives.regularizers.predictive_kl import (
+    control_kl,
+    excess_kl_penalty,
+    initial_kl_control,
+)
+from rlvr_jax.objectives.statistics.masked import masked_mean
 
 LEFT_OUT = {}
 LOW_THRESHOLD = 0.02  # of the sheet, so that the penalty acts

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from adapters.common import both
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.objectives.semantic_entropy import (
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.transforms.semantic_entropy import (
     exponential_decay,
     focal_decay,
     hyperbolic_decay,

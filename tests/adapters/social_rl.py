@@ -3,18 +3,18 @@
 import golden_vectors as golden
 import jax.numpy as jnp
 
-from rlvr_jax.objectives.advantages import leave_one_out
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.parts import stateless
-from rlvr_jax.objectives.reciprocity import (
+from rlvr_jax.objectives.advantages.group_relative import leave_one_out
+from rlvr_jax.objectives.advantages.reciprocity import (
     aligned_with_partner,
     alignment_term,
     discounted_past,
     partner_row,
     past_mean,
 )
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.algebra.parts import stateless
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Recipe, replace
 
 LEFT_OUT = {}

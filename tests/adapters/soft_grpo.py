@@ -7,7 +7,7 @@ import numpy as np
 from adapters.common import on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.soft_tokens import (
+from rlvr_jax.objectives.surrogates.soft_tokens import (
     GumbelNoise,
     mixture_weights,
     nucleus_candidates,

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.turn_preferences import (
+from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_in_group,
     pair_losses,
     pairs_with_best,

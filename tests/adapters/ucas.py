@@ -4,8 +4,8 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.masked import masked_sum
-from rlvr_jax.objectives.self_certainty import (
+from rlvr_jax.objectives.statistics.masked import masked_sum
+from rlvr_jax.objectives.transforms.self_certainty import (
     certainty_weight,
     raw_logit,
     self_certainty,

@@ -6,8 +6,8 @@ import golden_vectors as golden
 from adapters.common import per_group
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.advantages import group_centered, group_normalized
-from rlvr_jax.objectives.rare_events import (
+from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
+from rlvr_jax.objectives.advantages.rare_events import (
     easy_but_brittle,
     hard_but_solvable,
     pair_normalized,

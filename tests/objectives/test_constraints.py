@@ -5,19 +5,19 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.constraints import (
+from rlvr_jax.objectives.advantages.constraints import (
     ConstrainedReward,
     best_of_group,
     constrained_reward,
     feasible_preference_choice,
 )
-from rlvr_jax.objectives.low_probability import low_probability_candidates, min_p_proxy
-from rlvr_jax.objectives.rare_events import (
+from rlvr_jax.objectives.advantages.rare_events import (
     easy_but_brittle,
     hard_but_solvable,
     penalized_outcome,
     rare_event_advantage,
 )
+from rlvr_jax.objectives.transforms.low_probability import low_probability_candidates, min_p_proxy
 from rlvr_jax.types import Rollouts
 
 GROUP = array([4, 4, 4, 1, 1], np.int32)

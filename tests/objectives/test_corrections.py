@@ -6,7 +6,7 @@ import pytest
 from golden_vectors import assert_agrees
 
 from rlvr_jax.objectives import Context, masked_mean, product_ratio
-from rlvr_jax.objectives.corrections import (
+from rlvr_jax.objectives.transforms.corrections import (
     band_importance,
     drop_by_divergence,
     drop_by_ratio,

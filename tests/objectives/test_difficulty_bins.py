@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from golden_vectors import rollouts, spec, stats
 
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.aggregations import token_mean
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.arm_budget import arm_probabilities, choose_arms
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.difficulty_bins import (
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.objectives.transforms.difficulty_bins import (
     adversarial_shares,
     bin_losses,
     difficulty_bins,
     hard_bins_first,
     updated_scores,
 )
-from rlvr_jax.objectives.surrogates import reinforce
 
 EDGES = (0.4, 0.75)
 

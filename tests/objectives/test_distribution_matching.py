@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.distribution_matching import (
+from rlvr_jax.objectives.advantages.distribution_matching import (
     BaselineState,
     log_partition,
     log_target_ratio,

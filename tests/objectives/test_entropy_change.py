@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.entropy_change import (
+from rlvr_jax.objectives.transforms.entropy_change import (
     drop_entropy_lowering,
     entropy_discriminator,
     entropy_step,

@@ -7,15 +7,15 @@ from adapters.common import only
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import UpdatePlan
-from rlvr_jax.objectives.anchored_entropy import anchored_entropy, peak_entropy
-from rlvr_jax.objectives.entropy_band import (
+from rlvr_jax.objectives.regularizers.anchored_entropy import anchored_entropy, peak_entropy
+from rlvr_jax.objectives.regularizers.entropy_band import (
     BandState,
     band_penalty,
     banded_entropy_bonus,
     phase_weight,
     step_entropy,
 )
-from rlvr_jax.objectives.entropy_control import choose_controllers
+from rlvr_jax.objectives.transforms.entropy_control import choose_controllers
 from rlvr_jax.types import replace
 
 MASK = array(np.ones((2, 2)), bool)

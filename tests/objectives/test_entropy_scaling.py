@@ -6,7 +6,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives.branch_budget import num_from_prompt, turn_entropies
-from rlvr_jax.objectives.entropy_scaling import entropy_z_score
+from rlvr_jax.objectives.transforms.entropy_scaling import entropy_z_score
 
 
 def test_the_score_is_that_of_the_batch():

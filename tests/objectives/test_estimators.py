@@ -8,30 +8,30 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts, spec, stats
 
-from rlvr_jax.objectives.advantages import (
+from rlvr_jax.objectives.advantages.conditional import (
+    conditional_advantages,
+    in_high_half,
+    warmup_cosine_restarts,
+)
+from rlvr_jax.objectives.advantages.group_relative import (
     group_centered,
     length_centered,
     plain_reward,
     relative_to,
 )
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.conditional import (
-    conditional_advantages,
-    in_high_half,
-    warmup_cosine_restarts,
-)
-from rlvr_jax.objectives.confident_errors import amplify_confident_errors
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.difficulty import long_error_factor
-from rlvr_jax.objectives.groups import batch_mean
-from rlvr_jax.objectives.informative import (
+from rlvr_jax.objectives.advantages.outcome_credit import signed_by_outcome
+from rlvr_jax.objectives.advantages.whitening import whitened
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import batch_mean
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
+from rlvr_jax.objectives.transforms.confident_errors import amplify_confident_errors
+from rlvr_jax.objectives.transforms.difficulty import long_error_factor
+from rlvr_jax.objectives.transforms.informative import (
     amplify_informative,
     drop_neutral_rollouts,
     drop_perfect_groups,
 )
-from rlvr_jax.objectives.outcome_credit import signed_by_outcome
-from rlvr_jax.objectives.surrogates import reinforce
-from rlvr_jax.objectives.whitening import whitened
 from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, a handful of operations on numbers of order one

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.group_order import group_index, group_quantile, group_rank
+from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
 
 GROUP = np.array([9, -3, 9, 9, 40, -3, 9])
 VALUES = np.array([0.5, 2.0, 0.5, -1.0, 3.0, 1.0, 0.25])

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.objectives.groups import (
+from rlvr_jax.objectives.statistics.groups import (
     batch_mean,
     batch_std,
     group_count,

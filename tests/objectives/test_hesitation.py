@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.hesitation_reward import (
+from rlvr_jax.objectives.advantages.hesitation_reward import (
     EASY,
     HARD,
     MEDIUM,
@@ -16,7 +16,11 @@ from rlvr_jax.objectives.hesitation_reward import (
     hesitation_score,
     hesitation_target,
 )
-from rlvr_jax.objectives.window_entropy import hesitation, response_threshold, window_entropy
+from rlvr_jax.objectives.statistics.window_entropy import (
+    hesitation,
+    response_threshold,
+    window_entropy,
+)
 from rlvr_jax.types import replace
 
 ENTROPY = array([[1.0, np.nan, 3.0, 5.0, 7.0], [2.0, 4.0, np.nan, np.nan, np.nan]], np.float64)

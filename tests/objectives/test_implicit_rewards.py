@@ -3,7 +3,7 @@
 import numpy as np
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.implicit_rewards import (
+from rlvr_jax.objectives.statistics.implicit_rewards import (
     cumulative_reward,
     following_value,
     shaped_reward,
@@ -11,7 +11,7 @@ from rlvr_jax.objectives.implicit_rewards import (
     step_scores,
     worst_step,
 )
-from rlvr_jax.objectives.steps import find_steps
+from rlvr_jax.objectives.statistics.steps import find_steps
 
 MASK = array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
 STEP = array([[0, -1, 0, 3, -1], [-1] * 5], np.int32)

@@ -8,8 +8,8 @@ import pytest
 from adapters.common import only
 from golden_vectors import assert_agrees
 
-from rlvr_jax.objectives.pessimistic_critics import pessimistic_advantage, soft_min
-from rlvr_jax.objectives.predictive_kl import (
+from rlvr_jax.objectives.advantages.pessimistic_critics import pessimistic_advantage, soft_min
+from rlvr_jax.objectives.regularizers.predictive_kl import (
     CLIMBING,
     CONVERGED,
     PLATEAU,

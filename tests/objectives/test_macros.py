@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.macros import (
+from rlvr_jax.objectives.advantages.macros import (
     last_token_weights,
     macro_advantages,
     macro_mean,
     ngram_macros,
     position_weights,
 )
-from rlvr_jax.objectives.returns import generalized_advantages
+from rlvr_jax.objectives.advantages.returns import generalized_advantages
 
 ATOL = 1e-14  # float64, sums of a few terms
 MASK = np.array(

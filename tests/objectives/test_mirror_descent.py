@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.mirror_descent import MirrorState, mirror_descent_kl, step_size
+from rlvr_jax.objectives.regularizers.mirror_descent import (
+    MirrorState,
+    mirror_descent_kl,
+    step_size,
+)
 from rlvr_jax.types import Signals
 
 

@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.outcome_classification import (
+from rlvr_jax.objectives.surrogates.outcome_classification import (
     balance_outcomes,
     leave_one_out_score,
     outcome_classification,

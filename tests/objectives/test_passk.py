@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.passk import (
+from rlvr_jax.objectives.advantages.passk import (
     best_of_n,
     pass_at_k,
     pass_at_k_centered,
@@ -19,7 +17,9 @@ from rlvr_jax.objectives.passk import (
     pass_at_k_weight,
     subset_normalized,
 )
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, products of a few ratios

@@ -8,7 +8,7 @@ import pytest
 from adapters.common import only
 from golden_vectors import array
 
-from rlvr_jax.objectives.preferences import (
+from rlvr_jax.objectives.regularizers.preferences import (
     ImplicitRewards,
     contrastive_pairs,
     cross_entropy,

@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.regularized_gradients import (
+from rlvr_jax.objectives.surrogates.regularized_gradients import (
     forward_kl,
     old_policy_kl,
     regularized_clip,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.objectives.critics import value_loss
-from rlvr_jax.objectives.returns import (
+from rlvr_jax.objectives.advantages.critics import value_loss
+from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantages,
     is_last_token,

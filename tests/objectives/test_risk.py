@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts, spec, stats
 
-from rlvr_jax.objectives.aggregations import token_mean
-from rlvr_jax.objectives.core import objective
-from rlvr_jax.objectives.risk import TRACKED_LEVELS, bundled, risk_sensitive
-from rlvr_jax.objectives.risk_credit import relative_credit
-from rlvr_jax.objectives.surrogates import reinforce
+from rlvr_jax.objectives.advantages.risk import TRACKED_LEVELS, bundled, risk_sensitive
+from rlvr_jax.objectives.advantages.risk_credit import relative_credit
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import replace
 
 ATOL = 1e-14  # float64, a few operations on numbers of order one

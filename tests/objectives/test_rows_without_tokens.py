@@ -8,17 +8,17 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
-from rlvr_jax.objectives.anchored_entropy import peak_entropy
-from rlvr_jax.objectives.conditional import in_high_half, mean_sampling_entropy
-from rlvr_jax.objectives.confidence import standardized_perplexity
-from rlvr_jax.objectives.difficulty import long_error_factor
-from rlvr_jax.objectives.down_sampling import down_sampling_rows
-from rlvr_jax.objectives.groups import group_others_mean, has_tokens
-from rlvr_jax.objectives.masked import masked_count, masked_mean, masked_sum
-from rlvr_jax.objectives.scopes import within_batch
-from rlvr_jax.objectives.self_certainty import self_certainty, standardized_certainty
-from rlvr_jax.objectives.semantic_entropy import relative_semantic_entropy
-from rlvr_jax.objectives.sequence_regression import group_pair_spread
+from rlvr_jax.objectives.advantages.conditional import in_high_half, mean_sampling_entropy
+from rlvr_jax.objectives.regularizers.anchored_entropy import peak_entropy
+from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.scopes import within_batch
+from rlvr_jax.objectives.surrogates.sequence_regression import group_pair_spread
+from rlvr_jax.objectives.transforms.confidence import standardized_perplexity
+from rlvr_jax.objectives.transforms.difficulty import long_error_factor
+from rlvr_jax.objectives.transforms.down_sampling import down_sampling_rows
+from rlvr_jax.objectives.transforms.self_certainty import self_certainty, standardized_certainty
+from rlvr_jax.objectives.transforms.semantic_entropy import relative_semantic_entropy
 from rlvr_jax.types import replace
 
 GONE = 0

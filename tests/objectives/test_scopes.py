@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from golden_vectors import array
 
-from rlvr_jax.objectives.choices import masked_top_k
-from rlvr_jax.objectives.scopes import (
+from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives.statistics.scopes import (
     above_quantile,
     min_max,
     scoped_count,

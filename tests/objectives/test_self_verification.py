@@ -5,7 +5,7 @@ import numpy as np
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.self_verification import (
+from rlvr_jax.objectives.advantages.self_verification import (
     best_answer,
     class_balance,
     finished_rows,

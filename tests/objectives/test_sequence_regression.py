@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import Context, reinforce
-from rlvr_jax.objectives.sequence_regression import (
+from rlvr_jax.objectives.surrogates.sequence_regression import (
     group_pair_spread,
     pairwise_regression,
     regularized_leave_one_out,

@@ -16,7 +16,7 @@ from rlvr_jax.objectives import (
     product_ratio,
     sequence_ratio,
 )
-from rlvr_jax.objectives.soft_clips import (
+from rlvr_jax.objectives.surrogates.soft_clips import (
     geometric_mean_clip,
     ppo_cap,
     sigmoid_gate,

@@ -7,7 +7,7 @@ import numpy as np
 from golden_vectors import array
 
 from rlvr_jax.objectives import Context, ppo_clip
-from rlvr_jax.objectives.soft_tokens import (
+from rlvr_jax.objectives.surrogates.soft_tokens import (
     GumbelNoise,
     mixture_weights,
     nucleus_candidates,

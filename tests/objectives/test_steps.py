@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from golden_vectors import array
 
-from rlvr_jax.objectives.steps import (
+from rlvr_jax.objectives.statistics.steps import (
     at_tokens,
     find_steps,
     next_step,

@@ -9,17 +9,21 @@ import pytest
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
-from rlvr_jax.objectives.aggregations import fixed_length_mean, rollout_mean_token_sum, token_mean
-from rlvr_jax.objectives.divergences import k3, k3_clamped
-from rlvr_jax.objectives.masked import masked_mean
-from rlvr_jax.objectives.parts import Context, stateless
-from rlvr_jax.objectives.regularizers import (
+from rlvr_jax.objectives.algebra.parts import Context, stateless
+from rlvr_jax.objectives.regularizers.token_penalties import (
     entropy_bonus,
     scheduled,
     statistic_penalty,
     statistic_term,
 )
-from rlvr_jax.objectives.surrogates import ppo_clip
+from rlvr_jax.objectives.statistics.divergences import k3, k3_clamped
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.surrogates.aggregations import (
+    fixed_length_mean,
+    rollout_mean_token_sum,
+    token_mean,
+)
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Signals, TokenStats, replace
 
 

@@ -6,9 +6,9 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.objectives import Context, masked_mean
-from rlvr_jax.objectives.class_penalties import kl_by_entropy
-from rlvr_jax.objectives.divergences import k3_clamped
-from rlvr_jax.objectives.trust_regions import clip_by_entropy, elastic_clip
+from rlvr_jax.objectives.regularizers.class_penalties import kl_by_entropy
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives.transforms.trust_regions import clip_by_entropy, elastic_clip
 from rlvr_jax.types import Signals, replace
 
 

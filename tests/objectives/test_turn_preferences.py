@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from golden_vectors import array, rollouts
 
-from rlvr_jax.objectives.turn_preferences import (
+from rlvr_jax.objectives.regularizers.turn_preferences import (
     best_against_rest,
     best_in_group,
     pair_losses,

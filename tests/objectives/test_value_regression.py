@@ -8,7 +8,7 @@ import pytest
 from golden_vectors import array
 
 from rlvr_jax.objectives import Context
-from rlvr_jax.objectives.value_regression import next_value, uniform_value_regression
+from rlvr_jax.objectives.surrogates.value_regression import next_value, uniform_value_regression
 from rlvr_jax.types import Signals, replace
 
 

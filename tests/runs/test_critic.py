@@ -22,8 +22,8 @@ from rlvr_jax.objectives import (
     token_rewards,
     value_loss,
 )
-from rlvr_jax.objectives.advantages import group_normalized
-from rlvr_jax.objectives.target_temperature import mix_in_tempered_policy
+from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_policy
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.checkpoints import Checkpoints

@@ -1,0 +1,43 @@
+"""Advantages: the first part of the chain, signed credit from rewards, values or preferences.
+
+    against the group    `group_normalized`, `group_centered`, `leave_one_out`, `length_centered`,
+                         `relative_to`, `rollout_advantage` for one of your own; `plain_reward`,
+                         `no_advantage`
+    several attempts     `pass_at_k_centered`, `pass_at_k_marginal`, `pass_at_k_weight`,
+                         `subset_normalized`, `best_of_n`
+    another comparison   `conditional_advantage`, `risk_sensitive`, `pair_normalized`,
+                         `score_weighted`, `reweighted_advantage`, `signed_by_outcome`
+    another reward       `decoupled_normalized`, `constrained_advantage`, `hesitation_advantage`,
+                         `pseudo_reward`, `self_rewarded`, `solved_group_advantage`
+    over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
+                         `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
+    of another advantage `whitened`
+
+The critics whose estimates some of them read are here, too: `critic_of`, `value_loss`,
+`hybrid_critic_loss`, `huber_value_loss`. Weights, masks and terms that belong to one advantage
+stand beside it (`weigh_by_token_ratio`, `drop_demonstrated`, `verdict_loss`, …).
+"""
+
+from rlvr_jax.objectives.advantages.conditional import *
+from rlvr_jax.objectives.advantages.constraints import *
+from rlvr_jax.objectives.advantages.critics import *
+from rlvr_jax.objectives.advantages.demonstrations import *
+from rlvr_jax.objectives.advantages.distribution_matching import *
+from rlvr_jax.objectives.advantages.group_relative import *
+from rlvr_jax.objectives.advantages.hesitation_reward import *
+from rlvr_jax.objectives.advantages.hybrid_critic import *
+from rlvr_jax.objectives.advantages.macros import *
+from rlvr_jax.objectives.advantages.multi_reward import *
+from rlvr_jax.objectives.advantages.outcome_credit import *
+from rlvr_jax.objectives.advantages.passk import *
+from rlvr_jax.objectives.advantages.pessimistic_critics import *
+from rlvr_jax.objectives.advantages.rare_events import *
+from rlvr_jax.objectives.advantages.reciprocity import *
+from rlvr_jax.objectives.advantages.returns import *
+from rlvr_jax.objectives.advantages.reweighted_values import *
+from rlvr_jax.objectives.advantages.risk import *
+from rlvr_jax.objectives.advantages.risk_credit import *
+from rlvr_jax.objectives.advantages.score_norms import *
+from rlvr_jax.objectives.advantages.self_verification import *
+from rlvr_jax.objectives.advantages.whitening import *
+from rlvr_jax.objectives.advantages.windows import *

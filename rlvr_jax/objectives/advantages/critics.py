@@ -1,0 +1,94 @@
+"""How a critic is fitted: to which returns, and by which loss."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
+from rlvr_jax.objectives.algebra.parts import Context, Transform, describe
+from rlvr_jax.objectives.arguments import check_bound
+from rlvr_jax.types import Rollouts, Signals, TokenStats
+
+__all__ = ["Critic", "critic_of", "value_loss"]
+
+Estimate = Callable[[Rollouts], Float[Array, "B T"]]
+
+
+@dataclass(frozen=True)
+class Critic:
+    """What a method wants of the critic whose estimates its objective reads (`Rollouts.values`).
+
+    Fields:
+      returns: (rollouts) -> G [B, T], to which the value of each token is fitted. Row by row: it
+        compares no rollouts. It may read `values`, `old_logp` and what else the objective needs.
+      clip: half-width of the trust region of `value_loss`, positive; infinite: none.
+      label: the call that describes it.
+    Raises:
+      ValueError: clip not positive.
+    """
+
+    returns: Estimate
+    clip: float
+    label: str
+
+    def __post_init__(self):
+        check_bound("Critic", clip=self.clip)
+
+
+def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
+    return rollouts.values
+
+
+def critic_of(estimator: Transform, clip: float, value: Estimate = _token_values) -> Critic:
+    """The critic of an advantage: fitted to G = Â + V, before any whitening.
+
+    Args:
+      estimator: gives Â from the reward and `values`; without state, and row by row.
+      clip: see `Critic`.
+      value: V, what Â was formed against, from the values of the tokens.
+    Raises:
+      ValueError: clip not positive, or an estimator that reads no values or a policy.
+    """
+    if "values" not in estimator.needs or estimator.needs & MEASURED - {"logp"}:
+        raise ValueError(
+            "critic_of: estimator must need values and no statistic of a policy, got"
+            f" {estimator.label} that needs {sorted(estimator.needs)}"
+        )
+
+    def returns(rollouts):
+        _, rollouts = on_mask(TokenStats(logp=rollouts.values), rollouts)
+        signals = Signals.neutral(rollouts.mask, rollouts.values.dtype)
+        # An estimator of returns reads no policy and draws nothing: who does, fails.
+        context = Context(TokenStats(), rollouts, rollouts.old_logp, None)
+        signals, _, _ = estimator.apply(signals, context, ())
+        return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
+
+    return Critic(returns, clip, describe("value_loss", clip=float(clip)))
+
+
+def value_loss(
+    values: Float[Array, "B T"],
+    old_values: Float[Array, "B T"],
+    returns: Float[Array, "B T"],
+    clip: float,
+) -> Float[Array, "B T"]:
+    """½ max((V - G)², (V_clip - G)²) at every token, V_clip = V_old + clip(V - V_old, ±ε).
+
+    The gradient is 0 where the clipped error is the larger one: a critic that has moved further
+    than ε towards the return is not pulled on.
+
+    Args:
+      values: V, of the critic that is fitted; carries the gradient.
+      old_values: V_old, when the batch was drawn.
+      returns: G, the target: `generalized_advantages` plus V_old, before any whitening.
+      clip: ε, half-width of the trust region around V_old.
+    Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347, as in
+      https://github.com/Open-Reasoner-Zero/Open-Reasoner-Zero.
+    """
+    moved = values - old_values
+    bound = jax.lax.stop_gradient(old_values + jnp.clip(moved, -clip, clip))
+    clipped = jnp.where(jnp.abs(moved) <= clip, values, bound)
+    return jnp.maximum((values - returns) ** 2, (clipped - returns) ** 2) / 2

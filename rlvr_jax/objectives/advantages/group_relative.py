@@ -1,0 +1,189 @@
+"""Advantages from the rewards of a group: one number per rollout, the same on all its tokens.
+
+In a group of one there is nothing to compare with, and the advantage is 0. Groups of equal rewards
+get exactly 0. `rollouts.reward` is read, never `rollouts.outcome`.
+"""
+
+from collections.abc import Callable, Iterable
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from rlvr_jax.objectives.algebra.parts import Transform, UpdatePlan, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.statistics.groups import (
+    group_deviation,
+    group_has_tokens,
+    group_mean,
+    group_others_mean,
+    group_std,
+)
+from rlvr_jax.objectives.statistics.masked import masked_count
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "group_centered",
+    "group_normalized",
+    "group_of_one_remark",
+    "leave_one_out",
+    "length_centered",
+    "no_advantage",
+    "plain_reward",
+    "relative_to",
+    "rollout_advantage",
+]
+
+# Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
+Statistic = Callable[..., Array]
+
+
+def group_normalized(epsilon: float = 1e-6) -> Transform:
+    """A_i = (R_i - mean) / (std + ε) over the rollouts of a prompt; std divides by n - 1.
+
+    Args:
+      epsilon: ε, added to the standard deviation, outside its root.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    Source: Shao et al. 2024, https://arxiv.org/abs/2402.03300.
+    """
+    check_positive("group_normalized", epsilon=epsilon)
+
+    def advantage(reward, group):
+        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+
+    return _from_rewards(advantage, describe("group_normalized", epsilon=epsilon))
+
+
+def group_centered() -> Transform:
+    """A_i = R_i - mean over the rollouts of a prompt.
+
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
+    """
+    return _from_rewards(group_deviation, "group_centered()")
+
+
+def leave_one_out() -> Transform:
+    """A_i = R_i - mean over the other rollouts of the prompt.
+
+    N / (N - 1) times `group_centered`; the baseline does not depend on the own reward, so the
+    policy gradient is unbiased.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Source: Ahmadian et al. 2024, https://arxiv.org/abs/2402.14740.
+    """
+
+    def advantage(reward, group):
+        return reward - group_others_mean(reward, group)
+
+    return _from_rewards(advantage, "leave_one_out()")
+
+
+def length_centered() -> Transform:
+    """A_i = R_i - Σ_j n_j R_j / Σ_j n_j over the rollouts of a prompt, n_j their tokens.
+
+    The baseline of least variance if the squared norm of a response's score grows like its length;
+    the advantages of a group sum to 0 over its tokens.
+    Reads: reward, group, mask. Writes: advantage. Metrics: none.
+    Source: OPO, https://github.com/volcengine/verl (docs/algo/opo.md).
+    """
+
+    def advantage(rollouts):
+        length = masked_count(rollouts.mask, axis=1).astype(rollouts.reward.dtype)
+        return group_deviation(rollouts.reward, rollouts.group, weights=length)
+
+    return rollout_advantage(advantage, "length_centered()", remark=group_of_one_remark)
+
+
+def relative_to(
+    baseline: Statistic, scale: Statistic | float = 1.0, epsilon: float = 0.0
+) -> Transform:
+    """A_i = (R_i - b) / (s + ε) with any statistics b and s of the rewards.
+
+    Args:
+      baseline, scale: functions (reward [B], group [B], where [B]) -> [B], such as `group_mean`,
+        `batch_mean` or `batch_std`, where true for the rows of groups with tokens; the scale may be
+        a number.
+      epsilon: ε, added to the scale; positive if that is a statistic, which may be 0.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a scale that is a number and not positive, a negative epsilon, or 0 with a
+        statistic.
+    """
+    if not callable(scale) and not scale > 0:
+        raise ValueError(f"relative_to: scale must be positive or a statistic, got {scale}")
+    if callable(scale):
+        check_positive("relative_to", epsilon=epsilon)
+    else:
+        check_at_least(0, "relative_to", epsilon=epsilon)
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        counted = group_has_tokens(rollouts.mask, group)
+        divisor = scale(reward, group, where=counted) if callable(scale) else scale
+        return (reward - baseline(reward, group, where=counted)) / (divisor + epsilon)
+
+    label = describe("relative_to", baseline=baseline, scale=scale, epsilon=epsilon)
+    compares = baseline in (group_mean, group_others_mean)
+    return rollout_advantage(advantage, label, remark=group_of_one_remark if compares else None)
+
+
+def no_advantage() -> Transform:
+    """A_i = 0: for a loss that its surrogate or its regularizers make without rewards.
+
+    Reads: nothing. Writes: advantage. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, advantage=jnp.zeros_like(signals.advantage)), state, {}
+
+    return stateless(apply, label="no_advantage()")
+
+
+def plain_reward() -> Transform:
+    """A_i = R_i: no baseline, so groups of equal rewards are trained on as well.
+
+    Reads: reward. Writes: advantage. Metrics: none.
+    """
+    return rollout_advantage(lambda rollouts: rollouts.reward, "plain_reward()")
+
+
+def rollout_advantage(
+    advantage: Callable[[Rollouts], Array],
+    label: str,
+    needs: Iterable[str] = (),
+    remark: Callable[[str, UpdatePlan], str | None] | None = None,
+) -> Transform:
+    """An estimator that gives one number to all tokens of a rollout.
+
+    Args:
+      advantage: rollouts -> [B].
+      label, needs: as in `Transform`.
+      remark: (label, plan) -> one sentence if the estimator cannot act under this plan, else None.
+    Reads: what `advantage` reads. Writes: advantage. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        own = advantage(context.rollouts)[:, None]
+        return replace(signals, advantage=jnp.where(signals.mask, own, 0)), state, {}
+
+    def sentence(plan):
+        return remark(label, plan) if remark else None
+
+    return stateless(apply, needs=needs, label=label, remark=sentence)
+
+
+def group_of_one_remark(label: str, plan: UpdatePlan) -> str | None:
+    """The sentence of an estimator that compares the rollouts of a group, if there is only one."""
+    if plan.group_size == 1:
+        return f"{label} is 0 everywhere: a group of one has no baseline."
+    return None
+
+
+def _from_rewards(advantage, label):
+    return rollout_advantage(
+        lambda rollouts: advantage(rollouts.reward, rollouts.group),
+        label,
+        remark=group_of_one_remark,
+    )

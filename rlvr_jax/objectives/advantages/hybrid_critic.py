@@ -1,0 +1,58 @@
+"""A critic that is fitted to returns of its own rollouts and to bootstrapped targets of others'."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.advantages.returns import generalized_advantages
+from rlvr_jax.objectives.statistics.masked import masked_mean
+
+__all__ = ["HybridCriticLoss", "bootstrap_targets", "hybrid_critic_loss"]
+
+
+class HybridCriticLoss(NamedTuple):
+    """The loss of a critic, and its two parts, each the mean of a squared error without a ½."""
+
+    total: Float[Array, ""]
+    on_policy: Float[Array, ""]
+    off_policy: Float[Array, ""]
+
+
+def bootstrap_targets(
+    rewards: Float[Array, "B T"], values: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """r_t + V_{t+1}, V = 0 after the last token; 0 off the mask. No gradient.
+
+    Args:
+      rewards: r, of each token.
+      values: V, of the current critic.
+      mask: the tokens that count; t + 1 is the next of them.
+    """
+    values = jax.lax.stop_gradient(values)
+    error = generalized_advantages(rewards, values, mask, discount=1.0, trace_decay=0.0)
+    return jnp.where(mask, error + values, 0)
+
+
+def hybrid_critic_loss(
+    values: Float[Array, "B T"],
+    returns: Float[Array, "B T"],
+    targets: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    off_policy: Bool[Array, "B"],
+) -> HybridCriticLoss:
+    """mean_on (V - G)² + mean_off (V - target)², each over the tokens of its kind of rows.
+
+    Args:
+      values: V, carries the gradient.
+      returns: G, read on the other rows.
+      targets: `bootstrap_targets`, read on off-policy rows.
+      mask: the tokens that count.
+      off_policy: rows that another policy wrote.
+    Source: HNPG, https://github.com/YifeiZhou02/HNPG.
+    """
+    other = off_policy[:, None]
+    on_policy = masked_mean((values - returns) ** 2, mask & ~other)
+    off = masked_mean((values - targets) ** 2, mask & other)
+    return HybridCriticLoss(on_policy + off, on_policy, off)

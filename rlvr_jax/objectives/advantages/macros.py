@@ -1,0 +1,188 @@
+"""Macro actions: consecutive tokens that share one advantage.
+
+A macro is what the tokens of a row with the same id form; ids count from 0 in each row and are -1
+off the mask. The policy stays a policy over tokens.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.returns import (
+    generalized_advantages,
+    is_last_token,
+    token_rewards,
+)
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_count, check_within
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_rank
+from rlvr_jax.objectives.statistics.steps import Steps, at_tokens, step_sum
+from rlvr_jax.types import replace
+
+__all__ = [
+    "equal_weights",
+    "is_first_of_macro",
+    "last_token_weights",
+    "macro_advantage",
+    "macro_advantages",
+    "macro_mean",
+    "ngram_macros",
+    "position_weights",
+]
+
+# (place of the token in its macro from 0, tokens of the macro) -> weight, not yet normalized.
+Weights = Callable[[Array, Array], Array]
+
+
+def equal_weights(place, size):
+    """Every token of a macro counts the same."""
+    del size
+    return jnp.ones_like(place)
+
+
+def last_token_weights(place, size):
+    """Only the last token of a macro counts."""
+    return (place == size - 1).astype(place.dtype)
+
+
+def position_weights(place, size):
+    """1 / (place + 1): the first token of a macro counts most."""
+    del size
+    return 1 / (place + 1)
+
+
+def ngram_macros(mask: Bool[Array, "B T"], length: int) -> Int[Array, "B T"]:
+    """Macros of `length` tokens from the first on; the last token of a row is one of its own.
+
+    The outcome sits on the last token and must not be averaged. The macro before it may be short.
+    """
+    place = masked_rank(mask) - 1
+    of_last = (masked_count(mask, axis=1)[:, None] + length - 2) // length
+    return jnp.where(mask, jnp.where(is_last_token(mask), of_last, place // length), -1)
+
+
+def is_first_of_macro(macro: Int[Array, "B T"]) -> Bool[Array, "B T"]:
+    """The first token of each macro."""
+    return (macro >= 0) & (_places(_table(macro))[0] == 0)
+
+
+def macro_mean(
+    values: Float[Array, "B T"], macro: Int[Array, "B T"], weights: Weights = equal_weights
+) -> Float[Array, "B T"]:
+    """Weighted mean over the macro, at each of its tokens; 0 off the mask."""
+    macros = _table(macro)
+    return at_tokens(_mean(values, macros, _weights(macros, weights, values.dtype)), macros)
+
+
+def macro_advantages(
+    rewards: Float[Array, "B T"],
+    values: Float[Array, "B T"],
+    macro: Int[Array, "B T"],
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+    weights: Weights = equal_weights,
+    most: int | None = None,
+) -> Float[Array, "B T"]:
+    """Generalized advantages with macros in place of tokens, at every token of the macro.
+
+    Reward and value of a macro are the weighted means over its tokens. A mean of KL rewards is
+    about the macro's length below their sum, so prices do not compare across lengths. Advantage
+    plus `macro_mean` of the values is the return to which the value of every token is fitted.
+
+    Args:
+      rewards, values: of the tokens.
+      macro: ids, as of `ngram_macros`.
+      discount, trace_decay: γ and λ, per macro.
+      weights: of the tokens in a macro.
+      most: no row has more macros than this; None: T. What is done to macros costs in proportion.
+    Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
+    """
+    macros = _table(macro, most)
+    weight = _weights(macros, weights, values.dtype)
+    own_rewards, own_values = (_mean(x, macros, weight) for x in (rewards, values))
+    advantages = generalized_advantages(
+        own_rewards, own_values, macros.exists, discount, trace_decay
+    )
+    return at_tokens(advantages, macros)
+
+
+def macro_advantage(
+    length: int,
+    discount: float = 1.0,
+    trace_decay: float = 0.95,
+    kl_coefficient: float = 0.05,
+    reward_clip: float = 2.5,
+    weights: Weights = equal_weights,
+) -> Transform:
+    """`macro_advantages` of n-gram macros, from the outcome, a critic's values and a KL price.
+
+    Args:
+      length: n, tokens of a macro; with 1 these are the generalized advantages of tokens.
+      discount, trace_decay: γ and λ, per macro, in [0, 1].
+      kl_coefficient: price of old_logp - reference_logp, per token, at least 0; with 0 no reference
+        is needed.
+      reward_clip: the outcome is clipped to plus and minus this; positive.
+      weights: of the tokens in a macro.
+    Reads: reward, values, old_logp, reference_logp, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: length below 1, or a number outside its range.
+    Source: MA-RLHF, https://github.com/ernie-research/MA-RLHF.
+    """
+    check_count(1, "macro_advantage", length=length)
+    check_within(0, 1, "macro_advantage", discount=discount, trace_decay=trace_decay)
+    check_at_least(0, "macro_advantage", kl_coefficient=kl_coefficient)
+    check_bound("macro_advantage", reward_clip=reward_clip)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        reward = jnp.clip(rollouts.reward, -reward_clip, reward_clip)
+        log_ratio = jnp.zeros_like(rollouts.values)
+        if kl_coefficient:
+            log_ratio = context.old_logp - rollouts.reference_logp
+        rewards = token_rewards(reward, mask, log_ratio, kl_coefficient)
+        macro = ngram_macros(mask, length)
+        most = (mask.shape[1] + length - 2) // length + 1
+        advantages = macro_advantages(
+            rewards, rollouts.values, macro, discount, trace_decay, weights, most
+        )
+        return replace(signals, advantage=advantages), state, {}
+
+    label = describe(
+        "macro_advantage",
+        length=length,
+        discount=float(discount),
+        trace_decay=float(trace_decay),
+        kl_coefficient=float(kl_coefficient),
+        reward_clip=float(reward_clip),
+        weights=weights,
+    )
+    needs = {"values"} | ({"logp", "reference_logp"} if kl_coefficient else set())
+    return stateless(apply, needs=needs, label=label, once=True)
+
+
+def _table(macro, most=None):
+    """The macros as columns of a table (see `steps`) of width `most`, or T."""
+    member = macro >= 0
+    count = jnp.max(macro, axis=1, keepdims=True, initial=-1) + 1
+    column = jnp.arange(macro.shape[1] if most is None else most, dtype=jnp.int32)[None]
+    return Steps(jnp.where(member, macro, 0), member, column < count)
+
+
+def _places(macros):
+    """Place of each token in its macro from 0, and tokens of the macro."""
+    size = step_sum(jnp.ones_like(macros.index), macros)
+    earlier = at_tokens(jnp.cumsum(size, axis=1) - size, macros)
+    return masked_rank(macros.member) - 1 - earlier, at_tokens(size, macros)
+
+
+def _weights(macros, weights, dtype):
+    place, size = _places(macros)
+    return jnp.where(macros.member, weights(place.astype(dtype), size.astype(dtype)), 0)
+
+
+def _mean(values, macros, weight):
+    """Weighted mean over each macro, as a table; `values` may be anything off the mask."""
+    total = step_sum(jnp.where(macros.member, weight * values, 0), macros)
+    mass = step_sum(weight, macros)
+    return total / jnp.where(mass > 0, mass, 1)

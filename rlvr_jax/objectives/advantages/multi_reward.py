@@ -1,0 +1,106 @@
+"""Advantages from several rewards per rollout, each normalized by itself."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.statistics.groups import (
+    batch_std,
+    group_deviation,
+    group_has_tokens,
+    group_std,
+)
+from rlvr_jax.types import replace
+
+__all__ = ["component_advantages", "decoupled_normalized", "weighted_sum"]
+
+
+def component_advantages(
+    component_rewards: Float[Array, "B K"], group: Int[Array, "B"], epsilon: float
+) -> Float[Array, "B K"]:
+    """(x - mean) / (std + ε) over the group for each reward by itself; std divides by n - 1.
+
+    A NaN is a reward that does not apply: it does not count in its group and has advantage 0.
+    """
+
+    def of_one(values):
+        applies = ~jnp.isnan(values)
+        values = jnp.where(applies, values, 0)
+        centered = group_deviation(values, group, where=applies)
+        scaled = centered / (group_std(values, group, where=applies) + epsilon)
+        return jnp.where(applies, scaled, 0)
+
+    return jax.vmap(of_one, in_axes=1, out_axes=1)(component_rewards)
+
+
+def weighted_sum(
+    values: Float[Array, "B K"], weights: Sequence[float] | None = None
+) -> Float[Array, "B"]:
+    """Σ_k w_k x_k; None: all weights are 1.
+
+    Raises:
+      ValueError: not one weight per column.
+    """
+    if weights is None:
+        return jnp.sum(values, axis=1)
+    if len(weights) != values.shape[1]:
+        raise ValueError(
+            f"weighted_sum: weights must be {values.shape[1]} numbers, one per reward,"
+            f" got {len(weights)}"
+        )
+    return jnp.sum(values * jnp.asarray(weights, values.dtype)[None], axis=1)
+
+
+def decoupled_normalized(
+    weights: Sequence[float] | None = None,
+    epsilon: float = 1e-4,
+    batch_epsilon: float | None = 1e-4,
+) -> Transform:
+    """The weighted sum of `component_advantages`, standardized over the rollouts of the batch.
+
+    A_i = s_i / (std + ε'), std with n - 1. Summing first would give different rewards of one total
+    the same advantage. The batch step makes the scale independent of the number of rewards. The
+    authors center in it, too, which is rounding: every part of s sums to 0 over its group. Without
+    it a group in which nothing differs has advantages of exactly 0.
+
+    Args:
+      weights: w, of the rewards; None: all 1.
+      epsilon: ε, added to the deviation of a group.
+      batch_epsilon: ε', added to that of the batch; None: no batch step.
+    Reads: component_rewards, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a number to add that is not positive, no weights or one that is not finite; in
+        the loss, not one weight per reward.
+    Source: GDPO, https://github.com/NVlabs/GDPO.
+    """
+    check_positive("decoupled_normalized", epsilon=epsilon)
+    if batch_epsilon is not None:
+        check_positive("decoupled_normalized", batch_epsilon=batch_epsilon)
+    records = ()
+    if weights is not None:
+        if not len(weights):
+            raise ValueError("decoupled_normalized: weights must be numbers, got none")
+        for number, weight in enumerate(weights):
+            check_finite("decoupled_normalized", **{f"weights[{number}]": weight})
+        records = (("component_rewards", len(weights)),)
+
+    def advantage(rollouts):
+        group = rollouts.group
+        own = component_advantages(rollouts.component_rewards, group, epsilon)
+        total = weighted_sum(own, weights)
+        if batch_epsilon is None:
+            return total
+        counted = group_has_tokens(rollouts.mask, group)
+        return total / (batch_std(total, group, counted) + batch_epsilon)
+
+    label = describe(
+        "decoupled_normalized", weights=weights, epsilon=epsilon, batch_epsilon=batch_epsilon
+    )
+    needs = {"component_rewards"}
+    transform = rollout_advantage(advantage, label, needs=needs, remark=group_of_one_remark)
+    return replace(transform, records=records)

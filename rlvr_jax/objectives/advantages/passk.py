@@ -1,0 +1,184 @@
+"""Advantages for solving a prompt in k attempts instead of one.
+
+n rollouts of a prompt, c of them right (a reward of at least 1), and
+
+    ρ(n, c, k) = 1 - C(n - c, k) / C(n, k)
+
+the chance that k distinct ones of them contain a right one. Binomials are products of ratios of
+small integers, so that 0 and 1 come out exactly: with lgamma in float32 the remainder would be
+divided by a deviation of 0. Groups of fewer than k rollouts have advantage 0.
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_count, check_positive
+from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_std, group_sum
+
+__all__ = [
+    "best_of_n",
+    "pass_at_k",
+    "pass_at_k_centered",
+    "pass_at_k_marginal",
+    "pass_at_k_weight",
+    "subset_normalized",
+]
+
+
+def pass_at_k(n: Int[Array, "..."], c: Int[Array, "..."], k: int) -> Float[Array, "..."]:
+    """ρ(n, c, k) = 1 - Π_{j<k} (n - c - j) / (n - j); 0 for k = 0, exactly 0 and 1 at the ends.
+
+    Args:
+      n, c: rollouts of a prompt, and how many of them are right.
+      k: attempts; where n < k the result is 1 if any is right, else 0.
+    """
+    missed = jnp.ones(n.shape, float)
+    for j in range(k):
+        left = jnp.maximum(n - c - j, 0).astype(float)
+        missed = missed * jnp.where(n > j, left / jnp.maximum(n - j, 1).astype(float), 1)
+    return jnp.where(c > 0, 1 - missed, 0)
+
+
+def best_of_n(normalize: bool = True, epsilon: float = 1e-6) -> Transform:
+    """A = (R_max - R_second) / (std + ε) for the best rollout of a group, 0 for all others.
+
+    Nobody is rewarded where several share the highest reward, and nobody is ever pushed down.
+
+    Args:
+      normalize: divide by the standard deviation of the group (n - 1) plus ε.
+      epsilon: ε, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    Source: https://arxiv.org/abs/2503.19595.
+    """
+    check_positive("best_of_n", epsilon=epsilon)
+
+    def advantage(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        best = reward == group_max(reward, group)
+        alone = (group_count(group, best) == 1) & (group_count(group) > 1)
+        lead = jnp.where(best & alone, reward - group_max(reward, group, ~best), 0)
+        return lead / (group_std(reward, group) + epsilon) if normalize else lead
+
+    label = describe("best_of_n", normalize=normalize, epsilon=epsilon)
+    return rollout_advantage(advantage, label, remark=_no_rival)
+
+
+def subset_normalized(k: int, epsilon: float = 1e-6) -> Transform:
+    """The mean of normalized advantages over all subsets of k rollouts that a rollout is in.
+
+    A subset is rewarded by its best rollout. With ρ = ρ(n, c, k) and σ = √(ρ (1 - ρ)):
+    right: (1 - ρ) / (σ + ε); wrong: (ρ(n - 1, c, k - 1) - ρ) / (σ + ε). They sum to 0 over a group.
+
+    Args:
+      k: size of the subsets, at least 1.
+      epsilon: ε, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1, or epsilon not positive.
+    Source: https://arxiv.org/abs/2508.10751.
+    """
+    check_positive("subset_normalized", epsilon=epsilon)
+
+    def advantage(n, c, right):
+        rate = pass_at_k(n, c, k)
+        mean = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        return (mean - rate) / (jnp.sqrt(rate * (1 - rate)) + epsilon)
+
+    return _of_counts("subset_normalized", k, k, advantage, epsilon=epsilon)
+
+
+def pass_at_k_weight(k: int) -> Transform:
+    """The weights of the unbiased gradient of pass@k, without a baseline.
+
+    Of the subsets of k rollouts, each rewarded by its best: right: k/n; wrong:
+    (k/n) ρ(n - 1, c, k - 1). Wrong rollouts beside a right one are paid as well.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        return _share(k, n) * jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+
+    return _of_counts("pass_at_k_weight", k, k, advantage)
+
+
+def pass_at_k_centered(k: int) -> Transform:
+    """`pass_at_k_weight` minus (k/n) times the pass@k of the other rollouts.
+
+    The baseline does not depend on the own reward; the advantage has mean 0 in expectation. Groups
+    need more than k rollouts.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        own = jnp.where(right, 1, pass_at_k(n - 1, c, k - 1))
+        return _share(k, n) * (own - pass_at_k(n - 1, c - right.astype(c.dtype), k))
+
+    return _of_counts("pass_at_k_centered", k, k + 1, advantage)
+
+
+def pass_at_k_marginal(k: int) -> Transform:
+    """Right: (k/n) (1 - ρ(n - 1, c - 1, k - 1)), what the rollout adds to its subsets; wrong: 0.
+
+    Each subset's baseline is the pass@(k - 1) without the rollout itself: a right rollout is paid
+    only as far as it was needed.
+
+    Args:
+      k: attempts, at least 1.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: k below 1.
+    Source: https://arxiv.org/abs/2505.15201.
+    """
+
+    def advantage(n, c, right):
+        added = 1 - pass_at_k(n - 1, c - right.astype(c.dtype), k - 1)
+        return _share(k, n) * jnp.where(right, added, 0)
+
+    return _of_counts("pass_at_k_marginal", k, k, advantage)
+
+
+def _of_counts(name: str, k: int, smallest: int, advantage: Callable, **arguments) -> Transform:
+    """An estimator from the counts of a group; 0 in groups of fewer than `smallest` rollouts."""
+    check_count(1, name, k=k)
+    label = describe(name, k=k, **arguments)
+
+    def of_rollouts(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        right = reward >= 1
+        n, c = group_count(group), group_sum(right.astype(jnp.int32), group)
+        return jnp.where(n >= smallest, advantage(n, c, right), 0).astype(reward.dtype)
+
+    def remark(label, plan):
+        if plan.group_size < smallest:
+            return f"{label} is 0 everywhere: it needs groups of at least {smallest} rollouts."
+        return None
+
+    return rollout_advantage(of_rollouts, label, remark=remark)
+
+
+def _share(k, n):
+    return k / n.astype(float)
+
+
+def _no_rival(label, plan):
+    if plan.group_size == 1:
+        return f"{label} is 0 everywhere: a group of one has no second best."
+    return None

@@ -1,0 +1,103 @@
+"""Advantages that amplify rare successes and rare failures, on pairs of prompts."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.shaping import Reward
+from rlvr_jax.objectives.statistics.group_order import group_index
+from rlvr_jax.objectives.statistics.groups import (
+    group_count,
+    group_deviation,
+    group_has_tokens,
+    group_mean,
+    group_std,
+)
+
+__all__ = [
+    "easy_but_brittle",
+    "hard_but_solvable",
+    "pair_normalized",
+    "pass_rate",
+    "penalized_outcome",
+    "rare_event_advantage",
+]
+
+
+def pass_rate(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """Share of right rollouts of the group."""
+    return group_mean(outcome, group)
+
+
+def hard_but_solvable(
+    outcome: Float[Array, "B"], group: Int[Array, "B"], most: int
+) -> Bool[Array, "B"]:
+    """Groups with at least one and at most `most` right rollouts: p in [1/G, c/G]."""
+    right = _num_right(outcome, group)
+    return (right >= 1) & (right <= most)
+
+
+def easy_but_brittle(
+    outcome: Float[Array, "B"], group: Int[Array, "B"], most: int
+) -> Bool[Array, "B"]:
+    """Groups with at least one and at most `most` wrong rollouts: p in [1 - c/G, 1 - 1/G]."""
+    wrong = group_count(group) - _num_right(outcome, group)
+    return (wrong >= 1) & (wrong <= most)
+
+
+def rare_event_advantage(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
+    """(R - p) / sqrt(p (1 - p)): sqrt((1-p)/p) for a success, -sqrt(p/(1-p)) for a failure.
+
+    A success at 1 of G gets sqrt(G - 1). 0 in groups of equal outcomes.
+    """
+    spread = group_std(outcome, group, ddof=0)
+    return (outcome - pass_rate(outcome, group)) / jnp.where(spread > 0, spread, 1)
+
+
+def penalized_outcome(negative: float) -> Reward:
+    """+1 for an outcome of 1, -λ for 0, linear between: (1 + λ) · outcome - λ.
+
+    Standardisation within a group undoes it: λ acts on centered advantages, and where statistics
+    are taken over more than one group.
+
+    Args:
+      negative: λ, at least 0.
+    Raises:
+      ValueError: a negative λ.
+    """
+    check_at_least(0, "penalized_outcome", negative=negative)
+
+    def reward(rollouts):
+        return (1 + negative) * rollouts.outcome - negative
+
+    return reward
+
+
+def pair_normalized(epsilon: float = 1e-6) -> Transform:
+    """A_i = (R_i - mean) / (std + ε) over the rollouts of two prompts; std with n - 1.
+
+    In the order of their ids the first group with tokens is paired with the second, and so on; a
+    last odd one stands alone. A pair of equal rewards gets 0, a group of equal rewards need not.
+
+    Args:
+      epsilon: ε, added to the standard deviation, outside its root.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    """
+    check_positive("pair_normalized", epsilon=epsilon)
+
+    def advantage(rollouts):
+        counted = group_has_tokens(rollouts.mask, rollouts.group)
+        pair = group_index(rollouts.group, counted) // 2
+        centered = group_deviation(rollouts.reward, pair, where=counted)
+        return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
+
+    return rollout_advantage(advantage, describe("pair_normalized", epsilon=epsilon))
+
+
+def _num_right(outcome, group):
+    right = pass_rate(outcome, group) * group_count(group).astype(outcome.dtype)
+    return jnp.round(right).astype(jnp.int32)

@@ -1,0 +1,213 @@
+"""Credit over time: token rewards, returns to go, and generalized advantages from a critic.
+
+All sums run backwards over the response, in blocks (`_backward`), so that their depth is not its
+length.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.advantages.group_relative import Statistic
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least, check_within
+from rlvr_jax.objectives.statistics.groups import group_has_tokens
+from rlvr_jax.types import replace
+
+__all__ = [
+    "discounted_returns",
+    "generalized_advantage",
+    "generalized_advantages",
+    "is_last_token",
+    "reward_to_go",
+    "token_rewards",
+]
+
+BLOCK = 32
+
+
+def is_last_token(mask: Bool[Array, "B T"]) -> Bool[Array, "B T"]:
+    """The last token of each rollout on the mask; none in an empty row."""
+    column = jnp.arange(mask.shape[1], dtype=jnp.int32)[None]
+    return mask & (column == jnp.max(jnp.where(mask, column, -1), axis=1, keepdims=True))
+
+
+def token_rewards(
+    reward: Float[Array, "B"],
+    mask: Bool[Array, "B T"],
+    log_ratio: Float[Array, "B T"] | None = None,
+    kl_coefficient: float = 0.0,
+) -> Float[Array, "B T"]:
+    """r_t = -β log_ratio_t at every token, and R on top at the last one; 0 off the mask.
+
+    Args:
+      reward: R, of the rollout.
+      mask: the tokens that count.
+      log_ratio: old_logp - reference_logp, nats; needed where β is not 0.
+      kl_coefficient: β, the price of the divergence from the reference.
+    """
+    rewards = jnp.where(is_last_token(mask), reward[:, None], 0)
+    if kl_coefficient:
+        rewards = jnp.where(mask, rewards - kl_coefficient * log_ratio, 0)
+    return rewards
+
+
+def discounted_returns(
+    rewards: Float[Array, "B T"], mask: Bool[Array, "B T"], discount: float = 1.0
+) -> Float[Array, "B T"]:
+    """G_t = Σ_{s ≥ t} γ^{s-t} r_s over the mask; s - t counts positions. 0 off the mask."""
+    terms = jnp.where(mask, rewards, 0)
+    return jnp.where(mask, _backward(terms, jnp.full_like(terms, discount)), 0)
+
+
+def generalized_advantages(
+    rewards: Float[Array, "B T"],
+    values: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+) -> Float[Array, "B T"]:
+    """Â_t = δ_t + γλ Â_{t+1} with δ_t = r_t + γ V_{t+1} - V_t; 0 off the mask.
+
+    Positions off the mask (what a tool wrote) are skipped: t + 1 is the next token on the mask.
+    After the last one V and Â are 0. Â + V is the return to which a critic is fitted.
+
+    Args:
+      rewards: r, of each token.
+      values: V, the critic's estimates when the batch was drawn.
+      mask: the tokens that count.
+      discount: γ. With γ = λ = 1 the result is the sum of the later rewards minus V.
+      trace_decay: λ.
+    Source: Schulman et al. 2015, https://arxiv.org/abs/1506.02438.
+    """
+    # What a token hands to the one before it, γ V_t + γλ Â_t, is one recurrence, and Â_t is
+    # r_t - V_t plus what was handed to t.
+    surprise = rewards - values
+    terms = jnp.where(mask, discount * values + discount * trace_decay * surprise, 0)
+    factors = jnp.where(mask, jnp.full_like(terms, discount * trace_decay), 1)
+    handed = jnp.pad(_backward(terms, factors)[:, 1:], ((0, 0), (0, 1)))
+    return jnp.where(mask, surprise + handed, 0)
+
+
+def reward_to_go(
+    discount: float = 1.0,
+    kl_coefficient: float = 0.0,
+    center: Statistic | None = None,
+    baseline: Statistic | None = None,
+) -> Transform:
+    """A_t = G_t - b, the discounted return of `token_rewards` against a baseline of the rewards.
+
+    Args:
+      discount: γ, in [0, 1].
+      kl_coefficient: β of the divergence from the reference that is charged token by token, at
+        least 0.
+      center: a statistic (reward [B], group [B], where [B]) -> [B] that is taken from the reward
+        before the return is formed; where is true for the rows of groups with tokens.
+      baseline: b, a statistic that is taken from the return.
+    Reads: reward, group, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount outside [0, 1], or a negative kl_coefficient.
+    """
+    check_within(0, 1, "reward_to_go", discount=discount)
+    check_at_least(0, "reward_to_go", kl_coefficient=kl_coefficient)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        reward, group = rollouts.reward, rollouts.group
+        counted = group_has_tokens(mask, group)
+        outcome = reward - center(reward, group, where=counted) if center else reward
+        rewards = token_rewards(outcome, mask, *_price(context, kl_coefficient))
+        returns = discounted_returns(rewards, mask, discount)
+        if baseline:
+            level = baseline(reward, group, where=counted)
+            returns = jnp.where(mask, returns - level[:, None], 0)
+        return replace(signals, advantage=returns), state, {}
+
+    label = describe(
+        "reward_to_go",
+        discount=float(discount),
+        kl_coefficient=float(kl_coefficient),
+        center=center,
+        baseline=baseline,
+    )
+    return stateless(apply, needs=_price_needs(kl_coefficient), label=label, once=True)
+
+
+def generalized_advantage(
+    discount: float = 1.0, trace_decay: float = 1.0, kl_coefficient: float = 0.0
+) -> Transform:
+    """Generalized advantages of the outcome and a critic's values; see `generalized_advantages`.
+
+    Args:
+      discount, trace_decay: γ and λ, in [0, 1].
+      kl_coefficient: β of the divergence from the reference that is charged token by token, at
+        least 0.
+    Reads: reward, values, mask; with β old_logp, reference_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: discount or trace_decay outside [0, 1], or a negative kl_coefficient.
+    Source: Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
+    """
+    check_within(0, 1, "generalized_advantage", discount=discount, trace_decay=trace_decay)
+    check_at_least(0, "generalized_advantage", kl_coefficient=kl_coefficient)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        rewards = token_rewards(rollouts.reward, mask, *_price(context, kl_coefficient))
+        advantages = generalized_advantages(rewards, rollouts.values, mask, discount, trace_decay)
+        return replace(signals, advantage=advantages), state, {}
+
+    label = describe(
+        "generalized_advantage",
+        discount=float(discount),
+        trace_decay=float(trace_decay),
+        kl_coefficient=float(kl_coefficient),
+    )
+    needs = {"values", *_price_needs(kl_coefficient)}
+    return stateless(apply, needs=needs, label=label, once=True)
+
+
+def _price(context, kl_coefficient):
+    if not kl_coefficient:
+        return None, 0.0
+    return context.old_logp - context.rollouts.reference_logp, kl_coefficient
+
+
+def _price_needs(kl_coefficient):
+    # The old log-probs of a first update are those of the scorer's own pass: hence "logp".
+    return {"logp", "reference_logp"} if kl_coefficient else set()
+
+
+def _backward(terms, factors):
+    """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end.
+
+    In two sweeps over blocks of columns, all blocks at the same time: the first finds what a block
+    makes of the y after it, the second has that y. `associative_scan` over all columns is half as
+    fast on CPU.
+    """
+    rows, width = terms.shape
+    blocks = -(-width // BLOCK)
+
+    def side_by_side(values):
+        padded = jnp.pad(values, ((0, 0), (0, blocks * BLOCK - width)))
+        return jnp.moveaxis(padded.reshape(rows, blocks, BLOCK), 2, 0)
+
+    def whole(carry, column):
+        (total, factor), (term, own) = carry, column
+        return (term + own * total, own * factor), None
+
+    def each(total, column):
+        term, own = column
+        total = term + own * total
+        return total, total
+
+    def combine(later, earlier):
+        (total_after, factor_after), (total, factor) = later, earlier
+        return total + factor * total_after, factor * factor_after
+
+    columns = side_by_side(terms), side_by_side(factors)
+    zeros = jnp.zeros((rows, blocks), terms.dtype)
+    ends, _ = jax.lax.scan(whole, (zeros, zeros + 1), columns, reverse=True)
+    totals, _ = jax.lax.associative_scan(combine, ends, reverse=True, axis=1)
+    after = jnp.pad(totals[:, 1:], ((0, 0), (0, 1)))
+    _, found = jax.lax.scan(each, after, columns, reverse=True)
+    return jnp.moveaxis(found, 0, 2).reshape(rows, -1)[:, :width]

@@ -1,0 +1,128 @@
+"""Off-policy policy gradient with capped weights, and a baseline that is corrected as well."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.statistics.groups import group_mean
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = [
+    "capped_rollout_weight",
+    "reweighted_advantage",
+    "reweighted_value",
+    "self_normalized_value",
+    "weigh_by_rollout_ratio",
+    "weigh_by_token_ratio",
+]
+
+
+def capped_rollout_weight(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"], cap: float
+) -> Float[Array, "B"]:
+    """w_i = min(Π_t ρ_it, η), without gradient; capped before the exponential, so never infinite.
+
+    Args:
+      cap: η, positive.
+    """
+    log_ratio = masked_sum(jax.lax.stop_gradient(logp) - old_logp, mask, axis=1)
+    return jnp.exp(jnp.minimum(log_ratio, jnp.log(jnp.asarray(cap, log_ratio.dtype))))
+
+
+def reweighted_value(
+    reward: Float[Array, "B"], weight: Float[Array, "B"], group: Int[Array, "B"]
+) -> Float[Array, "B"]:
+    """V = mean of w R over the group: the value of the current policy, biased down by the cap."""
+    return group_mean(weight * reward, group)
+
+
+def self_normalized_value(
+    reward: Float[Array, "B"], weight: Float[Array, "B"], group: Int[Array, "B"]
+) -> Float[Array, "B"]:
+    """Σ w R / Σ w over the group: of lower variance, and exact for equal rewards."""
+    return group_mean(reward, group, weights=weight)
+
+
+def reweighted_advantage(cap: float) -> Transform:
+    """A_i = R_i - mean of w R over the group, with w the capped ratios of whole rollouts.
+
+    The mean of w is not 1: off-policy, equal rewards and groups of one give advantages that are
+    not 0.
+
+    Args:
+      cap: η of the weights, at least 1.
+    Reads: reward, group, logp, old_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: cap below 1.
+    Source: "RAPID: An Efficient Reinforcement Learning Algorithm for Small Language Models".
+    """
+    _check_cap("reweighted_advantage", cap)
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        weight = capped_rollout_weight(context.stats.logp, context.old_logp, rollouts.mask, cap)
+        value = reweighted_value(rollouts.reward, weight, rollouts.group)
+        advantage = (rollouts.reward - value)[:, None]
+        return replace(signals, advantage=jnp.where(signals.mask, advantage, 0)), state, {}
+
+    label = describe("reweighted_advantage", cap=float(cap))
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+
+
+def weigh_by_rollout_ratio(cap: float) -> Transform:
+    """weight' = weight · min(Π_t ρ_it, η) on all tokens of a rollout.
+
+    Args:
+      cap: η, at least 1.
+    Reads: logp, old_logp. Writes: weight. Metrics: capped_share (of the tokens).
+    Raises:
+      ValueError: cap below 1.
+    """
+    _check_cap("weigh_by_rollout_ratio", cap)
+
+    def apply(signals, context, state):
+        mask = context.rollouts.mask
+        weight = capped_rollout_weight(context.stats.logp, context.old_logp, mask, cap)[:, None]
+        return _weighed(signals, jnp.broadcast_to(weight, mask.shape), cap, state)
+
+    label = describe("weigh_by_rollout_ratio", cap=float(cap))
+    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
+
+
+def weigh_by_token_ratio(cap: float) -> Transform:
+    """weight' = weight · min(ρ_t, η).
+
+    Args:
+      cap: η, at least 1.
+    Reads: logp, old_logp. Writes: weight. Metrics: capped_share (of the tokens).
+    Raises:
+      ValueError: cap below 1.
+    """
+    _check_cap("weigh_by_token_ratio", cap)
+
+    def apply(signals, context, state):
+        ratio = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+        return _weighed(signals, jnp.minimum(jax.lax.stop_gradient(ratio), cap), cap, state)
+
+    label = describe("weigh_by_token_ratio", cap=float(cap))
+    return stateless(apply, {"logp"}, label, lambda plan: _idle_remark(label, plan))
+
+
+def _weighed(signals, weight, cap, state):
+    metrics = {"capped_share": masked_mean(weight >= cap, signals.mask)}
+    weight = jnp.where(signals.mask, signals.weight * weight, signals.weight)
+    return replace(signals, weight=weight), state, metrics
+
+
+def _idle_remark(label, plan):
+    if plan.updates_per_batch > 1:
+        return None
+    return f"{label} has no effect: with one update per batch every weight is 1."
+
+
+def _check_cap(function, cap):
+    if not cap >= 1:
+        raise ValueError(f"{function}: cap must be at least 1, got {cap}")

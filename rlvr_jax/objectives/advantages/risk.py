@@ -1,0 +1,199 @@
+"""Advantages from the distribution of scores: the bad tail counts more than the good one.
+
+Prompts are bundled, K with consecutive group ids at a time. The j-th score of a bundle is the sum
+of the rewards of the j-th rollouts of its prompts (in the order of `rollout_id`), so that a prompt
+whose answers are all right or all wrong still takes part. Prompts without a token are in no bundle.
+Quantiles of the scores are tracked from update to update.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.risk_credit import Credit, uniform_credit
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import (
+    check_at_least,
+    check_bound,
+    check_count,
+    check_positive,
+    check_within,
+)
+from rlvr_jax.objectives.statistics.group_order import group_index, group_quantile, group_rank
+from rlvr_jax.objectives.statistics.groups import group_has_tokens, group_std, group_sum
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_quantile
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "TRACKED_LEVELS",
+    "Bundles",
+    "TrackedQuantiles",
+    "bundled",
+    "lower_tail",
+    "risk_sensitive",
+    "upper_tail",
+]
+
+TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))  # levels of the tracked quantiles
+
+
+class Bundles(NamedTuple):
+    """The scores of a batch, each standing at every rollout that it is the sum of.
+
+    Fields:
+      bundle: int [B], the bundle of the rollout's prompt.
+      unit: int [B], which rollouts make one score.
+      score: [B], the sum of their rewards.
+      counted: bool [B], one rollout of each unit: statistics of scores run over these.
+    """
+
+    bundle: Int[Array, "B"]
+    unit: Int[Array, "B"]
+    score: Float[Array, "B"]
+    counted: Bool[Array, "B"]
+
+
+class TrackedQuantiles(NamedTuple):
+    """Quantiles of the scores at the levels of `TRACKED_LEVELS`, and whether there are any yet."""
+
+    quantiles: Float[Array, "19"]
+    seen: Bool[Array, ""]
+
+
+def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
+    """Bundles of `num_prompts` prompts and their scores; the last bundle may be smaller.
+
+    Rows of groups without tokens are a bundle of their own, which does not count.
+    """
+    asked = group_has_tokens(rollouts.mask, rollouts.group)
+    prompt, rows = group_index(rollouts.group, asked), rollouts.group.shape[0]
+    bundle = jnp.where(asked, prompt // num_prompts, rows)
+    place = group_rank(rollouts.rollout_id, rollouts.group, rollouts.rollout_id)
+    unit = bundle * rows + place
+    score = group_sum(rollouts.reward, unit)
+    counted = asked & (group_rank(prompt, unit, rollouts.rollout_id) == 0)
+    return Bundles(bundle, unit, score, counted)
+
+
+def lower_tail(score, low_quantile, high_quantile, low, high, epsilon):
+    """-(q_low - x)⁺ / (α_low + ε): how far a score lies in the bad tail."""
+    del high_quantile, high
+    return -jnp.maximum(low_quantile - score, 0) / (low + epsilon)
+
+
+def upper_tail(score, low_quantile, high_quantile, low, high, epsilon):
+    """(x - q_high)⁺ / (1 - α_high + ε): how far a score lies in the good tail."""
+    del low_quantile, low
+    return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
+
+
+def risk_sensitive(
+    num_prompts: int = 5,
+    low: float = 0.2,
+    high: float = 0.9,
+    tail_weight: float = 1.5,
+    tail: Callable = lower_tail,
+    natural_baseline: bool = True,
+    credit: Credit = uniform_credit,
+    track_rate: float = 0.1,
+    epsilon: float = 1e-6,
+    max_value: float = 1e3,
+    min_spread: float = 1e-3,
+    own_share: float = 0.0,
+) -> Transform:
+    """The mixed value at risk of the scores of bundles, shared out to their rollouts.
+
+    With x a score and q the quantiles at α_low and α_high:
+        range = [(x - q_low)⁺ - (x - q_high)⁺ + q_low - q_high] / (α_high - α_low + ε)
+        A     = (w tail + range) / (w + 1) / (std of the bundle's scores + ε)
+    In the first update q are the bundle's own; then s times those plus 1 - s times the tracked ones
+    nearest to the two levels.
+    Tracking: q ← q + η (α - mean 1[x < q]), from the quantiles of the first batch. Against tracked
+    quantiles a bundle of equal scores has a value too: a deviation below `min_spread` counts as 1.
+
+    Args:
+      num_prompts: K, prompts per bundle.
+      low, high: α_low < α_high, in (0, 1).
+      tail_weight: w, at least 0.
+      tail: `lower_tail` (averse to risk) or `upper_tail` (seeking it).
+      natural_baseline: whether q_low - q_high is in the range term, which is then ≤ 0.
+      credit: how a value is shared out, of `rlvr_jax.objectives.advantages.risk_credit`.
+      track_rate: η, at least 0.
+      epsilon: ε, positive.
+      max_value: bound of |A| before it is shared out, positive; inf for none.
+      min_spread: at least 0; with 0 equal scores are divided by ε.
+      own_share: s, in [0, 1].
+    Reads: reward, group, rollout_id. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: levels not ascending in (0, 1), num_prompts below 1, or another number outside its
+        range.
+    Source: RiskPO, https://github.com/RTkenny/RiskPO.
+    """
+    if not 0 < low < high < 1:
+        raise ValueError(
+            f"risk_sensitive: low and high must ascend in (0, 1), got {low} and {high}"
+        )
+    check_count(1, "risk_sensitive", num_prompts=num_prompts)
+    check_at_least(
+        0, "risk_sensitive", tail_weight=tail_weight, track_rate=track_rate, min_spread=min_spread
+    )
+    check_positive("risk_sensitive", epsilon=epsilon)
+    check_bound("risk_sensitive", max_value=max_value)
+    check_within(0, 1, "risk_sensitive", own_share=own_share)
+    nearest = [
+        min(range(len(TRACKED_LEVELS)), key=lambda i: abs(TRACKED_LEVELS[i] - level))
+        for level in (low, high)
+    ]
+
+    def init(spec):
+        del spec
+        return TrackedQuantiles(jnp.zeros(len(TRACKED_LEVELS), float), jnp.zeros((), bool))
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        bundles = bundled(rollouts, num_prompts)
+        score, tracked = bundles.score, state.quantiles.astype(bundles.score.dtype)
+        own = (group_quantile(score, bundles.bundle, a, bundles.counted) for a in (low, high))
+        share = jnp.where(state.seen, own_share, 1).astype(score.dtype)
+        pair = [(1 - share) * tracked[i] + share * q for i, q in zip(nearest, own, strict=True)]
+        middle = jnp.maximum(score - pair[0], 0) - jnp.maximum(score - pair[1], 0)
+        if natural_baseline:
+            middle = middle + pair[0] - pair[1]
+        middle = middle / (high - low + epsilon)
+        outer = tail(score, *pair, low, high, epsilon)
+        value = (tail_weight * outer + middle) / (tail_weight + 1)
+        spread = group_std(score, bundles.bundle, where=bundles.counted)
+        spread = jnp.where(spread < min_spread, 1, spread)
+        value = jnp.clip(value / (spread + epsilon), -max_value, max_value)
+        shared = credit(value, rollouts.reward, rollouts.group, bundles.unit, epsilon)
+        signals = replace(signals, advantage=jnp.where(signals.mask, shared[:, None], 0))
+        return signals, _track(state, bundles, track_rate), {}
+
+    label = describe(
+        "risk_sensitive",
+        num_prompts=num_prompts,
+        low=low,
+        high=high,
+        tail_weight=tail_weight,
+        tail=tail,
+        natural_baseline=natural_baseline,
+        credit=credit,
+        track_rate=track_rate,
+        own_share=float(own_share),
+    )
+    return Transform(init, apply, frozenset(), label)
+
+
+def _track(state, bundles, rate):
+    score, counted = bundles.score, bundles.counted
+    levels = jnp.asarray(TRACKED_LEVELS, score.dtype)
+    tracked = state.quantiles.astype(score.dtype)
+    # One search in the program, and not one for each level.
+    first = jax.lax.map(lambda level: masked_quantile(score, counted, level), levels)
+    below = jax.vmap(lambda quantile: masked_mean(score < quantile, counted))(tracked)
+    moved = tracked + rate * (levels - below.astype(score.dtype))
+    quantiles = jnp.where(state.seen, moved, first).astype(state.quantiles.dtype)
+    return TrackedQuantiles(quantiles, jnp.ones((), bool))

@@ -1,0 +1,57 @@
+"""Standardisation of an advantage over all tokens of a batch."""
+
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min, masked_std
+from rlvr_jax.types import replace
+
+__all__ = ["whitened"]
+
+
+def whitened(
+    estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
+) -> Transform:
+    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)), mean and variance over the tokens.
+
+    Every token counts once, so long rollouts weigh more in both. A batch is whitened as a whole
+    before it is split into updates, unless the estimator reads the current policy (a KL in the
+    reward is one of the policy that sampled). Equal advantages become exactly 0. OpenRLHF has the
+    defaults; verl has ddof 1, ε = 1e-8 and no floor.
+
+    Args:
+      estimator: the advantage that is whitened.
+      ddof: the sum of squares is divided by n - ddof.
+      epsilon: ε, added to the variance.
+      floor: smallest variance; positive where ε is 0.
+    Reads: what the estimator reads, mask. Writes: advantage. Metrics: the estimator's.
+    Raises:
+      ValueError: epsilon and floor are both not positive.
+    Source: REINFORCE++, https://github.com/OpenRLHF/OpenRLHF.
+    """
+    if not (epsilon > 0 or floor > 0):
+        raise ValueError(f"whitened: epsilon or floor must be positive, got {epsilon} and {floor}")
+
+    def apply(signals, context, state):
+        signals, state, metrics = estimator.apply(signals, context, state)
+        advantage, mask = signals.advantage, signals.mask
+        variance = masked_std(advantage, mask, ddof) ** 2
+        centered = advantage - masked_mean(advantage, mask)
+        scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))
+        # The mean of equal numbers may differ from them by rounding.
+        differ = masked_min(advantage, mask) != masked_max(advantage, mask)
+        return replace(signals, advantage=jnp.where(mask & differ, scaled, 0)), state, metrics
+
+    label = describe("whitened", estimator=estimator.label, ddof=ddof, epsilon=epsilon, floor=floor)
+    # The first update's old log-probs are those of the current pass.
+    needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
+    return Transform(
+        estimator.init,
+        apply,
+        needs,
+        label,
+        estimator.remark,
+        estimator.options,
+        estimator.once or not estimator.needs & MEASURED,
+    )

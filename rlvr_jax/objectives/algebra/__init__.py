@@ -1,0 +1,11 @@
+"""The algebra: what a part of an objective is, and how parts make a loss.
+
+`objective(...)` joins parts into an `Objective`. A part is a `Transform`, a `Surrogate` or an
+`Aggregation`; `stateless` makes the first from a function, `Spec`, `Context` and `UpdatePlan` are
+what parts are told. `summarize` gives the numbers that every objective reports. `inputs` says what
+a part may ask for; it is read by the algebra itself.
+"""
+
+from rlvr_jax.objectives.algebra.core import *
+from rlvr_jax.objectives.algebra.parts import *
+from rlvr_jax.objectives.algebra.summary import *

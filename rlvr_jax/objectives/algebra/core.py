@@ -1,0 +1,298 @@
+"""The algebra: how parts make a loss.
+
+An objective turns token statistics `[B, T]` into a scalar, in this order: the surrogate sets the
+ratio and the trust region, the advantage and the transforms decide, the regularizers add to the
+penalty or to the term, and the aggregation averages
+
+    loss = aggregate(weight · surrogate + penalty) + term
+
+What is decided (advantage, weight, mask, clip bounds) carries no gradient: the chain stops it after
+each part. Off the mask nothing is read: whatever stands there, NaN included, is replaced by 0
+first.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives.algebra.inputs import (
+    MEASURED,
+    check_answer,
+    check_inputs,
+    check_needs,
+    check_part,
+    check_recorded,
+    on_mask,
+    wide,
+)
+from rlvr_jax.objectives.algebra.parts import (
+    Aggregation,
+    Context,
+    Options,
+    Records,
+    Spec,
+    Surrogate,
+    Transform,
+    UpdatePlan,
+    no_state,
+)
+from rlvr_jax.objectives.algebra.summary import summarize
+from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
+
+__all__ = ["Objective", "objective"]
+
+DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A loss in token space.
+
+    Fields:
+      init: (spec) -> state, a dict from the names of the parts that have state.
+      loss: (stats, rollouts, state, key) -> (loss, (state, metrics)); differentiable in `stats`.
+        0 for a batch without tokens on the mask; NaN if a reward or outcome is not finite. Where
+        the loss is not finite the state stays as it was.
+      decide_once: (rollouts, state, key) -> (rollouts, state, metrics): for a batch that is split
+        into several updates, what its first parts decide about the batch as a whole. The rollouts
+        that come back say it (`advantage`, `weight`, `kept`), and the losses of the updates go on
+        from there. None if already the first part has to be asked at every update.
+      signals: (stats, rollouts, state, key) -> `Signals` after the transforms, before the
+        regularizers (which act on every token): what was decided about each token. But `chosen` is
+        that of the regularizers, too.
+      token_loss: (stats, rollouts, state, key) -> [B, T], what the aggregation averages; 0 off the
+        mask.
+      needs: what must be measured, see `Transform`; always contains "logp".
+      once_needs: those of `decide_once`: "logp" stands for `old_logp`, the others for themselves.
+      options: with which arguments of `token_stats`, of all parts together.
+      records: see `Transform`, of all parts together.
+      labels: one per part, in order of action.
+      remarks: (plan) -> sentences about parts that cannot act under this plan.
+    """
+
+    init: Callable[[Spec], dict[str, Any]]
+    loss: Callable[..., tuple[Float[Array, ""], tuple[dict, dict]]]
+    decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
+    signals: Callable[..., Signals]
+    token_loss: Callable[..., Float[Array, "B T"]]
+    needs: frozenset[str]
+    once_needs: frozenset[str]
+    options: Options
+    records: Records
+    labels: tuple[str, ...]
+    remarks: Callable[[UpdatePlan], list[str]]
+
+
+def objective(
+    advantage: Transform,
+    transforms: Sequence[Transform] = (),
+    *,
+    surrogate: Surrogate,
+    regularizers: Sequence[Transform] = (),
+    aggregation: Aggregation,
+) -> Objective:
+    """Composes parts into a loss on `[B, T]` arrays.
+
+    Args:
+      advantage: writes `advantage`.
+      transforms: change what was decided, in the given order.
+      surrogate: sets ratio and trust region before all of them, and the token loss after.
+      regularizers: add to `penalty` or `term`, with gradient.
+      aggregation: token losses to scalar.
+    Metrics of the loss: clipped_share (of the tokens, those where the clip decides), covariance
+      (of advantage and log-prob over the tokens), ratio/min, ratio/mean, ratio/max and
+      ratio/effective_sample_size (share of the tokens) before any clipping; and those of the parts.
+      Where two parts have a metric of one name, the later one is called <part>/<metric>.
+    Raises:
+      ValueError: a part needs what nobody measures, or two parts want one option at two values;
+        when `loss` is called, a statistic that is needed is missing, or shapes disagree.
+    """
+    check_part("advantage", advantage, Transform)
+    check_part("surrogate", surrogate, Surrogate)
+    check_part("aggregation", aggregation, Aggregation)
+    for name, chain in (("transforms", transforms), ("regularizers", regularizers)):
+        check_part(name, chain, Sequence)
+        for part in chain:
+            check_part(f"each of {name}", part, Transform)
+    decisions = _named([advantage, *transforms])
+    additions = _named(regularizers, taken=decisions)
+    parts = {**decisions, **additions}
+    readers = (surrogate, *parts.values())
+    for part in readers:
+        check_needs(part)
+    needs = frozenset({"logp"}).union(*(part.needs for part in readers))
+    whole = _decided_once(decisions, advantage)
+    once_needs = frozenset().union(*(part.needs for part in whole.values()))
+    reads = False
+    for part in decisions.values():
+        reads |= bool(part.needs & MEASURED)
+        # Of a batch that is one update, its own pass measures what is compared over it.
+        if part.once and part is not advantage and reads:
+            needs |= {"batch_statistics"}
+
+    def init(spec: Spec) -> dict[str, Any]:
+        states = {name: part.init(spec) for name, part in parts.items()}
+        return {name: state for name, state in states.items() if jax.tree.leaves(state)}
+
+    def run(chain, signals, context, state, key, metrics):
+        state, metrics = dict(state), dict(metrics)
+        for name, part in chain.items():
+            own = replace(context, key=jax.random.fold_in(key, zlib.crc32(name.encode())))
+            answer = _applied(part, name, signals, own, state)
+            check_answer(part.label, answer, context.rollouts.mask)
+            signals, new_state, measured = answer
+            stopped = {field: jax.lax.stop_gradient(getattr(signals, field)) for field in DECIDED}
+            signals = replace(signals, **stopped)
+            if name in state:
+                state[name] = new_state
+            for metric, value in measured.items():
+                metrics[f"{name}/{metric}" if metric in metrics else metric] = value
+        return signals, state, metrics
+
+    def decide(stats, rollouts, state, key):
+        check_inputs(stats, rollouts, key, readers)
+        stats, rollouts = on_mask(stats, rollouts)
+        old_logp = rollouts.old_logp
+        if old_logp is None:
+            old_logp = jax.lax.stop_gradient(stats.logp)
+        context = Context(stats, rollouts, old_logp, key)
+        signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
+        signals = surrogate.prepare(signals, context)
+        done = ()
+        if rollouts.advantage is not None:
+            signals = replace(signals, advantage=rollouts.advantage)
+            done = [name for name, part in decisions.items() if part is advantage]
+        if rollouts.kept is not None:
+            weight, mask = signals.weight * rollouts.weight, signals.mask & rollouts.kept
+            signals, done = replace(signals, weight=weight, mask=mask), whole
+        chain = {name: part for name, part in decisions.items() if name not in done}
+        signals, state, metrics = run(chain, signals, context, state, key, {})
+        taken_out = rollouts.mask & ~signals.mask
+        return replace(signals, chosen=signals.chosen | taken_out), context, state, metrics
+
+    def losses(stats, rollouts, state, key):
+        signals, context, state, metrics = decide(stats, rollouts, state, key)
+        metrics = {**summarize(signals, context.stats.logp), **metrics}
+        signals, state, metrics = run(additions, signals, context, state, key, metrics)
+        values = signals.weight * surrogate.loss(signals, context) + signals.penalty
+        return values, signals, state, metrics
+
+    def loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+        values, signals, moved, metrics = losses(stats, rollouts, state, key)
+        total = aggregation(values, signals.mask) + signals.term
+        # A grade that is no number could vanish in a comparison with those of its group.
+        total = jnp.where(_graded(rollouts), total, jnp.nan)
+        state = _kept(jnp.isfinite(total), moved, state)
+        return total, (state, jax.lax.stop_gradient(metrics))
+
+    def token_loss(stats: TokenStats, rollouts: Rollouts, state: dict, key):
+        values, signals, _, _ = losses(stats, rollouts, state, key)
+        return jnp.where(signals.mask, values, 0)
+
+    def decide_once(rollouts: Rollouts, state: dict, key):
+        check_recorded(rollouts, whole.values())
+        nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
+        _, clean = on_mask(TokenStats(logp=nothing), rollouts)
+        old_logp = nothing if clean.old_logp is None else clean.old_logp
+        # There is no policy yet and no trust region: who reads them fails.
+        context = Context(TokenStats(), clean, old_logp, key)
+        signals = Signals.neutral(clean.mask, nothing.dtype)
+        signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
+        signals, moved, metrics = run(whole, signals, context, state, key, {})
+        usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
+        state = _kept(usable, moved, state)
+        decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}
+        return replace(rollouts, **decided), state, metrics
+
+    def signals(stats: TokenStats, rollouts: Rollouts, state: dict, key) -> Signals:
+        decided, context, state, _ = decide(stats, rollouts, state, key)
+        return replace(decided, chosen=run(additions, decided, context, state, key, {})[0].chosen)
+
+    def remarks(plan: UpdatePlan) -> list[str]:
+        found = [part.remark(plan) for part in readers]
+        return [sentence for sentence in found if sentence]
+
+    labels = [surrogate.label, *(part.label for part in parts.values()), aggregation.label]
+    return Objective(
+        init=init,
+        loss=loss,
+        decide_once=decide_once if whole else None,
+        signals=signals,
+        token_loss=token_loss,
+        needs=needs,
+        once_needs=once_needs,
+        options=_merged({part.label: part.options for part in readers}),
+        records=_merged({part.label: part.records for part in parts.values()}),
+        labels=tuple(labels),
+        remarks=remarks,
+    )
+
+
+def _graded(rollouts):
+    """Whether every grade is a number."""
+    return jnp.all(jnp.isfinite(rollouts.reward) & jnp.isfinite(rollouts.outcome))
+
+
+def _kept(usable, moved, state):
+    """The new state if the batch gave numbers: a bad one must not be remembered for ever."""
+    return jax.tree.map(lambda new, old: jnp.where(usable, new, old), moved, state)
+
+
+def _applied(part, name, signals, context, state):
+    """What a part answers; who reads what nobody measured or kept is told so."""
+    has_state = name not in state and part.init is not no_state
+    if has_state and jax.tree.leaves(jax.eval_shape(lambda: part.init(Spec(1, 1, 1)))):
+        raise ValueError(
+            f"loss: state must be what the objective's init gives, with an entry of {name}, got"
+            f" {sorted(state)}"
+        )
+    try:
+        return part.apply(signals, context, state.get(name, ()))
+    except (AttributeError, TypeError) as error:
+        error.add_note(
+            f"in {part.label}: statistics and records that it does not name in its needs may be"
+            " None"
+        )
+        raise
+
+
+def _decided_once(decisions, advantage):
+    """The parts that come before any that has to be asked at every update."""
+    chosen = {}
+    for name, part in decisions.items():
+        if not (part.once or (part is advantage and not part.needs & MEASURED)):
+            break
+        chosen[name] = part
+    return chosen
+
+
+def _named(parts, taken=()):
+    """Parts by name; the second use of one function is called name_2, and so on."""
+    named = {}
+    for part in parts:
+        name = base = part.label.split("(")[0]
+        number = 1
+        while name in named or name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        named[name] = part
+    return named
+
+
+def _merged(parts):
+    """What parts want, by their labels, as one; they must not want different things."""
+    merged, owner = {}, {}
+    for label, pairs in parts.items():
+        for name, value in pairs:
+            if merged.setdefault(name, value) != value:
+                raise ValueError(
+                    f"objective: {name} must be one value for all parts, got {merged[name]} from"
+                    f" {owner[name]} and {value} from {label}"
+                )
+            owner.setdefault(name, label)
+    return tuple(sorted(merged.items()))

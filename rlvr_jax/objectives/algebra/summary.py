@@ -1,0 +1,35 @@
+"""Numbers that every objective reports about its signals."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.statistics.covariance import token_covariance
+from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
+from rlvr_jax.objectives.statistics.ratios import is_clipped
+from rlvr_jax.types import Signals
+
+__all__ = ["effective_sample_size", "summarize"]
+
+
+def summarize(signals: Signals, logp: Float[Array, "B T"]) -> dict[str, Float[Array, ""]]:
+    """The metrics of `objective`, taken over the mask; all 0 for an empty one."""
+    ratio, mask = signals.ratio, signals.mask
+    return {
+        "clipped_share": masked_mean(is_clipped(signals), mask),
+        "covariance": masked_mean(token_covariance(signals.advantage, logp, mask), mask),
+        "ratio/min": masked_min(ratio, mask),
+        "ratio/mean": masked_mean(ratio, mask),
+        "ratio/max": masked_max(ratio, mask),
+        "ratio/effective_sample_size": effective_sample_size(ratio, mask),
+    }
+
+
+def effective_sample_size(ratio: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
+    """Share of the tokens that equal weights would need for the same variance, in (0, 1].
+
+    (Σ ρ)² / (n Σ ρ²); 1 if all ratios are equal, 0 for an empty mask.
+    """
+    largest = masked_max(ratio, mask)
+    scaled = ratio / jnp.where(largest > 0, largest, 1)  # squares of large ratios overflow float32
+    mean_square = masked_mean(scaled**2, mask)
+    return masked_mean(scaled, mask) ** 2 / jnp.where(mean_square > 0, mean_square, 1)

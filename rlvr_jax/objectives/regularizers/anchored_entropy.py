@@ -1,0 +1,124 @@
+"""Entropy of the uncertain tokens, held at the level where training began."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["AnchorState", "anchored_entropy", "peak_entropy"]
+
+
+class AnchorState(NamedTuple):
+    """The mean entropy of the updates that were measured (nats), and how many they are."""
+
+    anchor: Float[Array, ""]
+    measured: Int[Array, ""]
+
+
+def peak_entropy(
+    entropy: Float[Array, "B T"], rollouts: Rollouts, quantile: float
+) -> tuple[Float[Array, ""], Bool[Array, "B T"]]:
+    """Mean entropy of the tokens that are uncertain for their response.
+
+    A token is a peak if its entropy is strictly above the β quantile of its response; rows are
+    averaged over their peaks, and the batch over its rows with tokens. One of these without a peak
+    counts as 0.
+
+    Args:
+      entropy: nats; carries the gradient, the choice does not.
+      rollouts: whose mask says which tokens exist.
+      quantile: β, in [0, 1).
+    Returns:
+      The mean, and which tokens are peaks.
+    """
+    sets = within_response(rollouts)
+    peaks = above_quantile(jax.lax.stop_gradient(entropy), rollouts.mask, sets, quantile)
+    return masked_mean(masked_mean(entropy, peaks, axis=1), has_tokens(rollouts.mask)), peaks
+
+
+def anchored_entropy(
+    coefficient: float,
+    quantile: float = 0.8,
+    top_p: float = 0.8,
+    include_crossing: bool = False,
+    anchor_updates: int = 1,
+) -> Transform:
+    """Adds κ (H̄ - H*)² to the loss: it pulls the entropy up or down, to where it was.
+
+    H̄ is the mean of `peak_entropy` over the entropies of the nuclei; H* is its mean over the first
+    updates with tokens, which are not changed themselves, and stays.
+
+    Args:
+      coefficient: κ, at least 0.
+      quantile: β, in [0, 1), of the entropies within a response.
+      top_p: probability mass of the nucleus whose renormalized entropy is taken, in (0, 1].
+      include_crossing: whether the token that reaches `top_p` belongs to the nucleus.
+      anchor_updates: how many of the first updates make H*: as many as the first batch is split
+        into (all but the first of them see a policy that has been updated already).
+    Reads: nucleus_entropy. Writes: term, chosen. Metrics: anchored_entropy, entropy_anchor (nats),
+      peak_share (of the tokens).
+    Raises:
+      ValueError: an argument outside its range.
+    Source: https://github.com/Linn3a/siren.
+    """
+    check_at_least(0, "anchored_entropy", coefficient=coefficient)
+    if not 0 <= quantile < 1:
+        raise ValueError(f"anchored_entropy: quantile must be in [0, 1), got {quantile}")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"anchored_entropy: top_p must be in (0, 1], got {top_p}")
+
+    check_count(1, "anchored_entropy", anchor_updates=anchor_updates)
+
+    without_crossing = () if include_crossing else (("include_crossing", False),)
+
+    def init(spec):
+        del spec
+        return AnchorState(jnp.zeros((), float), jnp.zeros((), jnp.int32))
+
+    def apply(signals, context, state):
+        rollouts = replace(context.rollouts, mask=signals.mask)
+        mean, peaks = peak_entropy(context.stats.nucleus_entropy, rollouts, quantile)
+        now = jax.lax.stop_gradient(mean).astype(state.anchor.dtype)
+        any_token = jnp.any(signals.mask)
+        is_set = state.measured >= anchor_updates
+        number = (state.measured + 1).astype(now.dtype)
+        anchor = jnp.where(is_set, state.anchor, state.anchor + (now - state.anchor) / number)
+        distance = jnp.where(any_token & is_set, mean - anchor.astype(mean.dtype), 0)
+        term = signals.term + coefficient * distance**2
+        signals = replace(signals, term=term, chosen=signals.chosen | peaks)
+        moved = AnchorState(
+            jnp.where(any_token, anchor, state.anchor),
+            state.measured + (any_token & ~is_set).astype(jnp.int32),
+        )
+        metrics = {
+            "anchored_entropy": mean,
+            "entropy_anchor": anchor,
+            "peak_share": masked_mean(peaks, signals.mask),
+        }
+        return signals, moved, metrics
+
+    def remark(plan):
+        if plan.updates_per_batch > anchor_updates == 1:
+            return (
+                "anchored_entropy holds the entropy of the first update, one of"
+                f" {plan.updates_per_batch} of a batch: anchor_updates says how many make a batch"
+            )
+        return None
+
+    label = describe("anchored_entropy", coefficient=float(coefficient), quantile=float(quantile))
+    return Transform(
+        init,
+        apply,
+        frozenset({"nucleus_entropy", "batch_statistics"}),
+        label,
+        remark,
+        options=(("top_p", top_p), *without_crossing),
+    )

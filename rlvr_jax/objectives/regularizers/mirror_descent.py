@@ -1,0 +1,74 @@
+"""A proximity term whose weight grows with the outer steps of mirror descent."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.types import replace
+
+__all__ = ["MirrorState", "mirror_descent_kl", "step_size"]
+
+
+class MirrorState(NamedTuple):
+    """Number of updates made so far."""
+
+    updates: Int[Array, ""]
+
+
+def step_size(step: Int[Array, ""], num_steps: int, dtype=float):
+    """t_k = 1 - (k - 1) / K: from 1 at the first outer step to 1/K at the last.
+
+    Args:
+      step: k, from 1; later steps than K count as K.
+      num_steps: K.
+      dtype: of the result.
+    """
+    k = jnp.minimum(step, num_steps).astype(dtype)
+    return 1 - (k - 1) / num_steps
+
+
+def mirror_descent_kl(num_steps: int, updates_per_step: int) -> Transform:
+    """Holds the policy near the one that sampled: penalty' = penalty + KL(π ‖ π_old) / t_k.
+
+    The divergence is exact, over the whole vocabulary, and t_k is `step_size`. The outer step k is
+    1 + ⌊updates so far / updates per step⌋; an update without tokens does not count, and shifts it.
+
+    Args:
+      num_steps: K, outer steps of the run.
+      updates_per_step: gradient steps on one batch.
+    Reads: kl, from the old policy as second one. Writes: penalty. Metrics: mirror_step_size,
+      mirror_kl (the mean divergence, nats).
+    Raises:
+      ValueError: a number below 1.
+    Source: Tomar et al. 2020, https://arxiv.org/abs/2005.09814.
+    """
+    check_count(1, "mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
+    label = describe("mirror_descent_kl", num_steps=num_steps, updates_per_step=updates_per_step)
+
+    def init(spec):
+        del spec
+        return MirrorState(jnp.zeros((), jnp.int32))
+
+    def apply(signals, context, state):
+        kl = context.stats.kl
+        size = step_size(1 + state.updates // updates_per_step, num_steps, kl.dtype)
+        signals = replace(signals, penalty=signals.penalty + kl / size)
+        updates = state.updates + jnp.any(signals.mask).astype(jnp.int32)
+        metrics = {"mirror_step_size": size, "mirror_kl": masked_mean(kl, signals.mask)}
+        return signals, MirrorState(updates), metrics
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} has no effect: with one update per batch the policy has not moved."
+        if plan.updates_per_batch != updates_per_step:
+            return (
+                f"{label} counts an outer step every {updates_per_step} updates, and a batch has"
+                f" {plan.updates_per_batch}: the weight of the divergence changes within a batch."
+            )
+        return None
+
+    return Transform(init, apply, frozenset({"kl"}), label, remark)

@@ -1,0 +1,191 @@
+"""Losses that fit the log-ratio of policy and reference to outcomes or to pairs of rollouts.
+
+The implicit reward of a rollout is r_i = β Σ_t (logp - reference_logp). A loss is a function
+(`ImplicitRewards`) -> scalar, and `implicit_reward_loss` makes it a part of an objective:
+
+| loss | of | value |
+|---|---|---|
+| `logistic_pairs` | pairs | -log σ(r_w - r_l): DPO; the level of r is free |
+| `contrastive_pairs` | pairs | -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): NCA |
+| `cross_entropy` | rollouts | -log σ(r) if right, -log σ(-r) if wrong: σ(r) is a probability |
+| `prospect` | rollouts | 1 - σ(r - βK) if right, 1 - σ(βK - r) if wrong: KTO |
+
+K = max(0, mean Σ_t log-ratio) over the rollouts, without gradient. Means are over pairs or
+rollouts; without any, and for a batch without tokens, the loss is 0.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.types import replace
+
+__all__ = [
+    "ImplicitLoss",
+    "ImplicitRewards",
+    "contrastive_pairs",
+    "cross_entropy",
+    "implicit_reward_loss",
+    "log_ratio_sum",
+    "logistic_pairs",
+    "outcome_is_right",
+    "prospect",
+    "right_wrong_pairs",
+    "zero_point",
+]
+
+
+class ImplicitRewards(NamedTuple):
+    """What a loss may read.
+
+    Fields:
+      reward: [B], r, with gradient.
+      right: [B], whether the outcome is right.
+      written: [B], which rows have tokens; means run over these.
+      partner: int [B], the row of the other outcome it is paired with, -1 if none.
+      scale: β.
+    """
+
+    reward: Float[Array, "B"]
+    right: Bool[Array, "B"]
+    written: Bool[Array, "B"]
+    partner: Int[Array, "B"]
+    scale: float
+
+
+ImplicitLoss = Callable[[ImplicitRewards], Array]
+
+
+def outcome_is_right(outcome: Float[Array, "B"]) -> Bool[Array, "B"]:
+    """Whether an outcome in [0, 1] counts as right: more than one half."""
+    return outcome > 0.5
+
+
+def right_wrong_pairs(
+    right: Bool[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
+) -> Int[Array, "B"]:
+    """Pairs the k-th right with the k-th wrong rollout of a group, in the order of `rollout_id`.
+
+    Args:
+      right: whether the rollout is right.
+      group: id of the group of each rollout.
+      rollout_id: distinct within a group.
+      where: the rows that are paired.
+    Returns:
+      Row of the partner; -1 where the group has fewer of the other kind.
+    """
+    counted = jnp.ones_like(right) if where is None else where
+    # In each group first the wrong ones, then the right ones, then those that do not count.
+    kind = jnp.where(counted, right.astype(jnp.int32), 2)
+    order = jnp.lexsort((rollout_id, kind, group))
+    place = jnp.argsort(order).astype(jnp.int32)
+    start = jnp.searchsorted(jnp.sort(group), group)
+    num_wrong = group_count(group, counted & ~right)
+    num_right = group_count(group, counted & right)
+    rank = place - start - jnp.where(right, num_wrong, 0)
+    other = start + jnp.where(right, 0, num_wrong) + rank
+    paired = counted & (rank < jnp.where(right, num_wrong, num_right))
+    return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
+
+
+def log_ratio_sum(
+    logp: Float[Array, "B T"], reference_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B"]:
+    """Σ_t (logp - reference_logp) over the tokens of each rollout, nats."""
+    return masked_sum(logp - reference_logp, mask, axis=1)
+
+
+def logistic_pairs(given: ImplicitRewards) -> Float[Array, ""]:
+    """Mean over the pairs of -log σ(r_w - r_l).
+
+    Source: Rafailov et al. 2023, https://arxiv.org/abs/2305.18290.
+    """
+    better, worse = given.reward, given.reward[given.partner]
+    return masked_mean(-jax.nn.log_sigmoid(better - worse), _first_of_pairs(given))
+
+
+def contrastive_pairs(given: ImplicitRewards) -> Float[Array, ""]:
+    """Mean over the pairs of -log σ(r_w) - ½ log σ(-r_w) - ½ log σ(-r_l): level and difference.
+
+    Source: NCA, https://github.com/huggingface/trl ("nca_pair").
+    """
+    better, worse = given.reward, given.reward[given.partner]
+    pushed_up = -jax.nn.log_sigmoid(better)
+    pushed_down = -(jax.nn.log_sigmoid(-better) + jax.nn.log_sigmoid(-worse)) / 2
+    return masked_mean(pushed_up + pushed_down, _first_of_pairs(given))
+
+
+def cross_entropy(given: ImplicitRewards) -> Float[Array, ""]:
+    """Mean over the rollouts with tokens of the cross entropy of σ(r) and being right."""
+    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
+    return -masked_mean(jax.nn.log_sigmoid(sign * given.reward), given.written)
+
+
+def prospect(given: ImplicitRewards) -> Float[Array, ""]:
+    """Mean over the rollouts with tokens of 1 - σ(±(r - βK)), + if right; each is bounded.
+
+    Source: Ethayarajh et al. 2024, https://arxiv.org/abs/2402.01306, with the K of the batch itself
+    in place of mismatched pairs of prompt and response.
+    """
+    sign = jnp.where(given.right, 1, -1).astype(given.reward.dtype)
+    distance = given.reward - zero_point(given.reward, given.written)
+    return masked_mean(1 - jax.nn.sigmoid(sign * distance), given.written)
+
+
+def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Array, ""]:
+    """max(0, mean) without gradient: of log-ratios K, of implicit rewards β K."""
+    return jnp.maximum(masked_mean(jax.lax.stop_gradient(values), where), 0)
+
+
+def implicit_reward_loss(
+    scale: float, loss: ImplicitLoss = logistic_pairs, coefficient: float = 1.0
+) -> Transform:
+    """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
+
+    Outcomes above one half are right; pairs are those of `right_wrong_pairs` among the rollouts
+    with tokens.
+
+    Args:
+      scale: β, positive.
+      loss: one of this module.
+      coefficient: c.
+    Reads: logp, reference_logp, outcome, group, the mask. Writes: term.
+    Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
+      have tokens.
+    Raises:
+      ValueError: scale not positive.
+    """
+    check_positive("implicit_reward_loss", scale=scale)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        reward = scale * log_ratio_sum(context.stats.logp, rollouts.reference_logp, mask)
+        right, written = outcome_is_right(rollouts.outcome), has_tokens(mask)
+        partner = right_wrong_pairs(right, rollouts.group, rollouts.rollout_id, written)
+        value = loss(ImplicitRewards(reward, right, written, partner, scale))
+        metrics = {
+            "implicit_reward/right": masked_mean(reward, written & right),
+            "implicit_reward/wrong": masked_mean(reward, written & ~right),
+        }
+        term = signals.term + coefficient * value
+        return replace(signals, term=term), state, metrics
+
+    label = describe(
+        "implicit_reward_loss", scale=float(scale), loss=loss, coefficient=float(coefficient)
+    )
+    needs = {"logp", "reference_logp", "batch_statistics"}
+    return stateless(apply, needs=needs, label=label)
+
+
+def _first_of_pairs(given):
+    return given.right & (given.partner >= 0)

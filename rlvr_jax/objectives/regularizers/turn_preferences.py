@@ -1,0 +1,116 @@
+"""Credit of turns from a critic that is a language model, and the preference loss that fits it.
+
+The advantage of a turn is the mean log ratio of critic and reference over its tokens. The critic is
+fitted to pairs of trajectories: the best of a task against each of the others.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.group_order import group_index
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "best_against_rest",
+    "best_in_group",
+    "pair_losses",
+    "pairs_with_best",
+    "token_mean_score",
+    "turn_advantages",
+    "turn_sum_score",
+]
+
+Score = Callable[[Array, Rollouts], Array]
+
+
+def turn_advantages(
+    log_ratio: Float[Array, "B T"], turn: Int[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Mean of logp - reference_logp over the tokens of the turn, at each of them."""
+    turns = find_steps(turn, mask)
+    return at_tokens(step_mean(log_ratio, turns), turns)
+
+
+def token_mean_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
+    """Mean log ratio over all tokens of the trajectory: long turns dominate."""
+    return masked_mean(log_ratio, rollouts.mask, axis=1)
+
+
+def turn_sum_score(log_ratio: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B"]:
+    """Sum over the turns of their mean log ratios: turns count alike. Needs `rollouts.turn`."""
+    return jnp.sum(step_mean(log_ratio, find_steps(rollouts.turn, rollouts.mask)), axis=1)
+
+
+def best_in_group(
+    reward: Float[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
+) -> Int[Array, "B"]:
+    """Row of the highest reward of the group, of equal ones that of smallest `rollout_id`.
+
+    Args:
+      reward, group, rollout_id: of the rollouts.
+      where: the rows that count; without any in the group another one.
+    """
+    value = reward if where is None else jnp.where(where, reward, -jnp.inf)
+    order = jnp.lexsort((rollout_id, -value, group)).astype(jnp.int32)
+    index = group_index(group)
+    first = jnp.searchsorted(index[order], index)
+    return order[first]
+
+
+def pairs_with_best(rollouts: Rollouts, best: Int[Array, "B"]) -> Bool[Array, "B"]:
+    """Rows that make a pair with the best one: of lower reward, and both have tokens."""
+    tokens = has_tokens(rollouts.mask)
+    return (rollouts.reward < rollouts.reward[best]) & tokens & tokens[best]
+
+
+def pair_losses(
+    score: Float[Array, "B"], best: Int[Array, "B"], pairs: Bool[Array, "B"], coefficient: float
+) -> Float[Array, "B"]:
+    """-log σ(β (S_best - S_i)) for the rows that make a pair, 0 for the others.
+
+    Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
+    """
+    return jnp.where(pairs, -jax.nn.log_sigmoid(coefficient * (score[best] - score)), 0)
+
+
+def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Transform:
+    """Adds the mean of `pair_losses` over the pairs to the loss.
+
+    The policy of the objective is the critic here. Without a pair the term is 0.
+
+    Args:
+      coefficient: β, positive.
+      score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
+    Reads: logp, reference_logp, reward, group, rollout_id, mask; turn. Writes: term.
+    Metrics: preferred_share, of the pairs that the critic orders as the rewards do.
+    Raises:
+      ValueError: coefficient not positive.
+    Source: SWEET-RL, https://github.com/facebookresearch/sweet_rl.
+    """
+    check_positive("best_against_rest", coefficient=coefficient)
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        scores = score(context.stats.logp - rollouts.reference_logp, rollouts)
+        written = has_tokens(rollouts.mask)
+        best = best_in_group(rollouts.reward, rollouts.group, rollouts.rollout_id, written)
+        pairs = pairs_with_best(rollouts, best)
+        losses = pair_losses(scores, best, pairs, coefficient)
+        ordered = (scores[best] > scores).astype(scores.dtype)
+        signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
+        return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
+
+    needs = {"logp", "reference_logp", "batch_statistics"}
+    label = describe("best_against_rest", coefficient=float(coefficient), score=score)
+    return stateless(apply, needs | ({"turn"} if score is turn_sum_score else set()), label)

@@ -1,0 +1,26 @@
+"""Statistics: functions that measure a batch and decide nothing.
+
+    of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
+                         (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)
+    of groups            `group_mean` … (groups), `group_rank` … (group_order)
+    of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`
+    against another one  `k3` … (divergences), `forward_kl_generator` … (f_divergences),
+                         `token_log_ratio_reward` … (implicit_rewards)
+
+Sums over tokens and rollouts go through the `masked_*` and `group_*` functions: padding, empty
+rollouts and uneven groups are solved there, once.
+"""
+
+from rlvr_jax.objectives.statistics.choices import *
+from rlvr_jax.objectives.statistics.covariance import *
+from rlvr_jax.objectives.statistics.divergences import *
+from rlvr_jax.objectives.statistics.f_divergences import *
+from rlvr_jax.objectives.statistics.group_order import *
+from rlvr_jax.objectives.statistics.groups import *
+from rlvr_jax.objectives.statistics.implicit_rewards import *
+from rlvr_jax.objectives.statistics.masked import *
+from rlvr_jax.objectives.statistics.order_statistics import *
+from rlvr_jax.objectives.statistics.ratios import *
+from rlvr_jax.objectives.statistics.scopes import *
+from rlvr_jax.objectives.statistics.steps import *
+from rlvr_jax.objectives.statistics.window_entropy import *

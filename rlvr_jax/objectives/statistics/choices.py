@@ -1,0 +1,63 @@
+"""Choosing exactly k tokens: the largest, of the batch or of each row, or some at random.
+
+Both count over the `[B, T]` array without sorting or gathering it, so they shard by rows, and
+depend on `rollout_id` and the position in the response only: neither the order of rows nor the
+width of the padding changes who is chosen.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
+
+from rlvr_jax.kernels.selection import random_subset
+from rlvr_jax.kernels.selection_search import first_k, ordered_bits
+from rlvr_jax.objectives.statistics.masked import masked_count
+
+__all__ = ["masked_top_k", "random_choice"]
+
+
+def masked_top_k(
+    values: Float[Array, "B T"],
+    eligible: Bool[Array, "B T"],
+    k: int | Int[Array, "..."],
+    rollout_id: Int[Array, "B"],
+    count: Callable[[Array], Array] = masked_count,
+) -> Bool[Array, "B T"]:
+    """Chooses the k eligible tokens of largest value; all of them if there are fewer.
+
+    Ties go to the smaller `rollout_id`, then to the earlier position. The k-th largest value is
+    found by bisection over the bits of the (order-preserving) integer form of the values.
+
+    Args:
+      values: float32 or float64, not NaN where eligible.
+      eligible: bool, the tokens to choose from.
+      k: how many; may be traced; one number, or one per set in the shape of what `count` gives.
+      rollout_id: distinct for rows with eligible tokens.
+      count: (bool [B, T]) -> how many of each set are True, in a shape that broadcasts against
+        [B, T]: all of them together, or by `scoped_count`. The choice is made in each set.
+    Returns:
+      bool, True on exactly min(k, number eligible) tokens of each set.
+    """
+    return first_k(ordered_bits(values), eligible, k, rollout_id, count)
+
+
+def random_choice(
+    eligible: Bool[Array, "B T"],
+    k: int | Int[Array, ""],
+    key: PRNGKeyArray | Shaped[Array, "2"],
+    rollout_id: Int[Array, "B"],
+) -> Bool[Array, "B T"]:
+    """Draws k eligible tokens uniformly without replacement; all of them if there are fewer.
+
+    Every token draws 32 random bits from (key, rollout_id, position); the k largest are chosen.
+    Equal draws go to the smaller `rollout_id`; that any two tokens draw the same has chance 2⁻³².
+
+    Args:
+      eligible: bool, the tokens to choose from.
+      k: how many; may be traced.
+      key: PRNG key, used once.
+      rollout_id: distinct for rows with eligible tokens.
+    Returns:
+      bool, True on exactly min(k, number eligible) tokens.
+    """
+    return random_subset(eligible, k, key, rollout_id)

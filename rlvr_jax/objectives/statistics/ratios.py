@@ -1,0 +1,116 @@
+"""Importance ratios, and the trust region around 1.
+
+A ratio is a function (logp, old_logp, mask) -> [B, T] with gradient in `logp`; 1 off the mask.
+Nothing is clamped unless the name says so. Where a loss does not depend on a ratio, the gradient is
+0 also if that ratio overflows.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.types import Signals
+
+__all__ = [
+    "Ratio",
+    "clamped_token_ratio",
+    "clip_to_trusted",
+    "is_clipped",
+    "on_policy_ratio",
+    "product_ratio",
+    "sequence_ratio",
+    "token_ratio",
+]
+
+Ratio = Callable[[Array, Array, Array], Array]
+
+
+def token_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """ρ_it = exp(logp_it - old_logp_it)."""
+    return _exp(jnp.where(mask, logp - old_logp, 0))
+
+
+def clamped_token_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """The token ratio with its logarithm clamped to ±20: finite in float32, flat beyond."""
+    return jnp.exp(jnp.clip(jnp.where(mask, logp - old_logp, 0), -20, 20))
+
+
+def on_policy_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """1 with the gradient of logp: the policy gradient with a loss whose value is -A.
+
+    The age of the rollouts is not corrected for.
+    """
+    del old_logp
+    return jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
+
+
+def sequence_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Geometric mean of the token ratios of a rollout, at each of its tokens.
+
+    s_i = exp((1/n_i) Σ_t (logp_it - old_logp_it)). The value is s_i; the gradient at token t is
+    s_i ∇logp_it, so that a mean over the tokens of a rollout has the gradient of s_i.
+    """
+    value = jnp.exp(masked_mean(logp - old_logp, mask, axis=1))[:, None]
+    own = jnp.exp(jnp.where(mask, logp - jax.lax.stop_gradient(logp), 0))
+    return jnp.where(mask, jax.lax.stop_gradient(value) * own, 1)
+
+
+def product_ratio(
+    logp: Float[Array, "B T"], old_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> Float[Array, "B T"]:
+    """Product of the token ratios of a rollout, at each of its tokens, with its whole gradient.
+
+    ρ_i = exp(Σ_t (logp_it - old_logp_it)): the exact ratio of the response, of huge variance.
+    """
+    product = _exp(masked_sum(logp - old_logp, mask, axis=1))[:, None]
+    return jnp.where(mask, product, 1)
+
+
+def clip_to_trusted(signals: Signals) -> Float[Array, "B T"]:
+    """The ratio clipped to [1 - clip_low, 1 + clip_high]; the gradient is 1 inside and on a bound.
+
+    `jnp.clip` splits the gradient on a bound into halves; the published codes do not.
+    """
+    low, high = 1 - signals.clip_low, 1 + signals.clip_high
+    inside = (signals.ratio >= low) & (signals.ratio <= high)
+    bound = jax.lax.stop_gradient(jnp.clip(signals.ratio, low, high))
+    return jnp.where(inside, signals.ratio, bound)
+
+
+def is_clipped(signals: Signals) -> Bool[Array, "B T"]:
+    """Where the bound decides the value of the loss, -A clip(ρ) > -A ρ.
+
+    PPO's clip lets no gradient pass there, a cap of the ratio (`ppo_cap`, `weighted_reinforce`)
+    does.
+    """
+    clipped = -signals.advantage * clip_to_trusted(signals)
+    return signals.mask & (clipped > -signals.advantage * signals.ratio)
+
+
+@jax.custom_vjp
+def _exp(x):
+    """exp(x), whose gradient is 0 where nothing is asked for: 0 times an overflow would be NaN."""
+    return jnp.exp(x)
+
+
+def _exp_forward(x):
+    value = jnp.exp(x)
+    return value, value
+
+
+def _exp_backward(value, slope):
+    return (jnp.where(slope == 0, 0, slope * value),)
+
+
+_exp.defvjp(_exp_forward, _exp_backward)

@@ -1,0 +1,182 @@
+"""Statistics over the tokens that are compared with each other, given back to each of them.
+
+Who is compared is a scope, a function (rollouts) -> `Sets`:
+
+| scope | a set is |
+|---|---|
+| `within_batch` | all tokens |
+| `within_response` | the tokens of one rollout |
+| `within_group` | the tokens of all rollouts of a prompt, a long rollout counts for more |
+
+Every statistic takes values and a mask of one shape, [B, T] or [B, 1] for numbers of rollouts, and
+the sets; it returns what broadcasts against the values. Off the mask nothing is read. A set without
+a token on the mask gives 0.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.statistics.order_statistics import (
+    MAX,
+    MIN,
+    SUM,
+    Reduce,
+    nearest_quantile,
+    quantile,
+)
+from rlvr_jax.types import Rollouts
+
+__all__ = [
+    "Scope",
+    "Sets",
+    "above_quantile",
+    "group_sets",
+    "min_max",
+    "scoped_count",
+    "scoped_max",
+    "scoped_mean",
+    "scoped_min",
+    "scoped_nearest_quantile",
+    "scoped_quantile",
+    "scoped_std",
+    "within_batch",
+    "within_group",
+    "within_response",
+    "z_score",
+]
+
+Values = Float[Array, "B T"]
+Mask = Bool[Array, "B T"]
+
+
+class Sets(NamedTuple):
+    """How the tokens of a batch fall into sets.
+
+    Fields:
+      reduce: (reduction, values [B, T]) -> its result per set, in a shape that broadcasts against
+        the values; a reduction is a pair of functions, (over axes, over segments).
+    """
+
+    reduce: Reduce
+
+
+Scope = Callable[[Rollouts], Sets]
+
+
+def within_batch(rollouts: Rollouts) -> Sets:
+    """All tokens of the batch are one set."""
+    del rollouts
+    return Sets(lambda reduction, values: reduction[0](values, keepdims=True))
+
+
+def within_response(rollouts: Rollouts) -> Sets:
+    """The tokens of each rollout are a set."""
+    del rollouts
+    return Sets(lambda reduction, values: reduction[0](values, axis=1, keepdims=True))
+
+
+def within_group(rollouts: Rollouts) -> Sets:
+    """The tokens of all rollouts with one group id are a set."""
+    return group_sets(rollouts.group)
+
+
+def group_sets(group: Int[Array, "B"]) -> Sets:
+    """The tokens, or the numbers, of all rows with one id are a set."""
+    segment = jnp.searchsorted(jnp.sort(group), group)
+
+    def reduce(reduction, values):
+        over_axes, over_segments = reduction
+        rows = over_axes(values, axis=1)
+        return over_segments(rows, segment, num_segments=group.shape[0])[segment][:, None]
+
+    return Sets(reduce)
+
+
+def scoped_count(mask: Mask, sets: Sets) -> Int[Array, "..."]:
+    """Number of tokens of the set."""
+    return sets.reduce(SUM, mask.astype(jnp.int32)).astype(jnp.int32)
+
+
+def scoped_mean(values: Values, mask: Mask, sets: Sets) -> Float[Array, "..."]:
+    """Mean over the set; the common value, to the last bit, if all are equal."""
+    count = jnp.maximum(scoped_count(mask, sets), 1).astype(values.dtype)
+    mean = sets.reduce(SUM, jnp.where(mask, values, 0)) / count
+    low, high = scoped_min(values, mask, sets), scoped_max(values, mask, sets)
+    return jnp.where(low == high, low, mean)
+
+
+def scoped_std(values: Values, mask: Mask, sets: Sets, ddof: int = 0) -> Float[Array, "..."]:
+    """Standard deviation in two passes, the sum of squares divided by n - ddof.
+
+    0 for sets of `ddof` tokens or fewer and, exactly, for equal values.
+    """
+    deviation = jnp.where(mask, values - scoped_mean(values, mask, sets), 0)
+    free = jnp.maximum(scoped_count(mask, sets) - ddof, 1).astype(values.dtype)
+    return jnp.sqrt(sets.reduce(SUM, deviation**2) / free)
+
+
+def scoped_min(values: Values, mask: Mask, sets: Sets) -> Float[Array, "..."]:
+    """Smallest value of the set."""
+    return _or_zero(sets.reduce(MIN, jnp.where(mask, values, jnp.inf)), mask, sets)
+
+
+def scoped_max(values: Values, mask: Mask, sets: Sets) -> Float[Array, "..."]:
+    """Largest value of the set."""
+    return _or_zero(sets.reduce(MAX, jnp.where(mask, values, -jnp.inf)), mask, sets)
+
+
+def scoped_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Float[Array, "..."]:
+    """The quantile of the set with linear interpolation, as `masked_quantile` defines it.
+
+    Args:
+      fraction: in [0, 1].
+    """
+    return quantile(values, mask, fraction, sets.reduce)
+
+
+def scoped_nearest_quantile(
+    values: Values, mask: Mask, sets: Sets, fraction: float
+) -> Float[Array, "..."]:
+    """The element of the set at rank fraction · (n - 1), rounded, halves to the even rank.
+
+    Args:
+      fraction: in [0, 1].
+    """
+    return nearest_quantile(values, mask, fraction, sets.reduce)
+
+
+def above_quantile(values: Values, mask: Mask, sets: Sets, fraction: float) -> Mask:
+    """The tokens strictly above the quantile of their set: none of a set of equal values."""
+    return mask & (values > scoped_quantile(values, mask, sets, fraction))
+
+
+def z_score(values: Values, mask: Mask, sets: Sets, ddof: int = 1, epsilon: float = 1e-6) -> Values:
+    """(x - mean) / (std + ε) over the set, 0 off the mask; exactly 0 for equal values.
+
+    Args:
+      ddof: as in `scoped_std`.
+      epsilon: ε, added to the deviation, outside its root; positive.
+    """
+    deviation = values - scoped_mean(values, mask, sets)
+    scaled = deviation / (scoped_std(values, mask, sets, ddof) + epsilon)
+    return jnp.where(mask, scaled, 0)
+
+
+def min_max(values: Values, mask: Mask, sets: Sets, epsilon: float, equal: float = 0.0) -> Values:
+    """(x - min) / (max - min + ε) over the set, in [0, 1], 0 off the mask.
+
+    Args:
+      epsilon: ε, positive.
+      equal: what the tokens of a set of equal values get.
+    """
+    low = scoped_min(values, mask, sets)
+    spread = scoped_max(values, mask, sets) - low
+    scaled = jnp.where(spread > 0, (values - low) / (spread + epsilon), equal)
+    return jnp.where(mask, scaled, 0)
+
+
+def _or_zero(result, mask, sets):
+    return jnp.where(scoped_count(mask, sets) > 0, result, 0)

@@ -1,0 +1,105 @@
+"""The steps of responses as rows of a table: column s of row i is the s-th step of rollout i.
+
+A step (or a turn) is the tokens on the mask that share an id ≥ 0. Steps stand in the order of their
+ids, ids that do not occur are skipped, and a statistic over steps counts each once, whatever its
+length. A table has the width T of the tokens, for there can be no more steps; `exists` says which
+columns hold one.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.statistics.masked import masked_rank
+
+__all__ = [
+    "Steps",
+    "at_tokens",
+    "find_steps",
+    "next_step",
+    "previous_step",
+    "step_mean",
+    "step_sum",
+]
+
+
+class Steps(NamedTuple):
+    """The steps of a batch.
+
+    Fields:
+      index: int [B, T], column of the step a token belongs to; 0 for tokens in none.
+      member: bool [B, T], tokens that belong to a step.
+      exists: bool [B, T], columns that hold a step.
+    """
+
+    index: Int[Array, "B T"]
+    member: Bool[Array, "B T"]
+    exists: Bool[Array, "B T"]
+
+
+def find_steps(ids: Int[Array, "B T"], mask: Bool[Array, "B T"]) -> Steps:
+    """Numbers the steps of each row from 0; tokens with a negative id are in none.
+
+    Args:
+      ids: of steps or turns, in any order along the row.
+      mask: the tokens that count.
+    """
+    member = mask & (ids >= 0)
+    width = ids.shape[1]
+    # Ids that count steps lie below T. Others are rare, and sorting them costs ten times as much.
+    fit = jnp.all(jnp.where(member, ids, 0) < width)
+    rank = jax.lax.cond(fit, _ranks_by_table, _ranks_by_sort, ids, member)
+    count = jnp.max(jnp.where(member, rank, 0), axis=1, keepdims=True, initial=0)
+    column = jnp.arange(width, dtype=jnp.int32)[None]
+    return Steps(jnp.where(member, rank - 1, 0), member, column < count)
+
+
+def step_sum(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """Sum over the tokens of each step, as a table; 0 where there is no step."""
+    row = jnp.arange(values.shape[0], dtype=jnp.int32)[:, None]
+    terms = jnp.where(steps.member, values, 0)
+    return jnp.zeros(steps.exists.shape, terms.dtype).at[row, steps.index].add(terms)
+
+
+def step_mean(values: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """Mean over the tokens of each step, as a table; 0 where there is no step."""
+    count = step_sum(jnp.ones_like(values), steps)
+    return step_sum(values, steps) / jnp.maximum(count, 1)
+
+
+def at_tokens(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """What a table says about the step of each token; 0 for tokens in none."""
+    own = jnp.take_along_axis(table, steps.index, axis=1, mode="clip")
+    return jnp.where(steps.member, own, 0)
+
+
+def next_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """The entry of the following step of the row, as a table; 0 for the last one."""
+    following = jnp.pad(jnp.where(steps.exists, table, 0)[:, 1:], ((0, 0), (0, 1)))
+    return jnp.where(steps.exists, following, 0)
+
+
+def previous_step(table: Float[Array, "B T"], steps: Steps) -> Float[Array, "B T"]:
+    """The entry of the preceding step of the row, as a table; 0 for the first one."""
+    return jnp.where(steps.exists, jnp.pad(table[:, :-1], ((0, 0), (1, 0))), 0)
+
+
+def _ranks_by_table(ids, member):
+    """How many ids of the row are at most that of each token, for ids below T."""
+    rows, width = ids.shape
+    row = jnp.arange(rows, dtype=jnp.int32)[:, None]
+    occurs = (
+        jnp.zeros((rows, width), bool).at[row, jnp.where(member, ids, width)].set(True, mode="drop")
+    )
+    return jnp.take_along_axis(masked_rank(occurs), jnp.where(member, ids, 0), axis=1)
+
+
+def _ranks_by_sort(ids, member):
+    """The same for any ids."""
+    keys = jnp.where(member, ids, jnp.iinfo(ids.dtype).max)
+    ordered = jnp.sort(keys, axis=1)
+    begins = jnp.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+    place = jax.vmap(jnp.searchsorted)(ordered, keys)
+    return jnp.take_along_axis(masked_rank(begins), place, axis=1)

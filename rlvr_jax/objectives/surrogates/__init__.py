@@ -1,0 +1,25 @@
+"""Surrogates: the loss of a token; and the aggregations, how token losses become one number.
+
+    policy gradient  `ppo_clip`, `reinforce`, `importance_weighted`, `weighted_reinforce`,
+                     `no_policy_loss`
+    soft clips       `geometric_mean_clip`, `ppo_cap`, `sigmoid_gated`, `regularized_clip`
+    regression       `log_ratio_regression`, `pairwise_regression`, `outcome_classification`,
+                     `uniform_value_regression`
+    another input    `under_second_prompt`, `with_soft_tokens`
+    aggregations     `token_mean`, `rollout_mean_token_mean`, `rollout_mean_token_sum`,
+                     `row_mean_token_mean`, `fixed_length_mean`, `fixed_length_sum`
+
+Transforms that make sense with one surrogate alone stand beside it (`outcome_residual`,
+`regularized_leave_one_out`, `keep_negative_rollouts`, …).
+"""
+
+from rlvr_jax.objectives.surrogates.aggregations import *
+from rlvr_jax.objectives.surrogates.frozen_weights import *
+from rlvr_jax.objectives.surrogates.outcome_classification import *
+from rlvr_jax.objectives.surrogates.policy_gradient import *
+from rlvr_jax.objectives.surrogates.prompt_free import *
+from rlvr_jax.objectives.surrogates.regularized_gradients import *
+from rlvr_jax.objectives.surrogates.sequence_regression import *
+from rlvr_jax.objectives.surrogates.soft_clips import *
+from rlvr_jax.objectives.surrogates.soft_tokens import *
+from rlvr_jax.objectives.surrogates.value_regression import *

@@ -1,0 +1,118 @@
+"""How token losses become one number, always with the denominators of the whole batch.
+
+With n_i the tokens of rollout i on the mask, S the rollouts that have any, B the rows and L a
+constant:
+
+| name | weight of a token | whose loss |
+|---|---|---|
+| `token_mean` | 1 / Σ n_i | DAPO and most later work |
+| `rollout_mean_token_mean` | 1 / (S n_i) | GRPO's paper, GSPO |
+| `rollout_mean_token_sum` | 1 / S | REINFORCE, RLOO |
+| `row_mean_token_mean` | 1 / (B n_i) | TRL's "grpo": empty rows shrink the loss |
+| `fixed_length_mean` | 1 / (B L) | Dr. GRPO |
+| `fixed_length_sum` | 1 / L | verl's "seq-mean-token-sum-norm": grows with the batch |
+
+An empty mask gives 0. Token means let long rollouts dominate; means per rollout favour short right
+and long wrong answers.
+"""
+
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.algebra.parts import Aggregation, describe
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.statistics.masked import masked_count
+
+__all__ = [
+    "fixed_length_mean",
+    "fixed_length_sum",
+    "rollout_mean_token_mean",
+    "rollout_mean_token_sum",
+    "row_mean_token_mean",
+    "token_mean",
+]
+
+
+def token_mean() -> Aggregation:
+    """Mean over all tokens of the batch: Σ l / Σ n_i."""
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1, dtype) / _at_least_one(masked_count(mask), dtype)
+
+    return Aggregation(weights, "token_mean()")
+
+
+def rollout_mean_token_mean() -> Aggregation:
+    """Mean over the rollouts with tokens of the mean over their tokens: Σ_i (Σ_t l / n_i) / S."""
+
+    def weights(mask, dtype):
+        return _per_token(mask, dtype) / _at_least_one(_rollouts(mask), dtype)
+
+    return Aggregation(weights, "rollout_mean_token_mean()")
+
+
+def rollout_mean_token_sum() -> Aggregation:
+    """Mean over the rollouts with tokens of the sum over their tokens: Σ l / S."""
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1, dtype) / _at_least_one(_rollouts(mask), dtype)
+
+    return Aggregation(weights, "rollout_mean_token_sum()")
+
+
+def row_mean_token_mean() -> Aggregation:
+    """Mean over all rows, empty ones included, of the mean over their tokens."""
+
+    def weights(mask, dtype):
+        return _per_token(mask, dtype) / mask.shape[0]
+
+    return Aggregation(weights, "row_mean_token_mean()")
+
+
+def fixed_length_mean(length: int) -> Aggregation:
+    """Sum over the tokens divided by rows times a constant: Σ l / (B L).
+
+    Args:
+      length: L, one constant for the whole run: the budget of response tokens.
+    Raises:
+      ValueError: length not positive.
+    """
+    _check_length("fixed_length_mean", length)
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1 / (mask.shape[0] * length), dtype)
+
+    return Aggregation(weights, describe("fixed_length_mean", length=length))
+
+
+def fixed_length_sum(length: int) -> Aggregation:
+    """Sum over the tokens divided by a constant: Σ l / L; B times `fixed_length_mean`.
+
+    Args:
+      length: L, one constant for the whole run: the budget of response tokens.
+    Raises:
+      ValueError: length not positive.
+    """
+    _check_length("fixed_length_sum", length)
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1 / length, dtype)
+
+    return Aggregation(weights, describe("fixed_length_sum", length=length))
+
+
+def _per_token(mask, dtype):
+    """1 / n_i at every token of rollout i."""
+    counts = _at_least_one(masked_count(mask, axis=1), dtype)
+    return jnp.broadcast_to(1 / counts[:, None], mask.shape)
+
+
+def _rollouts(mask):
+    return masked_count(jnp.any(mask, axis=1))
+
+
+def _at_least_one(count, dtype):
+    return jnp.maximum(count, 1).astype(dtype)
+
+
+def _check_length(function, length):
+    check_count(1, function, length=length)

@@ -1,0 +1,139 @@
+"""The verdict as a label that the policy's own log ratio predicts.
+
+The score of an answer is ψ_i = r_i - mean of r over the other answers to the prompt, with
+r = β Σ_t (logp_t - old_logp_t); gradient flows through every answer of the group.
+Source: Li et al. 2025, https://arxiv.org/abs/2509.02522.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = [
+    "balance_outcomes",
+    "leave_one_out_score",
+    "outcome_classification",
+    "outcome_residual",
+]
+
+
+def leave_one_out_score(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
+) -> Float[Array, "B"]:
+    """ψ_i = x_i - mean of the others of the group, with gradient through all of them.
+
+    0 in a group of one. Where `group_others_mean` compares values that are data, here they are
+    the policy's: at the first update all are equal, and the gradient must not vanish.
+
+    Args:
+      values: x.
+      group: id of the group of each rollout.
+      where: the rows that count; the others have 0. The ψ of those that count sum to 0.
+    """
+    size = group_count(group, where).astype(values.dtype)
+    score = (size * values - group_sum(values, group, where)) / jnp.maximum(size - 1, 1)
+    return score if where is None else jnp.where(where, score, 0)
+
+
+def outcome_residual(scale: float) -> Transform:
+    """A_i = R_i - σ(ψ_i): what `outcome_classification` has not yet predicted of the outcome.
+
+    It vanishes where the outcome is predicted, and is ±½ before the first update, in groups of one
+    or of equal outcomes too.
+
+    Args:
+      scale: β, positive.
+    Reads: outcome, group, logp, old_logp. Writes: advantage. Metrics: predicted_share, of the
+      rollouts with tokens those with ψ on the side of their outcome.
+    Raises:
+      ValueError: scale not positive.
+    """
+    _check_scale("outcome_residual", scale)
+
+    def apply(signals, context, state):
+        outcome = context.rollouts.outcome
+        score = jax.lax.stop_gradient(_outcome_score(signals, context, scale))
+        advantage = jnp.where(signals.mask, (outcome - jax.nn.sigmoid(score))[:, None], 0)
+        predicted = ((score > 0) == (outcome > 0.5)).astype(outcome.dtype)
+        metrics = {"predicted_share": masked_mean(predicted, has_tokens(signals.mask))}
+        return replace(signals, advantage=advantage), state, metrics
+
+    label = describe("outcome_residual", scale=float(scale))
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+
+
+def balance_outcomes() -> Transform:
+    """Gives right and wrong answers to a prompt the same weight: weight' = weight · N / (2 N_own).
+
+    N counts the answers of the group that have tokens, N_own those of them on the own side of
+    outcome ½; a group with one side only keeps its weights.
+    Reads: outcome, group, mask. Writes: weight. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        outcome, group = context.rollouts.outcome, context.rollouts.group
+        right, written = outcome > 0.5, has_tokens(signals.mask)
+        size = group_count(group, written)
+        own = jnp.where(
+            right, group_count(group, written & right), group_count(group, written & ~right)
+        )
+        ratio = size.astype(outcome.dtype) / jnp.maximum(2 * own, 1).astype(outcome.dtype)
+        weight = jnp.where((own == size) | ~written, 1, ratio)[:, None]
+        return replace(signals, weight=signals.weight * weight), state, {}
+
+    return stateless(apply, label="balance_outcomes()")
+
+
+def outcome_classification(scale: float) -> Surrogate:
+    """The cross-entropy of the outcome and σ(ψ), ψ the policy's own score of the answer.
+
+    ψ_i = r_i - mean of r over the other answers, r = β Σ_t (logp_t - old_logp_t). Its gradient by
+    logp is -`outcome_residual` times that of ψ, which reaches every answer of the group. The label
+    is the outcome and not the reward: with what is shaped, below 0 or above 1, the cross-entropy
+    has no lower bound. An answer without tokens has no score and is no other answer.
+
+    Args:
+      scale: β, positive.
+    Raises:
+      ValueError: scale not positive.
+    """
+    _check_scale("outcome_classification", scale)
+
+    def loss(signals, context):
+        score = _outcome_score(signals, context, scale)
+        # -R log σ(ψ) - (1 - R) log(1 - σ(ψ)), without a logarithm of 0
+        entropy = jax.nn.softplus(score) - context.rollouts.outcome * score
+        return jnp.broadcast_to(entropy[:, None], signals.mask.shape)
+
+    def prepare(signals, context):
+        own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+        return replace(signals, ratio=own)
+
+    label = describe("outcome_classification", scale=float(scale))
+
+    def remark(plan):
+        if plan.group_size == 1:
+            return f"{label} has no gradient: a group of one has score 0 whatever the policy does."
+        if plan.updates_per_batch == 1:
+            return f"{label} predicts nothing: with one update per batch every score is 0."
+        return None
+
+    needs = frozenset({"logp", "batch_statistics"})
+    return Surrogate(prepare, loss, label, remark, needs)
+
+
+def _outcome_score(signals, context, scale):
+    log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
+    written = has_tokens(signals.mask)
+    return leave_one_out_score(scale * log_ratio, context.rollouts.group, written)
+
+
+def _check_scale(function, scale):
+    check_positive(function, scale=scale)

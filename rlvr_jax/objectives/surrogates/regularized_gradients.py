@@ -1,0 +1,200 @@
+"""The gradient of a return minus β times a divergence from the policy that sampled.
+
+With w = π/π_old at the sampled token, d = log w and R the signed reward, four divergences:
+
+| `PolicyKL` | of | penalty on samples of π_old | C / (β w) |
+|---|---|---|---|
+| `forward_kl` | KL(π_old ‖ π) | -d | 1/w |
+| `reverse_kl` | KL(π ‖ π_old) | w d | -(d + 1) |
+| `unnormalized_forward_kl` | the same, plus the difference in mass | w - d - 1 | 1/w - 1 |
+| `unnormalized_reverse_kl` | the same, plus the difference in mass | w d - w + 1 | -d |
+
+The unnormalized ones are never negative. Three losses have one gradient, -W ∇logp with the weight
+W = w R + C: `importance_weighted` with `old_policy_kl`; `weighted_reinforce` with
+`regularize_advantage`; and, where no token is clipped, `regularized_clip`.
+Source: Zhang et al. 2025, https://arxiv.org/abs/2505.17508.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = [
+    "PolicyKL",
+    "forward_kl",
+    "old_policy_kl",
+    "regularize_advantage",
+    "regularized_advantage",
+    "regularized_clip",
+    "reverse_kl",
+    "unnormalized_forward_kl",
+    "unnormalized_reverse_kl",
+]
+
+
+@dataclass(frozen=True)
+class PolicyKL:
+    """A divergence of the policy and the one that sampled.
+
+    Fields:
+      label: its name.
+      penalty: d -> its value on a sample, whose gradient is that of the divergence.
+      push: d -> C / (β w), what it adds to the advantage.
+    """
+
+    label: str
+    penalty: Callable[[Array], Array]
+    push: Callable[[Array], Array]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+forward_kl = PolicyKL("forward_kl", lambda d: -d, lambda d: jnp.exp(-d))
+reverse_kl = PolicyKL("reverse_kl", lambda d: jnp.exp(d) * d, lambda d: -(d + 1))
+unnormalized_forward_kl = PolicyKL(
+    "unnormalized_forward_kl", lambda d: jnp.expm1(d) - d, lambda d: jnp.expm1(-d)
+)
+unnormalized_reverse_kl = PolicyKL(
+    "unnormalized_reverse_kl", lambda d: jnp.exp(d) * d - jnp.expm1(d), lambda d: -d
+)
+
+
+def regularized_advantage(
+    advantage: Float[Array, "B T"],
+    log_ratio: Float[Array, "B T"],
+    divergence: PolicyKL,
+    coefficient: float,
+) -> Float[Array, "B T"]:
+    """Â = W / w = R + C / w: the advantage that makes -w Â logp the regularized gradient.
+
+    Args:
+      advantage: R.
+      log_ratio: d = logp - old_logp.
+      divergence: one of the four.
+      coefficient: β.
+    """
+    return advantage + coefficient * divergence.push(log_ratio)
+
+
+def old_policy_kl(divergence: PolicyKL, coefficient: float, limit: float = jnp.inf) -> Transform:
+    """Holds the policy near the one that sampled: penalty' = penalty + β · penalty(d).
+
+    Args:
+      divergence: one of the four.
+      coefficient: β, at least 0.
+      limit: the penalty is clamped to ± this, without gradient beyond.
+    Reads: logp, old_logp. Writes: penalty. Metrics: old_policy_kl, its mean over the tokens.
+    Raises:
+      ValueError: a negative coefficient.
+    """
+    _check_coefficient("old_policy_kl", coefficient)
+
+    def apply(signals, context, state):
+        value = divergence.penalty(context.stats.logp - context.old_logp)
+        bound = jax.lax.stop_gradient(jnp.clip(value, -limit, limit))
+        value = jnp.where(jnp.abs(value) <= limit, value, bound)
+        signals = replace(signals, penalty=signals.penalty + coefficient * value)
+        return signals, state, {"old_policy_kl": masked_mean(value, signals.mask)}
+
+    label = describe(
+        "old_policy_kl", divergence=divergence, coefficient=float(coefficient), limit=float(limit)
+    )
+    return stateless(apply, needs={"logp"}, label=label)
+
+
+def regularize_advantage(divergence: PolicyKL, coefficient: float) -> Transform:
+    """Adds to the advantage what a divergence from the old policy asks: `regularized_advantage`.
+
+    Args:
+      divergence: one of the four.
+      coefficient: β, at least 0.
+    Reads: advantage, logp, old_logp. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative coefficient.
+    """
+    _check_coefficient("regularize_advantage", coefficient)
+
+    def apply(signals, context, state):
+        log_ratio = jax.lax.stop_gradient(context.stats.logp - context.old_logp)
+        own = regularized_advantage(signals.advantage, log_ratio, divergence, coefficient)
+        return replace(signals, advantage=jnp.where(signals.mask, own, 0)), state, {}
+
+    label = describe("regularize_advantage", divergence=divergence, coefficient=float(coefficient))
+    return stateless(apply, needs={"logp"}, label=label)
+
+
+def regularized_clip(
+    divergence: PolicyKL, coefficient: float, low: float, high: float, dual: float
+) -> Surrogate:
+    """The regularized policy gradient -W logp, with the clip on the importance of the reward alone.
+
+    With Â = R + C / w, the loss is -(R b + C) logp, b and C without gradient:
+
+        Â ≥ 0:  b = min(w, 1 + ε_high), and the token is trained where w < 1 + ε_high
+        Â < 0:  b = clip(w, 1 - ε_low, c), and it is trained where 1 - ε_low < w < c
+
+    Elsewhere only the value is left. Transforms may replace the bounds token by token.
+
+    Args:
+      divergence: one of the four.
+      coefficient: β, at least 0.
+      low, high: half-widths of the trust region (ε_low, ε_high), at least 0.
+      dual: c, largest ratio at which a token is pushed down; above 1.
+    Raises:
+      ValueError: a negative coefficient or half-width, or dual not above 1.
+    """
+    _check_coefficient("regularized_clip", coefficient)
+    for name, value in (("low", low), ("high", high)):
+        if not value >= 0:
+            raise ValueError(f"regularized_clip: {name} must be at least 0, got {value}")
+    if not dual > 1:
+        raise ValueError(f"regularized_clip: dual must be above 1, got {dual}")
+    label = describe(
+        "regularized_clip",
+        divergence=divergence,
+        coefficient=float(coefficient),
+        low=float(low),
+        high=float(high),
+        dual=float(dual),
+    )
+
+    def prepare(signals, context):
+        return replace(
+            signals,
+            ratio=token_ratio(context.stats.logp, context.old_logp, signals.mask),
+            clip_low=jnp.full_like(signals.clip_low, low),
+            clip_high=jnp.full_like(signals.clip_high, high),
+        )
+
+    def loss(signals, context):
+        logp = context.stats.logp
+        d = jax.lax.stop_gradient(logp - context.old_logp)
+        w = jax.lax.stop_gradient(signals.ratio)
+        lowest, highest = 1 - signals.clip_low, 1 + signals.clip_high
+        push = coefficient * divergence.push(d)
+        up = signals.advantage + push >= 0
+        bounded = jnp.where(up, jnp.minimum(w, highest), jnp.clip(w, lowest, dual))
+        trained = jnp.where(up, w < highest, (lowest < w) & (w < dual))
+        logp = jnp.where(trained, logp, jax.lax.stop_gradient(logp))
+        return -(signals.advantage * bounded + w * push) * logp
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} neither clips nor regularizes: with one update per batch w is 1."
+        return None
+
+    return Surrogate(prepare, loss, label, remark)
+
+
+def _check_coefficient(function, coefficient):
+    check_at_least(0, function, coefficient=coefficient)

@@ -1,0 +1,157 @@
+"""Losses that fit the log-probs of whole responses to their rewards by least squares.
+
+Each is a number per rollout, given to all of its tokens: with `rollout_mean_token_mean` the loss is
+the mean over the rollouts. Gradient flows through every rollout that enters the number.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.groups import (
+    group_count,
+    group_mean,
+    group_others_mean,
+    group_sum,
+    has_tokens,
+)
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = [
+    "group_pair_spread",
+    "log_ratio_regression",
+    "pairwise_regression",
+    "regularized_leave_one_out",
+    "regularized_return",
+]
+
+
+def regularized_return(
+    reward: Float[Array, "B"], log_ratio: Float[Array, "B"], coefficient: float
+) -> Float[Array, "B"]:
+    """R - β log(π / π_ref) of whole responses: constant over y where KL-regularized RL is solved.
+
+    Args:
+      reward: R.
+      log_ratio: Σ_t (logp_t - reference_logp_t), nats.
+      coefficient: β.
+    """
+    return reward - coefficient * log_ratio
+
+
+def group_pair_spread(
+    values: Float[Array, "B"], group: Int[Array, "B"], where: Bool[Array, "B"] | None = None
+) -> Float[Array, "B"]:
+    """Mean over the other rollouts j of the group of (x_i - x_j)²; 0 in a group of one.
+
+    Its mean over a group is twice the variance with n - 1.
+
+    Args:
+      values: x.
+      group: id of the group of each rollout.
+      where: the rows that count; of the others nothing is said.
+    """
+    count = group_count(group, where)
+    others = jnp.maximum(count - 1, 1).astype(values.dtype)
+    deviation = values - jax.lax.stop_gradient(group_mean(values, group, where))
+    # Shifting both by one constant changes no difference, and keeps the squares small.
+    size = count.astype(values.dtype)
+    total, squares = group_sum(deviation, group, where), group_sum(deviation**2, group, where)
+    return (size * deviation**2 - 2 * deviation * total + squares) / others
+
+
+def regularized_leave_one_out(coefficient: float) -> Transform:
+    """A_i = R_β(y_i) - mean of R_β over the other answers, R_β the `regularized_return`.
+
+    The value of the current policy enters; its gradient does not. Equal rewards give 0 only where
+    the log ratios to the reference are equal too. An answer without tokens is no other answer.
+
+    Args:
+      coefficient: β, positive.
+    Reads: reward, group, logp, reference_logp. Writes: advantage. Metrics: regularized_return, the
+      mean over the rollouts with tokens.
+    Raises:
+      ValueError: coefficient not positive.
+    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
+    """
+    check_positive("regularized_leave_one_out", coefficient=coefficient)
+
+    def apply(signals, context, state):
+        rollouts = context.rollouts
+        logp = jax.lax.stop_gradient(context.stats.logp)
+        log_ratio = masked_sum(logp - rollouts.reference_logp, signals.mask, axis=1)
+        own = regularized_return(rollouts.reward, log_ratio, coefficient)
+        written = has_tokens(signals.mask)
+        advantage = (own - group_others_mean(own, rollouts.group, written))[:, None]
+        signals = replace(signals, advantage=jnp.where(signals.mask, advantage, 0))
+        return signals, state, {"regularized_return": masked_mean(own, written)}
+
+    label = describe("regularized_leave_one_out", coefficient=float(coefficient))
+    needs = {"logp", "reference_logp", "batch_statistics"}
+    return stateless(apply, needs=needs, label=label)
+
+
+def pairwise_regression(coefficient: float) -> Surrogate:
+    """½ mean_{j ≠ i} (R_β(y_i) - R_β(y_j))² / (2 β) over the other answers to the prompt.
+
+    Has the gradient of `reinforce` with the advantages of `regularized_leave_one_out`, and a value
+    that says how far the policy is from the solution. The advantage of the chain is not read.
+
+    Args:
+      coefficient: β, positive.
+    Raises:
+      ValueError: coefficient not positive.
+    Source: Flet-Berliac et al. 2024, https://arxiv.org/abs/2406.19185.
+    """
+    check_positive("pairwise_regression", coefficient=coefficient)
+
+    def loss(signals, context):
+        rollouts = context.rollouts
+        distance = context.stats.logp - rollouts.reference_logp
+        log_ratio = masked_sum(distance, signals.mask, axis=1)
+        own = regularized_return(rollouts.reward, log_ratio, coefficient)
+        spread = group_pair_spread(own, rollouts.group, has_tokens(signals.mask))
+        pairs = spread / (4 * coefficient)
+        return jnp.broadcast_to(pairs[:, None], signals.mask.shape)
+
+    return Surrogate(
+        _token_ratios,
+        loss,
+        describe("pairwise_regression", coefficient=float(coefficient)),
+        needs=frozenset({"logp", "reference_logp", "batch_statistics"}),
+    )
+
+
+def log_ratio_regression(temperature: float) -> Surrogate:
+    """(A_i - τ log(π(y_i) / π_old(y_i)))²: the log ratio of the response is fitted to A / τ.
+
+    With `group_centered` the mean reward stands for the partition function.
+
+    Args:
+      temperature: τ, positive.
+    Raises:
+      ValueError: temperature not positive.
+    """
+    check_positive("log_ratio_regression", temperature=temperature)
+
+    def loss(signals, context):
+        log_ratio = masked_sum(context.stats.logp - context.old_logp, signals.mask, axis=1)
+        return (signals.advantage - temperature * log_ratio[:, None]) ** 2
+
+    label = describe("log_ratio_regression", temperature=float(temperature))
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} is REINFORCE: with one update per batch every log ratio is 0."
+        return None
+
+    return Surrogate(_token_ratios, loss, label, remark)
+
+
+def _token_ratios(signals, context):
+    own = token_ratio(context.stats.logp, context.old_logp, signals.mask)
+    return replace(signals, ratio=own)

@@ -1,0 +1,140 @@
+"""Soft tokens: positions where the policy fed itself a mixture of embeddings instead of one token.
+
+Sampling. The k most probable tokens are cut to their nucleus and renormalized; with Gumbel noise ε
+the mixture has the weights softmax((log(p + 1e-6) + ε) / τ), and g = log(p + 1e-6) + ε is recorded.
+Training. The density of what was recorded, under the candidates' current log-probs q, is
+
+    logp = mean over the candidates with q > floor of -e - exp(-e),  e = clip(g - q, low, high)
+
+so the whole distribution of candidates is credited, not one token. It is a mean and not a sum: the
+ratio is milder than that of densities. A noise that is clamped has no gradient.
+Source: Zheng and Lee 2025, https://arxiv.org/abs/2511.06411.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Surrogate, describe
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.types import replace
+
+__all__ = [
+    "GumbelNoise",
+    "mixture_weights",
+    "nucleus_candidates",
+    "perturbed",
+    "soft_token_logp",
+    "with_soft_tokens",
+]
+
+
+class GumbelNoise(NamedTuple):
+    """How the noise of soft tokens is bounded, when it is drawn and when it is scored.
+
+    Fields:
+      low, high: bounds of the noise.
+      floor: candidates with a log-prob at or below it do not enter the density.
+      epsilon: added to a probability before its logarithm.
+    """
+
+    low: float = -1.5
+    high: float = 3.0
+    floor: float = -3.0
+    epsilon: float = 1e-6
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}] above {self.floor:g}"
+
+
+def nucleus_candidates(
+    logits: Float[Array, "... V"], k: int, top_p: float
+) -> tuple[Int[Array, "... k"], Float[Array, "... k"]]:
+    """The k most probable tokens and their probabilities, 0 outside the nucleus of their own.
+
+    A candidate stays while the mass of those before it is below `top_p`; what stays sums to 1.
+
+    Args:
+      logits: at a position.
+      k: number of candidates.
+      top_p: mass of the nucleus, in (0, 1], after the cut to k.
+    """
+    p, ids = jax.lax.top_k(jax.nn.softmax(logits, axis=-1), k)
+    p = p / jnp.sum(p, axis=-1, keepdims=True)
+    before = jnp.cumsum(p, axis=-1) - p
+    p = jnp.where(before < top_p, p, 0)
+    return ids, p / jnp.sum(p, axis=-1, keepdims=True)
+
+
+def perturbed(
+    p: Float[Array, "... k"], noise: Float[Array, "... k"], bounds: GumbelNoise
+) -> Float[Array, "... k"]:
+    """g = log(p + 1e-6) + clip(noise), recorded as `Rollouts.candidate_noisy_logp`."""
+    return jnp.log(p + bounds.epsilon) + jnp.clip(noise, bounds.low, bounds.high)
+
+
+def mixture_weights(noisy_logp: Float[Array, "... k"], temperature: float) -> Float[Array, "... k"]:
+    """softmax(g / τ): the weights of the candidates' embeddings in the next input."""
+    return jax.nn.softmax(noisy_logp / temperature, axis=-1)
+
+
+def soft_token_logp(
+    candidate_logp: Float[Array, "... k"],
+    noisy_logp: Float[Array, "... k"],
+    bounds: GumbelNoise,
+) -> Float[Array, "..."]:
+    """The mean log-density of the noise that explains a mixture, under the current policy.
+
+    Args:
+      candidate_logp: log-probs of the candidates; carries the gradient. They are renormalized over
+        the candidates, without a nucleus.
+      noisy_logp: g, as it was recorded.
+      bounds: of the noise.
+    """
+    q = jnp.log(jax.nn.softmax(candidate_logp, axis=-1) + bounds.epsilon)
+    noise = noisy_logp - q
+    inside = (noise >= bounds.low) & (noise <= bounds.high)
+    bound = jax.lax.stop_gradient(jnp.clip(noise, bounds.low, bounds.high))
+    noise = jnp.where(inside, noise, bound)
+    return masked_mean(-noise - jnp.exp(-noise), q > bounds.floor, axis=-1)
+
+
+def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
+    """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
+
+    `rollouts.old_logp` must hold the same quantity under the old policy there; where it is None,
+    that of the current one takes its place and every ratio is 1.
+
+    Args:
+      surrogate: any; its ratio and its log-probs become those of soft tokens.
+      bounds: of the noise.
+    Raises:
+      ValueError: bounds whose low is not below their high, whose floor is not negative, or whose
+        epsilon is not positive.
+    """
+    if not bounds.low < bounds.high:
+        raise ValueError(
+            f"with_soft_tokens: low must be below high {bounds.high}, got {bounds.low}"
+        )
+    if not bounds.floor < 0:
+        raise ValueError(f"with_soft_tokens: floor must be negative, got {bounds.floor}")
+    check_positive("with_soft_tokens", epsilon=bounds.epsilon)
+
+    def soft(context):
+        stats, rollouts = context.stats, context.rollouts
+        own = soft_token_logp(stats.candidate_logp, rollouts.candidate_noisy_logp, bounds)
+        logp = jnp.where(rollouts.soft, own, stats.logp)
+        old_logp = jax.lax.stop_gradient(logp) if rollouts.old_logp is None else context.old_logp
+        return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
+
+    return Surrogate(
+        lambda signals, context: surrogate.prepare(signals, soft(context)),
+        lambda signals, context: surrogate.loss(signals, soft(context)),
+        describe("with_soft_tokens", surrogate=surrogate.label, bounds=bounds),
+        surrogate.remark,
+        surrogate.needs | {"candidate_logp", "candidate_noisy_logp", "soft"},
+        surrogate.options,
+    )

@@ -1,0 +1,140 @@
+"""What one step on one token would do to the policy, predicted from its last layer alone.
+
+With h the last hidden state of a token, π the policy at it and a the sampled token, the gradient of
+A log π(a) by the unembedding is g = A v hᵀ, v = e_a - π. To second order, a step of plain gradient
+descent with learning rate η changes
+
+    the objective by   m_H = η ‖g‖² + ½ η² A [(v·u)² - uᵀ(diag π - ππᵀ)u],  u = A ‖h‖² v
+    the policy by      m_F = ½ η² (v·u)²
+
+Everything comes from ‖h‖² and sums over the most probable tokens; no matrix is formed.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean
+from rlvr_jax.types import replace
+
+__all__ = ["StepModel", "drop_unstable_steps", "is_stable", "predicted_step"]
+
+
+class StepModel(NamedTuple):
+    """The prediction for one step on each token; every field is [B, T], without gradient.
+
+    Fields:
+      squared_gradient: ‖g‖².
+      curvature: A [(v·u)² - uᵀ(diag π - ππᵀ)u].
+      change: m_H, of the objective.
+      shift: m_F, of the policy (nats, as a KL).
+    """
+
+    squared_gradient: Float[Array, "B T"]
+    curvature: Float[Array, "B T"]
+    change: Float[Array, "B T"]
+    shift: Float[Array, "B T"]
+
+
+def predicted_step(
+    advantage: Float[Array, "B T"],
+    topk_logp: Float[Array, "B T k"],
+    topk_ids: Int[Array, "B T k"],
+    tokens: Int[Array, "B T"],
+    hidden: Float[Array, "B T D"],
+    learning_rate: float,
+) -> StepModel:
+    """Predicts what a step on each token would do; π is renormalized over the k largest.
+
+    A sampled token outside the k largest leaves v = -π.
+
+    Args:
+      advantage: A.
+      topk_logp, topk_ids: the k largest log-probs at the token, and their ids.
+      tokens: a, the sampled ids.
+      hidden: h, the last hidden state.
+      learning_rate: η.
+    """
+    p = jax.lax.stop_gradient(jax.nn.softmax(topk_logp, axis=-1))
+    v = (topk_ids == tokens[..., None]).astype(p.dtype) - p
+    v_squared = jnp.sum(v**2, axis=-1)
+    h_squared = jnp.sum(jax.lax.stop_gradient(hidden) ** 2, axis=-1)
+    variance = jnp.sum(p * v**2, axis=-1) - jnp.sum(p * v, axis=-1) ** 2
+    slope = advantage * h_squared * v_squared
+    squared_gradient = advantage * slope
+    curvature = advantage * (slope**2 - (advantage * h_squared) ** 2 * variance)
+    change = learning_rate * squared_gradient + 0.5 * learning_rate**2 * curvature
+    shift = 0.5 * learning_rate**2 * slope**2
+    return StepModel(squared_gradient, curvature, change, shift)
+
+
+def is_stable(
+    step: StepModel, change_limit: float, shift_limit: float, symmetric: bool = True
+) -> tuple[Bool[Array, "B T"], Bool[Array, "B T"]]:
+    """Whether the predicted change of the objective, and that of the policy, is small enough.
+
+    Args:
+      change_limit: δ_H; the change must lie strictly within ±δ_H.
+      shift_limit: δ_F; the shift must lie strictly below it.
+      symmetric: False wants the change in [0, δ_H) instead: the objective may not fall.
+    """
+    low = step.change > -change_limit if symmetric else step.change >= 0
+    return low & (step.change < change_limit), step.shift < shift_limit
+
+
+def drop_unstable_steps(
+    change_limit: float,
+    shift_limit: float,
+    learning_rate: float,
+    top_k: int,
+    symmetric: bool = True,
+) -> Transform:
+    """Takes tokens out of the loss and its denominators on which a step would go too far.
+
+    Args:
+      change_limit, shift_limit, symmetric: as in `is_stable`.
+      learning_rate: η of the optimizer; the rate of plain gradient descent.
+      top_k: how many of the largest log-probs stand for the policy.
+    Reads: advantage, topk_logp, topk_ids, hidden, tokens. Writes: mask. Metrics: rejected_share of
+      the tokens, predicted_shift_max.
+    Raises:
+      ValueError: a limit or learning rate that is not positive, or top_k below 1.
+    Source: Melo et al. 2025, https://arxiv.org/abs/2510.00819.
+    """
+    arguments = {
+        "change_limit": change_limit,
+        "shift_limit": shift_limit,
+        "learning_rate": learning_rate,
+        "top_k": top_k,
+    }
+    for name, value in arguments.items():
+        if not value > 0:
+            raise ValueError(f"drop_unstable_steps: {name} must be positive, got {value}")
+
+    def apply(signals, context, state):
+        stats = context.stats
+        step = predicted_step(
+            signals.advantage,
+            stats.topk_logp,
+            stats.topk_ids,
+            context.rollouts.tokens,
+            stats.hidden,
+            learning_rate,
+        )
+        steady, near = is_stable(step, change_limit, shift_limit, symmetric)
+        mask = signals.mask & steady & near
+        metrics = {
+            "rejected_share": masked_mean(~mask, signals.mask),
+            "predicted_shift_max": masked_max(step.shift, signals.mask),
+        }
+        return replace(signals, mask=mask), state, metrics
+
+    return stateless(
+        apply,
+        needs={"topk_logp", "topk_ids", "hidden", "batch_statistics"},
+        label=describe("drop_unstable_steps", **arguments, symmetric=symmetric),
+        options=(("top_k", top_k),),
+    )

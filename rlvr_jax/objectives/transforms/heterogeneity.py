@@ -1,0 +1,222 @@
+"""One score per token from its entropy, and what follows it: credit, trust region, temperature.
+
+The score ĥ is in [-1, 1]: 1 at the most uncertain token of the batch, -1 at the most certain one,
+0 at the pivot.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive, check_within
+from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_max, masked_mean, masked_min
+from rlvr_jax.objectives.statistics.scopes import (
+    scoped_max,
+    scoped_mean,
+    scoped_nearest_quantile,
+    scoped_std,
+    within_batch,
+    within_group,
+)
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "EntropyScore",
+    "TokenNormalized",
+    "adapt_clip",
+    "entropy_score",
+    "redistribute_credit",
+    "sampling_temperature",
+    "token_normalized",
+    "token_normalized_parts",
+]
+
+
+class EntropyScore(NamedTuple):
+    """Where each token stands among the entropies of the batch.
+
+    Fields:
+      score: [B, T], ĥ; 0 off the mask.
+      pivot: log entropy at which the score is 0.
+      scale: root mean square of the distances from the pivot.
+    """
+
+    score: Float[Array, "B T"]
+    pivot: Float[Array, ""]
+    scale: Float[Array, ""]
+
+
+def entropy_score(
+    entropy: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    rollouts: Rollouts,
+    quantile: float,
+    signed: bool = True,
+) -> EntropyScore:
+    """ĥ from e = ln max(H, 1e-8) and its quantile c, of nearest rank, over the batch.
+
+    h = (e - c) / s with s = √max(mean (e - c)², 1e-8); ĥ = h / max h where h > 0, h / |min h|
+    elsewhere, both extremes at least 1e-8.
+
+    Args:
+      entropy: nats.
+      quantile: of the pivot, in [0, 1].
+      signed: False gives |ĥ|, as the released code of HAPO has it by a slip of sign: a very certain
+        token is then treated as a very uncertain one.
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    log_entropy = jnp.log(jnp.maximum(entropy, 1e-8))
+    sets = within_batch(rollouts)
+    pivot = scoped_nearest_quantile(log_entropy, mask, sets, quantile)
+    distance = jnp.where(mask, log_entropy - pivot, 0)
+    scale = jnp.sqrt(jnp.maximum(masked_mean(distance**2, mask), 1e-8))
+    scaled = distance / scale
+    highest = jnp.maximum(masked_max(scaled, mask), 1e-8)
+    lowest = jnp.maximum(-masked_min(scaled, mask), 1e-8)
+    score = jnp.where(scaled > 0, scaled / highest, scaled / lowest)
+    return EntropyScore(score if signed else jnp.abs(score), pivot[0, 0], scale)
+
+
+def sampling_temperature(
+    score: Float[Array, "B T"], temperature: float, strength: float
+) -> Float[Array, "B T"]:
+    """T (1 + τ ĥ): hotter where the policy is uncertain, colder where it is sure."""
+    return temperature * (1 + strength * score)
+
+
+class TokenNormalized(NamedTuple):
+    """Advantages against the tokens of a group, and the rollouts whose group fell back, [B]."""
+
+    advantage: Float[Array, "B"]
+    fell_back: Bool[Array, "B"]
+
+
+def token_normalized_parts(
+    rollouts: Rollouts,
+    mask: Bool[Array, "B T"],
+    limit: float,
+    epsilon: float,
+    padding: bool = False,
+) -> TokenNormalized:
+    """(R - μ) / (σ + ε) with mean and population deviation over the tokens of the group.
+
+    Each rollout counts by its length. A group in which some |A| reaches the limit gets (R - mean) /
+    (std + ε) over its rollouts instead, std with n - 1.
+
+    Args:
+      limit: of |A|.
+      epsilon: ε, outside the root.
+      padding: the test also looks at the positions off the mask, with a reward of 0, as the
+        released code of HAPO does; the result then depends on the width of the padding.
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    reward, group, sets = rollouts.reward, rollouts.group, within_group(rollouts)
+    rewards = jnp.broadcast_to(reward[:, None], mask.shape)
+    mean = scoped_mean(rewards, mask, sets)
+    deviation = scoped_std(rewards, mask, sets) + epsilon
+    own = (rewards - mean) / deviation
+    size = jnp.where(mask, jnp.abs(own), jnp.abs(mean / deviation) if padding else 0)
+    everywhere = jnp.ones_like(mask)
+    fell_back = (scoped_max(size, everywhere, sets) >= limit)[:, 0]
+    plain = group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+    by_tokens = reward - mean[:, 0]
+    return TokenNormalized(jnp.where(fell_back, plain, by_tokens / deviation[:, 0]), fell_back)
+
+
+def token_normalized(limit: float, epsilon: float = 1e-6, padding: bool = False) -> Transform:
+    """The advantages of `token_normalized_parts`.
+
+    Args:
+      limit, epsilon, padding: as there.
+    Reads: reward, group, mask. Writes: advantage. Metrics: fell_back_share (of the rollouts with
+      tokens).
+    Raises:
+      ValueError: limit or epsilon not positive.
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    check_bound("token_normalized", limit=limit)
+    check_positive("token_normalized", epsilon=epsilon)
+
+    def apply(signals, context, state):
+        parts = token_normalized_parts(context.rollouts, signals.mask, limit, epsilon, padding)
+        advantage = jnp.where(signals.mask, parts.advantage[:, None], 0)
+        share = masked_mean(parts.fell_back, has_tokens(signals.mask)).astype(advantage.dtype)
+        metrics = {"fell_back_share": share}
+        return replace(signals, advantage=advantage), state, metrics
+
+    label = describe(
+        "token_normalized", limit=float(limit), epsilon=float(epsilon), padding=padding
+    )
+    return stateless(apply, label=label)
+
+
+def adapt_clip(strength: float, quantile: float, signed: bool = True) -> Transform:
+    """Widens the trust region of a token on the side its entropy speaks for.
+
+    Below the pivot clip_low' = clip_low (1 - α ĥ), above it clip_high' = clip_high (1 + α ĥ): the
+    probability of certain tokens may fall further, that of uncertain ones rise further.
+
+    Args:
+      strength: α, at least 0.
+      quantile, signed: as in `entropy_score`.
+    Reads: entropy, clip bounds, mask. Writes: clip_low, clip_high. Metrics: none.
+    Raises:
+      ValueError: a negative strength, or quantile outside [0, 1].
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    _check_score("adapt_clip", strength, quantile)
+
+    def apply(signals, context, state):
+        score = _score(signals, context, quantile, signed)
+        low = jnp.where(score > 0, 1, 1 - strength * score) * signals.clip_low
+        high = jnp.where(score > 0, 1 + strength * score, 1) * signals.clip_high
+        return replace(signals, clip_low=low, clip_high=high), state, {}
+
+    label = describe(
+        "adapt_clip", strength=float(strength), quantile=float(quantile), signed=signed
+    )
+    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+
+
+def redistribute_credit(strength: float, quantile: float, signed: bool = True) -> Transform:
+    """Pays uncertain tokens more once they move, and certain ones less while they do not.
+
+    With A^e = A (1 + β ĥ) and the inner half of the trust region, 1 - clip_low/2 < ρ < 1 +
+    clip_high/2: above the pivot A inside and A^e outside, below it A^e inside and A outside.
+
+    Args:
+      strength: β, at least 0.
+      quantile, signed: as in `entropy_score`.
+    Reads: advantage, entropy, ratio, clip bounds, mask. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: a negative strength, or quantile outside [0, 1].
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    _check_score("redistribute_credit", strength, quantile)
+
+    def apply(signals, context, state):
+        score = _score(signals, context, quantile, signed)
+        low, high = 1 - signals.clip_low / 2, 1 + signals.clip_high / 2
+        inside = (signals.ratio > low) & (signals.ratio < high)
+        scaled = signals.advantage * (1 + strength * score)
+        advantage = jnp.where(inside == (score > 0), signals.advantage, scaled)
+        return replace(signals, advantage=advantage), state, {}
+
+    label = describe(
+        "redistribute_credit", strength=float(strength), quantile=float(quantile), signed=signed
+    )
+    return stateless(apply, needs={"entropy", "batch_statistics"}, label=label)
+
+
+def _check_score(function, strength, quantile):
+    check_at_least(0, function, strength=strength)
+    check_within(0, 1, function, quantile=quantile)
+
+
+def _score(signals, context, quantile, signed):
+    entropy = jax.lax.stop_gradient(context.stats.entropy)
+    return entropy_score(entropy, signals.mask, context.rollouts, quantile, signed).score

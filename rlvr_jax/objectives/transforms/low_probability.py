@@ -1,0 +1,112 @@
+"""Protection of improbable tokens that still belong to what the policy would sensibly say."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.statistics.choices import masked_top_k
+from rlvr_jax.objectives.statistics.divergences import k3_clamped
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.types import replace
+
+__all__ = ["low_probability_candidates", "min_p_proxy", "protect_low_probability"]
+
+
+def min_p_proxy(
+    logp: Float[Array, "..."],
+    max_logp: Float[Array, "..."],
+    min_p_mass: Float[Array, "..."],
+    min_p: float,
+) -> Float[Array, "..."]:
+    """Log-prob of the token after everything below min_p · max p is dropped, -inf if it was.
+
+    Args:
+      logp: of the token.
+      max_logp: largest log-prob of the vocabulary.
+      min_p_mass: what the entries with p ≥ min_p · max p sum to.
+      min_p: κ, in (0, 1].
+    """
+    kept = logp >= jnp.log(jnp.asarray(min_p, logp.dtype)) + max_logp
+    return jnp.where(kept, logp - jnp.log(jnp.where(kept, min_p_mass, 1)), -jnp.inf)
+
+
+def low_probability_candidates(
+    advantage: Float[Array, "B T"],
+    logp: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    fraction: float,
+    rollout_id: Int[Array, "B"],
+) -> tuple[Bool[Array, "B T"], Int[Array, ""]]:
+    """The tokens of smallest log-prob among those with a negative advantage.
+
+    Args:
+      fraction: ρ; k = max(⌊ρ · number of such tokens⌋, 1) are chosen, and none if k is 1.
+      rollout_id: breaks ties.
+    Returns:
+      Which tokens, and k.
+    """
+    negative = mask & (advantage < 0)
+    k = jnp.maximum(share_of(fraction, masked_count(negative)), 1)
+    lowest = masked_top_k(-logp, negative, k, rollout_id)
+    return lowest & (k > 1), k
+
+
+def protect_low_probability(fraction: float, min_p: float, coefficient: float = 1.0) -> Transform:
+    """Pulls a few punished, improbable tokens up to what they have among the sensible ones.
+
+    Of the `low_probability_candidates`, those with logp < log π̃ are protected, π̃ the old policy
+    without its improbable entries (`min_p_proxy`). They get c · k3(π̃, π) as penalty, which raises
+    their probability towards π̃, and an open trust region. What min-p has dropped is noise and is
+    never protected; nor, in the first update, is anything where min-p has dropped nothing.
+
+    Args:
+      fraction: ρ, share of the tokens of negative advantage, in (0, 1].
+      min_p: κ, in (0, 1].
+      coefficient: c, at least 0.
+    Reads: advantage, mask, logp, old_logp, old_max_logp, old_min_p_mass.
+    Writes: clip_low, clip_high, penalty, chosen. Metrics: chosen_share (the protected tokens),
+      eligible_share (the candidates).
+    Raises:
+      ValueError: fraction or min_p outside (0, 1], or a negative coefficient.
+    Source: https://github.com/CarlanLark/Lp-Reg-dev.
+    """
+    check_at_least(0, "protect_low_probability", coefficient=coefficient)
+    for name, value in (("fraction", fraction), ("min_p", min_p)):
+        if not 0 < value <= 1:
+            raise ValueError(f"protect_low_probability: {name} must be in (0, 1], got {value}")
+
+    def apply(signals, context, state):
+        rollouts, logp, mask = context.rollouts, context.stats.logp, signals.mask
+        now = jax.lax.stop_gradient(logp)
+        candidates, _ = low_probability_candidates(
+            signals.advantage, now, mask, fraction, rollouts.rollout_id
+        )
+        proxy = min_p_proxy(context.old_logp, rollouts.old_max_logp, rollouts.old_min_p_mass, min_p)
+        protected = candidates & (now < proxy)
+        # Off the choice the proxy may be -inf, whose gradient is NaN even where it is not used.
+        target = jnp.where(protected, proxy, now)
+        pull = jnp.where(protected, coefficient * k3_clamped(logp, target, context.old_logp), 0)
+        signals = replace(
+            signals,
+            clip_low=jnp.where(protected, jnp.inf, signals.clip_low),
+            clip_high=jnp.where(protected, jnp.inf, signals.clip_high),
+            penalty=signals.penalty + pull,
+            chosen=signals.chosen | protected,
+        )
+        metrics = {
+            "chosen_share": masked_mean(protected, mask),
+            "eligible_share": masked_mean(candidates, mask),
+        }
+        return signals, state, metrics
+
+    label = describe(
+        "protect_low_probability",
+        fraction=float(fraction),
+        min_p=float(min_p),
+        coefficient=float(coefficient),
+    )
+    needs = {"logp", "old_max_logp", "old_min_p_mass", "batch_statistics"}
+    options = (("min_p", float(min_p)),)
+    return stateless(apply, needs=needs, label=label, options=options)

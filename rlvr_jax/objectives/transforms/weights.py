@@ -1,0 +1,210 @@
+"""Transforms that take tokens out of the loss, push them back, or out of existence."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least, check_finite
+from rlvr_jax.objectives.statistics.choices import masked_top_k, random_choice
+from rlvr_jax.objectives.statistics.covariance import token_covariance
+from rlvr_jax.objectives.statistics.groups import has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, share_of
+from rlvr_jax.objectives.statistics.ratios import is_clipped
+from rlvr_jax.objectives.statistics.scopes import (
+    Scope,
+    scoped_quantile,
+    within_batch,
+    within_response,
+)
+from rlvr_jax.types import Signals, replace
+
+__all__ = [
+    "drop_high_covariance",
+    "drop_truncated",
+    "drop_weightless",
+    "is_chosen",
+    "keep_top_entropy",
+    "penalize_high_covariance",
+    "scale_weight",
+]
+
+
+def is_chosen(signals: Signals) -> Bool[Array, "B T"]:
+    """Tokens that parts have treated apart: `Signals.chosen`, weight not 1, or penalty not 0."""
+    changed = (signals.weight != 1) | (signals.penalty != 0)
+    return signals.chosen | (signals.mask & changed)
+
+
+def keep_top_entropy(fraction: float, scope: Scope = within_batch) -> Transform:
+    """Keeps the tokens of highest entropy and gives the others weight 0.
+
+    With H the entropy (nats) and τ the (1 - fraction) quantile of H over the response tokens that
+    are compared: weight' = weight · 1[H ≥ τ]. Ties at τ stay, and so at least one token of each
+    set. `mask` is untouched, so an average still divides by all response tokens.
+
+    Args:
+      fraction: share of the response tokens to keep, in (0, 1].
+      scope: which tokens are compared: those of the global batch, or of each response.
+    Reads: entropy, mask. Writes: weight. Metrics: entropy_threshold (nats, a mean over the tokens
+      if there are several), kept_fraction, chosen_share (the tokens taken out).
+    Raises:
+      ValueError: fraction outside (0, 1].
+    Source: Wang et al. 2025, https://arxiv.org/abs/2506.01939.
+    """
+    _check_fraction("keep_top_entropy", fraction)
+
+    def apply(signals, context, state):
+        entropy = jax.lax.stop_gradient(context.stats.entropy)
+        sets = scope(context.rollouts)
+        threshold = scoped_quantile(entropy, signals.mask, sets, 1 - fraction)
+        keep = signals.mask & (entropy >= threshold)
+        signals = replace(signals, weight=jnp.where(keep, signals.weight, 0))
+        thresholds = jnp.broadcast_to(threshold, entropy.shape)
+        metrics = {
+            "entropy_threshold": masked_mean(thresholds, signals.mask),
+            "kept_fraction": masked_mean(keep, signals.mask),
+            "chosen_share": masked_mean(~keep, signals.mask),
+        }
+        return signals, state, metrics
+
+    label = describe("keep_top_entropy", fraction=float(fraction), scope=scope)
+    compared = set() if scope is within_response else {"batch_statistics"}
+    return stateless(apply, needs={"entropy"} | compared, label=label)
+
+
+def drop_high_covariance(
+    fraction: float, low: float, high: float, choice: Callable = random_choice
+) -> Transform:
+    """Gives weight 0 to a few tokens drawn among those of high covariance.
+
+    With n the number of tokens, a token is eligible if the ratio clip does not act on it and
+    low < cov < high (`token_covariance`); k = max(⌊fraction · n⌋, 1) eligible tokens are drawn, all
+    of them if there are fewer. `mask` is untouched.
+
+    Args:
+      fraction: share of all response tokens to drop, in (0, 1].
+      low, high: the covariances between which tokens are eligible, both excluded.
+      choice: (eligible, k, key, rollout_id) -> bool [B, T], draws k of the eligible tokens.
+    Reads: advantage, ratio, clip bounds, mask, logp. Writes: weight.
+    Metrics: chosen_share, eligible_share.
+    Raises:
+      ValueError: fraction outside (0, 1], or low not below high.
+    Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
+    """
+    _check_fraction("drop_high_covariance", fraction)
+    if not low < high:
+        raise ValueError(f"drop_high_covariance: low must be below high {high}, got {low}")
+
+    def apply(signals, context, state):
+        logp = jax.lax.stop_gradient(context.stats.logp)
+        covariance = token_covariance(signals.advantage, logp, signals.mask)
+        eligible = signals.mask & ~is_clipped(signals) & (low < covariance) & (covariance < high)
+        k = jnp.maximum(share_of(fraction, masked_count(signals.mask)), 1)
+        dropped = choice(eligible, k, context.key, context.rollouts.rollout_id)
+        signals = replace(signals, weight=jnp.where(dropped, 0, signals.weight))
+        metrics = {
+            "chosen_share": masked_mean(dropped, signals.mask),
+            "eligible_share": masked_mean(eligible, signals.mask),
+        }
+        return signals, state, metrics
+
+    label = describe(
+        "drop_high_covariance", fraction=float(fraction), low=float(low), high=float(high)
+    )
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+
+
+def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:
+    """Holds the tokens of highest covariance at their old log-prob.
+
+    With n the number of tokens, the k = max(⌊fraction · n⌋, 1) of largest covariance
+    (`token_covariance`; ties by rollout_id, then position) get coefficient · |logp - old_logp|
+    as penalty: a pull of constant size towards the old policy, 0 where nothing has moved.
+
+    Args:
+      fraction: share of all response tokens, in (0, 1].
+      coefficient: weight of the penalty, at least 0.
+    Reads: advantage, mask, logp, old_logp. Writes: penalty, chosen. Metrics: chosen_share.
+    Raises:
+      ValueError: fraction outside (0, 1], or a negative coefficient.
+    Source: Cui et al. 2025, https://arxiv.org/abs/2505.22617.
+    """
+    _check_fraction("penalize_high_covariance", fraction)
+    check_at_least(0, "penalize_high_covariance", coefficient=coefficient)
+    label = describe(
+        "penalize_high_covariance", fraction=float(fraction), coefficient=float(coefficient)
+    )
+
+    def apply(signals, context, state):
+        mask = signals.mask
+        logp = jax.lax.stop_gradient(context.stats.logp)
+        covariance = token_covariance(signals.advantage, logp, mask)
+        k = jnp.maximum(share_of(fraction, masked_count(mask)), 1)
+        held = masked_top_k(covariance, mask, k, context.rollouts.rollout_id)
+        distance = jnp.abs(context.stats.logp - context.old_logp)
+        penalty = signals.penalty + jnp.where(held, coefficient * distance, 0)
+        signals = replace(signals, penalty=penalty, chosen=signals.chosen | held)
+        return signals, state, {"chosen_share": masked_mean(held, mask)}
+
+    def remark(plan):
+        if plan.updates_per_batch == 1:
+            return f"{label} has no effect: with one update per batch no log-prob has moved."
+        return None
+
+    return stateless(apply, needs={"logp", "batch_statistics"}, label=label, remark=remark)
+
+
+def scale_weight(factor: float) -> Transform:
+    """Multiplies the policy loss of every token by a constant; penalties stay as they are.
+
+    Reads: nothing. Writes: weight. Metrics: none.
+    Raises:
+      ValueError: factor not finite.
+    """
+    check_finite("scale_weight", factor=factor)
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, weight=factor * signals.weight), state, {}
+
+    return stateless(apply, label=describe("scale_weight", factor=float(factor)))
+
+
+def drop_weightless() -> Transform:
+    """Takes tokens of weight 0 out of the denominators too: mask' = mask ∧ (weight ≠ 0).
+
+    After a transform that drops tokens by their weight, an average is over those that are kept.
+    Reads: weight. Writes: mask. Metrics: none.
+    """
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, mask=signals.mask & (signals.weight != 0)), state, {}
+
+    return stateless(apply, label="drop_weightless()")
+
+
+def drop_truncated() -> Transform:
+    """Takes rollouts that the token budget ended out of the loss and out of its denominators.
+
+    Their reward stays in the statistics of their group.
+    Reads: truncated. Writes: mask. Metrics: dropped_rollouts_share (of those with tokens).
+    Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (overlong filtering).
+    """
+
+    def apply(signals, context, state):
+        truncated = context.rollouts.truncated
+        mask = signals.mask & ~truncated[:, None]
+        share = masked_mean(truncated, has_tokens(signals.mask)).astype(signals.weight.dtype)
+        metrics = {"dropped_rollouts_share": share}
+        return replace(signals, mask=mask), state, metrics
+
+    return stateless(apply, label="drop_truncated()")
+
+
+def _check_fraction(function, fraction):
+    if not 0 < fraction <= 1:
+        raise ValueError(f"{function}: fraction must be in (0, 1], got {fraction}")

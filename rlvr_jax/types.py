@@ -67,11 +67,14 @@ class Rollouts:
       behaviour_logp: [B, T], under the distribution really sampled from (temperature, top-k, …).
       entropy: [B, T], of the policy over the whole vocabulary at the sampling temperature, when
         the token was drawn.
-      temperature: [B, T], of the sampler, token by token.
+      temperature: [B, T], of the sampler, token by token; what log-probs are scored at.
       outcome: [B], what the verifier said, in [0, 1]; pass rates and filters read it.
       reward: [B], what the objective trains on (outcome plus shaping).
       weight_version: int [B], number of updates the sampling weights had seen, at the last sampled
         token.
+      drawn_temperature: [B, T], a record of the temperature that a token was drawn with, where a
+        processor or a method's loss has another one than `temperature`; nothing is scored at it.
+        None: the same.
       old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: [B, T], of the frozen policy of a KL term.
       advantage: [B, T]; an objective that finds it does not estimate its own.
@@ -127,6 +130,7 @@ class Rollouts:
     outcome: Float[Array, "B"]
     reward: Float[Array, "B"]
     weight_version: Int[Array, "B"]
+    drawn_temperature: Float[Array, "B T"] | None = None
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
     advantage: Float[Array, "B T"] | None = None

@@ -52,7 +52,7 @@ def verify(
     count: Int[Array, "R"],
     accept: Callable[[Array, Array], Array],
     *,
-    temperature: float = 1.0,
+    temperature: Float[Array, "R"] | float | None = None,
     behaviour_logp: Float[Array, "R D"] | None = None,
     stop_tokens: Sequence[int] = (),
     weight_version: Int[Array, ""] | int = 0,
@@ -67,11 +67,14 @@ def verify(
         row's limit is not kept.
       accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
         are keyed by the row's key and the position, apart from those that draw.
-      temperature: of the recorded log-probs and entropies.
+      temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
+        of the pool's rows, or 1 if they have none of their own.
       behaviour_logp: recorded as such: log-probs of when the draft was drawn. None: this policy's.
     """
     draft, count = jnp.asarray(draft, jnp.int32), jnp.asarray(count, jnp.int32)
     start, (rows, width) = pool.length, draft.shape
+    if temperature is None:
+        temperature = 1.0 if pool.temperature is None else pool.temperature
     pool, hidden = _fed(model, params, pool, draft, count)
     stats = _scores(model, params, hidden, draft, count, temperature)
     positions = start[:, None] + jnp.arange(width, dtype=jnp.int32)[None]
@@ -93,6 +96,13 @@ def verify(
 
     recorded = stats.logp if behaviour_logp is None else jnp.asarray(behaviour_logp)
     version = jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), draft.shape)
+    used = jnp.asarray(temperature, pool.logp.dtype)
+    used = jnp.broadcast_to(used[:, None] if used.ndim else used, draft.shape)
+    temperatures = {
+        name: put(getattr(pool, name), used)
+        for name in ("token_temperature", "drawn_temperature")
+        if getattr(pool, name) is not None
+    }
     pool = replace(
         pool,
         mask=put(pool.mask, kept == 1),
@@ -100,6 +110,7 @@ def verify(
         behaviour_logp=put(pool.behaviour_logp, recorded),
         entropy=put(pool.entropy, stats.entropy),
         version=put(pool.version, version),
+        **temperatures,
     )
     pool = paused_at_limit(truncate(pool, start + number))
     last = jnp.take_along_axis(draft, jnp.maximum(number - 1, 0)[:, None], axis=1)
@@ -187,6 +198,8 @@ def _scores(model, params, hidden, tokens, count, temperature) -> TokenStats:
     """Log-prob and entropy of given tokens, [R, n]; 0 behind them."""
     rows, width = tokens.shape
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
+    if jnp.ndim(temperature):
+        temperature = jnp.repeat(temperature, width)
     stats = token_stats(
         hidden[:, :-1].reshape(rows * width, -1),
         model.unembedding(params),

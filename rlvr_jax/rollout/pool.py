@@ -34,6 +34,7 @@ __all__ += ["compact", "empty", "fork", "paused_at_limit", "retire", "truncate",
 FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
+_OPTIONAL = ("token_temperature", "drawn_temperature")
 
 
 @jax.tree_util.register_dataclass
@@ -60,6 +61,10 @@ class Pool:
         `parent` is a row of the pool that was forked, `branch_position` the row's length there.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
+      temperature: [R], at which the row is drawn from now on; None: that of `Sampling`.
+      token_temperature, drawn_temperature: [R, S], of sampled tokens: temperature of `logp` and
+        `entropy`, and that of the distribution sampled from, where a processor says that it is
+        another; 0 elsewhere. None until `decode` has something to record.
     """
 
     tokens: Int[Array, "R S"]
@@ -80,6 +85,9 @@ class Pool:
     trace: Int[Array, "R"]
     fresh: Bool[Array, "R"]
     carry: Any = None
+    temperature: Float[Array, "R"] | None = None
+    token_temperature: Float[Array, "R S"] | None = None
+    drawn_temperature: Float[Array, "R S"] | None = None
 
 
 def empty(model: Model, rows: int, slots: int) -> Pool:
@@ -125,8 +133,20 @@ def widen(pool: Pool, slots: int) -> Pool:
         return jnp.pad(array, widths)
 
     caches = tuple(LayerCache(padded(c.keys, 3), padded(c.values, 2)) for c in pool.caches)
-    records = {name: padded(getattr(pool, name), 1) for name in ("tokens", *_RECORDS)}
-    return replace(pool, caches=caches, **records)
+    records = {name: padded(record, 1) for name, record in _records(pool).items()}
+    return replace(pool, caches=caches, tokens=padded(pool.tokens, 1), **records)
+
+
+def _records(pool: Pool) -> dict[str, Array]:
+    """What is recorded about each token, by name."""
+    records = {name: getattr(pool, name) for name in (*_RECORDS, *_OPTIONAL)}
+    return {name: record for name, record in records.items() if record is not None}
+
+
+def _emptied(record: Array, places: Bool[Array, "R S"]) -> Array:
+    """A record with 0 at these places."""
+    places = places.reshape(*places.shape, *[1] * (record.ndim - 2))
+    return jnp.where(places, jnp.zeros((), record.dtype), record)
 
 
 def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Array, "Q"]) -> Pool:
@@ -167,11 +187,8 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
     """Rolls rows back to a length; rows that had stopped run again. No row grows."""
     length = jnp.minimum(jnp.asarray(length, jnp.int32), pool.length)
     shorter = length < pool.length
-    keep = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] < length[:, None]
-    cut = {
-        name: jnp.where(keep, getattr(pool, name), jnp.zeros((), getattr(pool, name).dtype))
-        for name in _RECORDS
-    }
+    lost = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] >= length[:, None]
+    cut = {name: _emptied(record, lost) for name, record in _records(pool).items()}
     stopped = (pool.status == FINISHED) | (pool.status == BUDGET)
     status = jnp.where(shorter & stopped, RUNNING, pool.status)
     return replace(pool, length=length, status=status, **cut)
@@ -197,13 +214,8 @@ def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
 
 
 def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
-    """Empties rows; their key, limit, group and trace stay."""
-    records = {
-        name: jnp.where(
-            rows[:, None], jnp.zeros((), getattr(pool, name).dtype), getattr(pool, name)
-        )
-        for name in _RECORDS
-    }
+    """Empties rows; their key, limit, temperature, group and trace stay."""
+    records = {name: _emptied(record, rows[:, None]) for name, record in _records(pool).items()}
     return replace(
         pool,
         length=jnp.where(rows, 0, pool.length),

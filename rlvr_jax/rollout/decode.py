@@ -180,6 +180,7 @@ def look_ahead(
     """
     hidden, caches = model.extend(params, caches, feed, fed[:, None])
     policy = model.to_logits(params, hidden[:, 0])
+    context = context._replace(token=feed[:, 0], hidden=hidden[:, 0])
     if context.temperature is None:
         # Divided by the number itself: compiled with the program, it costs nothing where it is 1.
         policy = policy / sampling.temperature

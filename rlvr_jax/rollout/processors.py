@@ -43,12 +43,17 @@ class StepContext(NamedTuple):
       temperature: [R], by which the logits are divided already.
       constants: what the caller of `decode` or `sample` gave as such: arrays with a leading axis R,
         or scalars for all rows; None if nothing.
+      token: int [R], that was just fed: the last one of the row, which the logits follow.
+      hidden: [R, D], its last hidden state, of which the logits are made. It costs nothing: what no
+        processor reads is not in the program.
     """
 
     position: Int[Array, "R"]
     weight_version: Int[Array, ""]
     temperature: Float[Array, "R"] | None = None
     constants: Any = None
+    token: Int[Array, "R"] | None = None
+    hidden: Float[Array, "R D"] | None = None
 
 
 class Processor(NamedTuple):

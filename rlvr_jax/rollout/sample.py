@@ -212,7 +212,9 @@ def _draw_groups(
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
         pool = decode(model, params, replace(pool, caches=shared), *how, constants=constants)
-    return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
+    rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
+    # Answers in one piece, drawn with one version of the weights, which `weight_version` says.
+    return replace(rollouts, trace=None, version=None)
 
 
 def _opening(model, params, tokens, width) -> Pool:
@@ -258,6 +260,7 @@ def to_rollouts(
         return jnp.where(written, taken, jnp.zeros((), array.dtype))
 
     zeros = jnp.zeros((rows,), pool.logp.dtype)
+    version = cut(pool.version)
     mask = cut(pool.mask)
     temperature = jnp.full(index.shape, sampling.temperature, pool.logp.dtype)
     if pool.temperature is not None:
@@ -288,5 +291,7 @@ def to_rollouts(
         outcome=zeros,
         reward=zeros,
         # Versions only rise: that of the last token that was sampled.
-        weight_version=jnp.max(cut(pool.version), axis=1),
+        weight_version=jnp.max(version, axis=1),
+        trace=pool.trace,
+        version=version,
     )

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool, paused_at_limit
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, STOPPED, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 
 __all__ = ["decode", "draw", "keep", "look_ahead", "uniforms", "with_records"]
@@ -33,6 +34,7 @@ def decode(
     *,
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
+    stop_sequences: Sequence[Sequence[int]] = (),
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
@@ -45,7 +47,14 @@ def decode(
       temperature: > 0, which is not checked, of each row or of all: here and in later calls, in the
         place of the one in `sampling`. None: the rows keep theirs.
       constants: what the processor reads as `context.constants`.
+      stop_sequences: tuples of ids, static; a row whose last tokens are one of them is STOPPED,
+        the tokens stay in it, and the first that fits is noted in `Pool.stop`. It ends with a token
+        just drawn; what it began with may stand anywhere behind the prompt, given tokens included.
+        A stop token finishes the row all the same.
+    Raises:
+      ValueError: an empty sequence.
     """
+    patterns = _patterns(stop_sequences)
     processor = sampling.chain()
     pool = with_records(pool, sampling, processor, temperature)
     if processor is not None:
@@ -61,7 +70,10 @@ def decode(
 
     def body(carry):
         step, pool = carry
-        return step + 1, advance(pool, numbers[:, step])
+        drawn = advance(pool, numbers[:, step])
+        if patterns is not None:
+            drawn = _paused(drawn, pool.status == RUNNING, *patterns)
+        return step + 1, drawn
 
     def some_row_runs(carry):
         step, pool = carry
@@ -69,6 +81,38 @@ def decode(
 
     start = jnp.zeros((), jnp.int32), paused_at_limit(pool)
     return jax.lax.while_loop(some_row_runs, body, start)[1]
+
+
+def _patterns(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Stop sequences [K, L], right-aligned, and which of the places each has; None if no such."""
+    if not sequences:
+        return None
+    sizes = [len(sequence) for sequence in sequences]
+    if not min(sizes):
+        raise ValueError(
+            f"decode: stop_sequences must have at least one token each, got {sequences}"
+        )
+    places = np.arange(max(sizes)) >= max(sizes) - np.array(sizes)[:, None]
+    tokens = np.zeros(places.shape, np.int32)
+    tokens[places] = np.concatenate([np.asarray(sequence, np.int32) for sequence in sequences])
+    return tokens, places
+
+
+def _paused(
+    pool: Pool, drawn: Bool[Array, "R"], sequences: Int[Array, "K L"], places: Bool[Array, "K L"]
+) -> Pool:
+    """The pool with those rows STOPPED that have drawn the end of a sequence."""
+    width = sequences.shape[1]
+    at = pool.length[:, None] - width + jnp.arange(width, dtype=jnp.int32)[None]
+    last = jnp.take_along_axis(pool.tokens, jnp.maximum(at, 0), axis=1)
+    alike = (last[:, None] == sequences[None]) & (at >= pool.prompt_length[:, None])[:, None]
+    match = jnp.all(alike | ~places[None], axis=-1)
+    found = drawn & (pool.status != FINISHED) & jnp.any(match, axis=-1)
+    return replace(
+        pool,
+        status=jnp.where(found, STOPPED, pool.status),
+        stop=jnp.where(found, jnp.argmax(match, axis=-1).astype(jnp.int32), pool.stop),
+    )
 
 
 def with_records(

@@ -15,6 +15,7 @@ from rlvr_jax.rollout.pool import (
     FINISHED,
     FREE,
     RUNNING,
+    STOPPED,
     Pool,
     check_unshared,
     cleared,
@@ -35,7 +36,8 @@ def prefill(
 ) -> Pool:
     """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
 
-    A free row begins with them as its prompt; a finished one runs again, as after a tool's answer.
+    A free row begins with them as its prompt; one that is finished or was paused by a stop sequence
+    runs again, as after a tool's answer.
 
     Args:
       tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must fit into the
@@ -182,13 +184,14 @@ def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
     fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
     hidden, caches = model.extend(params, pool.caches, feed, fed)
     started = (pool.status == FREE) & (count > 0)
-    again = (pool.status == FINISHED) & (count > 0)
+    again = ((pool.status == FINISHED) | (pool.status == STOPPED)) & (count > 0)
     pool = replace(
         pool,
         tokens=pool.tokens.at[rows, positions].set(tokens, mode="drop"),
         length=pool.length + count,
         prompt_length=jnp.where(started, count, pool.prompt_length),
         status=jnp.where(started | again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
         caches=caches,
     )
     return pool, hidden

@@ -9,6 +9,7 @@ static shapes; a rollout method is a small driver of them.
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
     reset     begin rows anew from another prompt       widen     give rows more slots
+    resume    let rows go on that a stop sequence paused
 
 The invariant that makes cutting free: the cache of a row is right for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
@@ -28,10 +29,10 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 
-__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
-__all__ += ["compact", "empty", "fork", "paused_at_limit", "retire", "truncate", "widen"]
+__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "STOPPED", "Pool"]
+__all__ += ["compact", "empty", "fork", "paused_at_limit", "resume", "retire", "truncate", "widen"]
 
-FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
+FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 _OPTIONAL = ("token_temperature", "drawn_temperature")
@@ -48,7 +49,8 @@ class Pool:
       limit: int [R], at most S: the row pauses when its length reaches it; once it is raised, the
         next `decode` goes on.
       status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
-        PRUNED (given up: keeps its record and never runs again).
+        PRUNED (given up: keeps its record and never runs again), STOPPED (paused by a sequence of
+        tokens until it is given others, rolled back or resumed).
       key: [R], the row's random key.
       caches: keys and values of each layer. Shared ones tie a row to its place beside the others of
         its prompt: of the primitives, `decode` alone takes them.
@@ -59,6 +61,7 @@ class Pool:
       version: int [R, S], weight version that drew the token; 0 elsewhere.
       group, parent, branch_position, trace: int [R], bookkeeping of forks and restarts; -1 if none.
         `parent` is a row of the pool that was forked, `branch_position` the row's length there.
+      stop: int [R], which of the stop sequences has paused the row, -1 where none has.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
       temperature: [R], at which the row is drawn from now on; None: that of `Sampling`.
@@ -83,6 +86,7 @@ class Pool:
     parent: Int[Array, "R"]
     branch_position: Int[Array, "R"]
     trace: Int[Array, "R"]
+    stop: Int[Array, "R"]
     fresh: Bool[Array, "R"]
     carry: Any = None
     temperature: Float[Array, "R"] | None = None
@@ -112,6 +116,7 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
         parent=none,
         branch_position=none,
         trace=none,
+        stop=none,
         fresh=jnp.zeros((rows,), bool),
     )
 
@@ -165,6 +170,7 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
         taken,
         key=key,
         status=jnp.full(source.shape, RUNNING, jnp.int32),
+        stop=jnp.full(source.shape, -1, jnp.int32),
         parent=source,
         branch_position=cut,
     )
@@ -189,9 +195,25 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
     shorter = length < pool.length
     lost = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] >= length[:, None]
     cut = {name: _emptied(record, lost) for name, record in _records(pool).items()}
-    stopped = (pool.status == FINISHED) | (pool.status == BUDGET)
-    status = jnp.where(shorter & stopped, RUNNING, pool.status)
-    return replace(pool, length=length, status=status, **cut)
+    ended = (pool.status == FINISHED) | (pool.status == BUDGET) | (pool.status == STOPPED)
+    again = shorter & ended
+    return replace(
+        pool,
+        length=length,
+        status=jnp.where(again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
+        **cut,
+    )
+
+
+def resume(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
+    """Lets rows go on that a stop sequence has paused, with nothing added to them."""
+    again = rows & (pool.status == STOPPED)
+    return replace(
+        pool,
+        status=jnp.where(again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
+    )
 
 
 def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
@@ -223,6 +245,7 @@ def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
         status=jnp.where(rows, FREE, pool.status),
         parent=jnp.where(rows, -1, pool.parent),
         branch_position=jnp.where(rows, -1, pool.branch_position),
+        stop=jnp.where(rows, -1, pool.stop),
         fresh=pool.fresh | rows,
         **records,
     )

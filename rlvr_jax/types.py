@@ -67,11 +67,14 @@ class Rollouts:
       behaviour_logp: [B, T], under the distribution really sampled from (temperature, top-k, …).
       entropy: [B, T], of the policy over the whole vocabulary at the sampling temperature, when
         the token was drawn.
-      temperature: [B, T], of the sampler, token by token.
+      temperature: [B, T], of the sampler, token by token; what log-probs are scored at.
       outcome: [B], what the verifier said, in [0, 1]; pass rates and filters read it.
       reward: [B], what the objective trains on (outcome plus shaping).
       weight_version: int [B], number of updates the sampling weights had seen, at the last sampled
         token.
+      drawn_temperature: [B, T], a record of the temperature that a token was drawn with, where a
+        processor or a method's loss has another one than `temperature`; nothing is scored at it.
+        None: the same.
       old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: [B, T], of the frozen policy of a KL term.
       advantage: [B, T]; an objective that finds it does not estimate its own.
@@ -109,6 +112,17 @@ class Rollouts:
         was added.
       formulas: int [B, F], ids of the formulas (or other parts) that occur in the row, padded
         with -1; an id may stand there twice.
+      trace: int [B], which rows are parts of one answer that was written in several contexts; -1
+        for a row that is an answer by itself. None: all are.
+      version: int [B, T], number of updates the weights that drew the token had seen, for rows that
+        were drawn over several; 0 off the mask. None: `weight_version` holds for the whole row.
+      origin: int [B, T], where a token came from: 0 the policy, 1 a teacher, 2 a tool or an
+        environment, 3 a hint or a prefix that was given. It says nothing about what is trained:
+        `mask` does. None: all from the policy.
+      supervised: bool [B], rows to imitate: written by somebody else, with mask False, so that no
+        policy loss and no denominator sees them. None: none.
+      cell: int [B], one label of the row by which statistics are kept apart (a role, an expert, a
+        domain), -1 for none.
     """
 
     prompt_tokens: Int[Array, "B P"]
@@ -127,6 +141,7 @@ class Rollouts:
     outcome: Float[Array, "B"]
     reward: Float[Array, "B"]
     weight_version: Int[Array, "B"]
+    drawn_temperature: Float[Array, "B T"] | None = None
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
     advantage: Float[Array, "B T"] | None = None
@@ -161,6 +176,11 @@ class Rollouts:
     candidate_ids: Int[Array, "B T K"] | None = None
     candidate_noisy_logp: Float[Array, "B T K"] | None = None
     formulas: Int[Array, "B F"] | None = None
+    trace: Int[Array, "B"] | None = None
+    version: Int[Array, "B T"] | None = None
+    origin: Int[Array, "B T"] | None = None
+    supervised: Bool[Array, "B"] | None = None
+    cell: Int[Array, "B"] | None = None
 
     @classmethod
     def of_responses(

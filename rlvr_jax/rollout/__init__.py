@@ -2,8 +2,8 @@
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
-`compact`, `reset`, `widen`) is what branching methods are made of; a row is `FREE`, `RUNNING`,
-paused by its `BUDGET`, `FINISHED` or `PRUNED`.
+`compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
+`RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or `PRUNED`.
 `waves` are the equal parts in which a batch can be drawn.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
@@ -17,10 +17,12 @@ from rlvr_jax.rollout.pool import (
     FREE,
     PRUNED,
     RUNNING,
+    STOPPED,
     Pool,
     compact,
     empty,
     fork,
+    resume,
     retire,
     truncate,
     widen,
@@ -44,6 +46,7 @@ __all__ = [
     "FREE",
     "PRUNED",
     "RUNNING",
+    "STOPPED",
     "Pool",
     "Processor",
     "Sampling",
@@ -61,6 +64,7 @@ __all__ = [
     "prefill",
     "probe",
     "reset",
+    "resume",
     "retire",
     "row_keys",
     "sample",

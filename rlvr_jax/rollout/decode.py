@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, Pool, paused_at_limit
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, STOPPED, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 
-__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
+__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms", "with_records"]
 
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
+# Records that a pool has if they were asked for, and what they are in `Ahead`.
+_RECORDED = {"token_temperature": "temperature", "drawn_temperature": "drawn_temperature"}
 
 
 def decode(
@@ -28,27 +31,49 @@ def decode(
     sampling: Sampling,
     stop_tokens: Sequence[int],
     weight_version: Int[Array, ""] | int = 0,
+    *,
+    temperature: Float[Array, "R"] | float | None = None,
+    constants: Any = None,
+    stop_sequences: Sequence[Sequence[int]] = (),
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
-    A row that its limit had paused runs again if the limit was raised.
+    A row that its limit had paused runs again if the limit was raised. Tokens and records do not
+    depend on whether a temperature stands in `sampling` or is given, up to rounding.
 
     Args:
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
+      temperature: > 0, which is not checked, of each row or of all: here and in later calls, in the
+        place of the one in `sampling`. None: the rows keep theirs.
+      constants: what the processor reads as `context.constants`.
+      stop_sequences: tuples of ids, static; a row whose last tokens are one of them is STOPPED,
+        the tokens stay in it, and the first that fits is noted in `Pool.stop`. It ends with a token
+        just drawn; what it began with may stand anywhere behind the prompt, given tokens included.
+        A stop token finishes the row all the same.
+    Raises:
+      ValueError: an empty sequence.
     """
+    patterns = _patterns(stop_sequences)
     processor = sampling.chain()
+    pool = with_records(pool, sampling, processor, temperature)
     if processor is not None:
         begun = processor.init(pool.tokens.shape[0])
         carry = begun if pool.carry is None else keep(pool.fresh, begun, pool.carry)
         pool = replace(pool, carry=carry, fresh=jnp.zeros_like(pool.fresh))
     params = model.unstacked(params)
     numbers = uniforms(pool, steps)
-    advance = partial(_one_token, model, params, sampling, processor, stop_tokens, weight_version)
+    constants = jax.tree.map(jnp.asarray, constants)
+    advance = partial(
+        _one_token, model, params, sampling, processor, constants, stop_tokens, weight_version
+    )
 
     def body(carry):
         step, pool = carry
-        return step + 1, advance(pool, numbers[:, step])
+        drawn = advance(pool, numbers[:, step])
+        if patterns is not None:
+            drawn = _paused(drawn, pool.status == RUNNING, *patterns)
+        return step + 1, drawn
 
     def some_row_runs(carry):
         step, pool = carry
@@ -56,6 +81,62 @@ def decode(
 
     start = jnp.zeros((), jnp.int32), paused_at_limit(pool)
     return jax.lax.while_loop(some_row_runs, body, start)[1]
+
+
+def _patterns(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Stop sequences [K, L], right-aligned, and which of the places each has; None if no such."""
+    if not sequences:
+        return None
+    sizes = [len(sequence) for sequence in sequences]
+    if not min(sizes):
+        raise ValueError(
+            f"decode: stop_sequences must have at least one token each, got {sequences}"
+        )
+    places = np.arange(max(sizes)) >= max(sizes) - np.array(sizes)[:, None]
+    tokens = np.zeros(places.shape, np.int32)
+    tokens[places] = np.concatenate([np.asarray(sequence, np.int32) for sequence in sequences])
+    return tokens, places
+
+
+def _paused(
+    pool: Pool, drawn: Bool[Array, "R"], sequences: Int[Array, "K L"], places: Bool[Array, "K L"]
+) -> Pool:
+    """The pool with those rows STOPPED that have drawn the end of a sequence."""
+    width = sequences.shape[1]
+    at = pool.length[:, None] - width + jnp.arange(width, dtype=jnp.int32)[None]
+    last = jnp.take_along_axis(pool.tokens, jnp.maximum(at, 0), axis=1)
+    alike = (last[:, None] == sequences[None]) & (at >= pool.prompt_length[:, None])[:, None]
+    match = jnp.all(alike | ~places[None], axis=-1)
+    found = drawn & (pool.status != FINISHED) & jnp.any(match, axis=-1)
+    return replace(
+        pool,
+        status=jnp.where(found, STOPPED, pool.status),
+        stop=jnp.where(found, jnp.argmax(match, axis=-1).astype(jnp.int32), pool.stop),
+    )
+
+
+def with_records(
+    pool: Pool,
+    sampling: Sampling,
+    processor: Processor | None,
+    temperature: Float[Array, "R"] | float | None = None,
+) -> Pool:
+    """The pool with rows of that temperature, and with room for the records that are asked for.
+
+    Tokens that were drawn before there was a record have the temperature of `sampling` in it.
+    """
+    dtype, rows = pool.logp.dtype, pool.status.shape
+    if temperature is not None:
+        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), rows)
+        pool = replace(pool, temperature=temperature)
+    drawn = jnp.where(pool.mask, jnp.asarray(sampling.temperature, dtype), 0)
+    if pool.temperature is not None and pool.token_temperature is None:
+        pool = replace(pool, token_temperature=drawn)
+    reports = processor is not None and processor.temperature is not None
+    if reports and pool.drawn_temperature is None:
+        earlier = drawn if pool.token_temperature is None else pool.token_temperature
+        pool = replace(pool, drawn_temperature=earlier)
+    return pool
 
 
 def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
@@ -74,6 +155,7 @@ def _one_token(
     params: Params,
     sampling: Sampling,
     processor: Processor | None,
+    constants: Any,
     stop_tokens: Sequence[int],
     weight_version: Int[Array, ""] | int,
     pool: Pool,
@@ -88,7 +170,12 @@ def _one_token(
     running, last = pool.status == RUNNING, pool.length - 1
     fed = jnp.where(running, last, pool.tokens.shape[1])
     feed = jnp.take_along_axis(pool.tokens, jnp.maximum(last, 0)[:, None], axis=1)
-    context = StepContext(pool.length - pool.prompt_length, jnp.asarray(weight_version, jnp.int32))
+    context = StepContext(
+        position=pool.length - pool.prompt_length,
+        weight_version=jnp.asarray(weight_version, jnp.int32),
+        temperature=pool.temperature,
+        constants=constants,
+    )
     ahead, caches, carry = look_ahead(
         model, params, sampling, processor, context, pool.caches, pool.carry, feed, fed, running
     )
@@ -104,12 +191,16 @@ class Ahead(NamedTuple):
       tiles: logits that are sampled, less the largest of the row, tile by tile.
       mass: Σ exp over each tile.
       entropy: of the policy, nats.
+      temperature, drawn_temperature: of the policy, and of what is sampled as far as the processor
+        says what it divides by.
     """
 
     policy: Float[Array, "R V"] | None
     tiles: Float[Array, "R n t"]
     mass: Float[Array, "R n"]
     entropy: Float[Array, "R"]
+    temperature: Float[Array, "R"]
+    drawn_temperature: Float[Array, "R"]
 
 
 def look_ahead(
@@ -126,17 +217,30 @@ def look_ahead(
 ) -> tuple[Ahead, tuple[LayerCache | SharedCache, ...], Any]:
     """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
 
+    Args:
+      context: its temperature is None where that of `sampling` holds; the rest is filled in here.
     Returns:
       What comes next, the caches with the tokens in them, and the carry, moved on where a row runs.
     """
     hidden, caches = model.extend(params, caches, feed, fed[:, None])
-    policy = model.to_logits(params, hidden[:, 0]) / sampling.temperature
-    sampled = policy
+    policy = model.to_logits(params, hidden[:, 0])
+    context = context._replace(token=feed[:, 0], hidden=hidden[:, 0])
+    if context.temperature is None:
+        # Divided by the number itself: compiled with the program, it costs nothing where it is 1.
+        policy = policy / sampling.temperature
+        temperature = jnp.full(running.shape, sampling.temperature, policy.dtype)
+        context = context._replace(temperature=temperature)
+    else:
+        policy = policy / context.temperature[:, None]
+    sampled, drawn = policy, context.temperature
     if processor is not None:
         sampled, state = processor.apply(policy, carry, context)
+        if processor.temperature is not None:
+            drawn = drawn * processor.temperature(state, context).astype(drawn.dtype)
         carry = keep(running, state, carry)
     kept = None if processor is None else policy
-    return Ahead(kept, *_tiled(sampled), _entropy(policy)), caches, carry
+    ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), context.temperature, drawn)
+    return ahead, caches, carry
 
 
 def draw(
@@ -184,6 +288,11 @@ def draw(
     def changed(array, value):
         return value if rows is None else array.at[to].set(value, mode="drop")
 
+    optional = {
+        name: put(getattr(pool, name), seen(getattr(ahead, of)))
+        for name, of in _RECORDED.items()
+        if getattr(pool, name) is not None
+    }
     length = length + real.astype(jnp.int32)
     stops = jnp.asarray(stop_tokens, jnp.int32)
     stopped = jnp.any(token[:, None] == stops[None], axis=1)
@@ -198,6 +307,7 @@ def draw(
         behaviour_logp=put(pool.behaviour_logp, behaviour_logp),
         entropy=put(pool.entropy, seen(ahead.entropy)),
         version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
+        **optional,
     )
 
 

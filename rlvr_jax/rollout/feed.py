@@ -15,6 +15,7 @@ from rlvr_jax.rollout.pool import (
     FINISHED,
     FREE,
     RUNNING,
+    STOPPED,
     Pool,
     check_unshared,
     cleared,
@@ -35,7 +36,8 @@ def prefill(
 ) -> Pool:
     """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
 
-    A free row begins with them as its prompt; a finished one runs again, as after a tool's answer.
+    A free row begins with them as its prompt; one that is finished or was paused by a stop sequence
+    runs again, as after a tool's answer.
 
     Args:
       tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must fit into the
@@ -52,7 +54,7 @@ def verify(
     count: Int[Array, "R"],
     accept: Callable[[Array, Array], Array],
     *,
-    temperature: float = 1.0,
+    temperature: Float[Array, "R"] | float | None = None,
     behaviour_logp: Float[Array, "R D"] | None = None,
     stop_tokens: Sequence[int] = (),
     weight_version: Int[Array, ""] | int = 0,
@@ -67,11 +69,14 @@ def verify(
         row's limit is not kept.
       accept: (logp [R, D] under this policy, uniform numbers [R, D]) -> bool [R, D]; the numbers
         are keyed by the row's key and the position, apart from those that draw.
-      temperature: of the recorded log-probs and entropies.
+      temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
+        of the pool's rows, or 1 if they have none of their own.
       behaviour_logp: recorded as such: log-probs of when the draft was drawn. None: this policy's.
     """
     draft, count = jnp.asarray(draft, jnp.int32), jnp.asarray(count, jnp.int32)
     start, (rows, width) = pool.length, draft.shape
+    if temperature is None:
+        temperature = 1.0 if pool.temperature is None else pool.temperature
     pool, hidden = _fed(model, params, pool, draft, count)
     stats = _scores(model, params, hidden, draft, count, temperature)
     positions = start[:, None] + jnp.arange(width, dtype=jnp.int32)[None]
@@ -93,6 +98,13 @@ def verify(
 
     recorded = stats.logp if behaviour_logp is None else jnp.asarray(behaviour_logp)
     version = jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), draft.shape)
+    used = jnp.asarray(temperature, pool.logp.dtype)
+    used = jnp.broadcast_to(used[:, None] if used.ndim else used, draft.shape)
+    temperatures = {
+        name: put(getattr(pool, name), used)
+        for name in ("token_temperature", "drawn_temperature")
+        if getattr(pool, name) is not None
+    }
     pool = replace(
         pool,
         mask=put(pool.mask, kept == 1),
@@ -100,6 +112,7 @@ def verify(
         behaviour_logp=put(pool.behaviour_logp, recorded),
         entropy=put(pool.entropy, stats.entropy),
         version=put(pool.version, version),
+        **temperatures,
     )
     pool = paused_at_limit(truncate(pool, start + number))
     last = jnp.take_along_axis(draft, jnp.maximum(number - 1, 0)[:, None], axis=1)
@@ -171,13 +184,14 @@ def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
     fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
     hidden, caches = model.extend(params, pool.caches, feed, fed)
     started = (pool.status == FREE) & (count > 0)
-    again = (pool.status == FINISHED) & (count > 0)
+    again = ((pool.status == FINISHED) | (pool.status == STOPPED)) & (count > 0)
     pool = replace(
         pool,
         tokens=pool.tokens.at[rows, positions].set(tokens, mode="drop"),
         length=pool.length + count,
         prompt_length=jnp.where(started, count, pool.prompt_length),
         status=jnp.where(started | again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
         caches=caches,
     )
     return pool, hidden
@@ -187,6 +201,8 @@ def _scores(model, params, hidden, tokens, count, temperature) -> TokenStats:
     """Log-prob and entropy of given tokens, [R, n]; 0 behind them."""
     rows, width = tokens.shape
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
+    if jnp.ndim(temperature):
+        temperature = jnp.repeat(temperature, width)
     stats = token_stats(
         hidden[:, :-1].reshape(rows * width, -1),
         model.unembedding(params),

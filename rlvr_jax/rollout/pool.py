@@ -9,6 +9,7 @@ static shapes; a rollout method is a small driver of them.
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
     reset     begin rows anew from another prompt       widen     give rows more slots
+    resume    let rows go on that a stop sequence paused
 
 The invariant that makes cutting free: the cache of a row is right for all slots before its last
 token, and `decode` feeds that last token first. A change of `length` therefore is a rollback.
@@ -28,12 +29,13 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 
-__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "Pool"]
-__all__ += ["compact", "empty", "fork", "paused_at_limit", "retire", "truncate", "widen"]
+__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "STOPPED", "Pool"]
+__all__ += ["compact", "empty", "fork", "paused_at_limit", "resume", "retire", "truncate", "widen"]
 
-FREE, RUNNING, BUDGET, FINISHED, PRUNED = 0, 1, 2, 3, 4
+FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
+_OPTIONAL = ("token_temperature", "drawn_temperature")
 
 
 @jax.tree_util.register_dataclass
@@ -47,7 +49,8 @@ class Pool:
       limit: int [R], at most S: the row pauses when its length reaches it; once it is raised, the
         next `decode` goes on.
       status: int [R]: FREE, RUNNING, BUDGET (paused by the limit), FINISHED (stop token drawn),
-        PRUNED (given up: keeps its record and never runs again).
+        PRUNED (given up: keeps its record and never runs again), STOPPED (paused by a sequence of
+        tokens until it is given others, rolled back or resumed).
       key: [R], the row's random key.
       caches: keys and values of each layer. Shared ones tie a row to its place beside the others of
         its prompt: of the primitives, `decode` alone takes them.
@@ -58,8 +61,13 @@ class Pool:
       version: int [R, S], weight version that drew the token; 0 elsewhere.
       group, parent, branch_position, trace: int [R], bookkeeping of forks and restarts; -1 if none.
         `parent` is a row of the pool that was forked, `branch_position` the row's length there.
+      stop: int [R], which of the stop sequences has paused the row, -1 where none has.
       fresh: bool [R], rows emptied since a processor last ran: the next one makes their carry new.
       carry: state of the logits processor, any pytree with leading size R.
+      temperature: [R], at which the row is drawn from now on; None: that of `Sampling`.
+      token_temperature, drawn_temperature: [R, S], of sampled tokens: temperature of `logp` and
+        `entropy`, and that of the distribution sampled from, where a processor says that it is
+        another; 0 elsewhere. None until `decode` has something to record.
     """
 
     tokens: Int[Array, "R S"]
@@ -78,8 +86,12 @@ class Pool:
     parent: Int[Array, "R"]
     branch_position: Int[Array, "R"]
     trace: Int[Array, "R"]
+    stop: Int[Array, "R"]
     fresh: Bool[Array, "R"]
     carry: Any = None
+    temperature: Float[Array, "R"] | None = None
+    token_temperature: Float[Array, "R S"] | None = None
+    drawn_temperature: Float[Array, "R S"] | None = None
 
 
 def empty(model: Model, rows: int, slots: int) -> Pool:
@@ -104,6 +116,7 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
         parent=none,
         branch_position=none,
         trace=none,
+        stop=none,
         fresh=jnp.zeros((rows,), bool),
     )
 
@@ -125,8 +138,20 @@ def widen(pool: Pool, slots: int) -> Pool:
         return jnp.pad(array, widths)
 
     caches = tuple(LayerCache(padded(c.keys, 3), padded(c.values, 2)) for c in pool.caches)
-    records = {name: padded(getattr(pool, name), 1) for name in ("tokens", *_RECORDS)}
-    return replace(pool, caches=caches, **records)
+    records = {name: padded(record, 1) for name, record in _records(pool).items()}
+    return replace(pool, caches=caches, tokens=padded(pool.tokens, 1), **records)
+
+
+def _records(pool: Pool) -> dict[str, Array]:
+    """What is recorded about each token, by name."""
+    records = {name: getattr(pool, name) for name in (*_RECORDS, *_OPTIONAL)}
+    return {name: record for name, record in records.items() if record is not None}
+
+
+def _emptied(record: Array, places: Bool[Array, "R S"]) -> Array:
+    """A record with 0 at these places."""
+    places = places.reshape(*places.shape, *[1] * (record.ndim - 2))
+    return jnp.where(places, jnp.zeros((), record.dtype), record)
 
 
 def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Array, "Q"]) -> Pool:
@@ -145,6 +170,7 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
         taken,
         key=key,
         status=jnp.full(source.shape, RUNNING, jnp.int32),
+        stop=jnp.full(source.shape, -1, jnp.int32),
         parent=source,
         branch_position=cut,
     )
@@ -167,14 +193,27 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
     """Rolls rows back to a length; rows that had stopped run again. No row grows."""
     length = jnp.minimum(jnp.asarray(length, jnp.int32), pool.length)
     shorter = length < pool.length
-    keep = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] < length[:, None]
-    cut = {
-        name: jnp.where(keep, getattr(pool, name), jnp.zeros((), getattr(pool, name).dtype))
-        for name in _RECORDS
-    }
-    stopped = (pool.status == FINISHED) | (pool.status == BUDGET)
-    status = jnp.where(shorter & stopped, RUNNING, pool.status)
-    return replace(pool, length=length, status=status, **cut)
+    lost = jnp.arange(pool.tokens.shape[1], dtype=jnp.int32)[None] >= length[:, None]
+    cut = {name: _emptied(record, lost) for name, record in _records(pool).items()}
+    ended = (pool.status == FINISHED) | (pool.status == BUDGET) | (pool.status == STOPPED)
+    again = shorter & ended
+    return replace(
+        pool,
+        length=length,
+        status=jnp.where(again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
+        **cut,
+    )
+
+
+def resume(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
+    """Lets rows go on that a stop sequence has paused, with nothing added to them."""
+    again = rows & (pool.status == STOPPED)
+    return replace(
+        pool,
+        status=jnp.where(again, RUNNING, pool.status),
+        stop=jnp.where(again, -1, pool.stop),
+    )
 
 
 def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
@@ -197,13 +236,8 @@ def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
 
 
 def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
-    """Empties rows; their key, limit, group and trace stay."""
-    records = {
-        name: jnp.where(
-            rows[:, None], jnp.zeros((), getattr(pool, name).dtype), getattr(pool, name)
-        )
-        for name in _RECORDS
-    }
+    """Empties rows; their key, limit, temperature, group and trace stay."""
+    records = {name: _emptied(record, rows[:, None]) for name, record in _records(pool).items()}
     return replace(
         pool,
         length=jnp.where(rows, 0, pool.length),
@@ -211,6 +245,7 @@ def cleared(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
         status=jnp.where(rows, FREE, pool.status),
         parent=jnp.where(rows, -1, pool.parent),
         branch_position=jnp.where(rows, -1, pool.branch_position),
+        stop=jnp.where(rows, -1, pool.stop),
         fresh=pool.fresh | rows,
         **records,
     )

@@ -1,13 +1,15 @@
 """What happens to the logits between the model and the draw.
 
-A processor is a pair of pure functions, `init(rows) -> carry` and
+A processor is pure functions, `init(rows) -> carry` and
 `apply(logits [R, V], carry, context) -> (logits, carry)`. It sees logits that are already divided
 by the temperature; what it returns is the distribution that is sampled, so the log-prob recorded as
-`behaviour_logp` includes it. A token is ruled out by -inf.
+`behaviour_logp` includes it. A token is ruled out by -inf. Numbers that change from call to call
+are read from `context.constants`: those that a processor closes over are compiled into the program.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -38,17 +40,35 @@ class StepContext(NamedTuple):
     Fields:
       position: int [R], how many response tokens the row has.
       weight_version: int scalar, updates that the weights have seen.
+      temperature: [R], by which the logits are divided already.
+      constants: what the caller of `decode` or `sample` gave as such: arrays with a leading axis R,
+        or scalars for all rows; None if nothing.
+      token: int [R], that was just fed: the last one of the row, which the logits follow.
+      hidden: [R, D], its last hidden state, of which the logits are made. It costs nothing: what no
+        processor reads is not in the program.
     """
 
     position: Int[Array, "R"]
     weight_version: Int[Array, ""]
+    temperature: Float[Array, "R"] | None = None
+    constants: Any = None
+    token: Int[Array, "R"] | None = None
+    hidden: Float[Array, "R D"] | None = None
 
 
 class Processor(NamedTuple):
-    """A pure logits processor with a carry of leading size R (or None)."""
+    """A pure logits processor.
+
+    Fields:
+      init: (rows) -> carry, of leading size R (or None).
+      apply: (logits [R, V], carry, context) -> (logits, carry).
+      temperature: (carry after `apply`, context) -> [R], by what it has divided the logits; it is
+        recorded, times the row's own, as `drawn_temperature`. None: no record.
+    """
 
     init: Callable[[int], Any]
     apply: Callable[[Array, Any, StepContext], tuple[Array, Any]]
+    temperature: Callable[[Any, StepContext], Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,8 @@ class Sampling:
     """How tokens are drawn.
 
     Fields:
-      temperature: > 0; the logits are divided by it, here and in the scorer.
+      temperature: > 0; the logits are divided by it, here and in the scorer. `sample` and `decode`
+        take others, for each prompt or row, that may change without another compilation.
       top_k: keep the k most probable tokens; 0 is off.
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
@@ -105,7 +126,14 @@ def compose(*processors: Processor) -> Processor:
             carries.append(part)
         return logits, tuple(carries)
 
-    return Processor(lambda rows: tuple(p.init(rows) for p in processors), apply)
+    def temperature(carry, context):
+        parts = zip(processors, carry, strict=True)
+        return math.prod(p.temperature(part, context) for p, part in parts if p.temperature)
+
+    known = any(p.temperature for p in processors)
+    return Processor(
+        lambda rows: tuple(p.init(rows) for p in processors), apply, temperature if known else None
+    )
 
 
 def keep_top_k(k: int) -> Processor:

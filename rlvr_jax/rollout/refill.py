@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
+from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms, with_records
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling, StepContext
 
@@ -50,6 +50,8 @@ def decode_in_turn(
     sampling: Sampling,
     stop_tokens: Sequence[int],
     weight_version: Int[Array, ""] | int = 0,
+    *,
+    constants: Any = None,
 ) -> Pool:
     """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
@@ -60,9 +62,11 @@ def decode_in_turn(
     processor keeps something from token to token: it sees all of them again.
 
     Args:
-      pool: N running rows without caches, N / P of them side by side answer each prompt.
+      pool: N running rows without caches, N / P of them side by side answer each prompt. Those of a
+        prompt have one temperature.
       prompts: caches of the P prompts.
       at_once: below N.
+      constants: as for `decode`, with a leading axis N or scalars; a prompt's rows have the same.
     Returns:
       The pool, without caches or the processor's carry.
     """
@@ -70,6 +74,8 @@ def decode_in_turn(
     each = rows // len(prompts[0].keys)
     params = model.unstacked(params)
     processor = sampling.chain()
+    pool = with_records(pool, sampling, processor)
+    constants = jax.tree.map(jnp.asarray, constants)
     fresh = None if processor is None else processor.init(at_once)
     again = bool(jax.tree.leaves(fresh))  # what it keeps is not known for an earlier token
     numbers = uniforms(pool, steps)
@@ -150,12 +156,17 @@ def decode_in_turn(
         step, pool, seats, leader = carry
         last = prompt_length[seats.row] + seats.place - 1
         fed = jnp.where(seats.taken, last, slots)
+        # Of each seat; scalars are for all.
+        temperature, own = jax.tree.map(
+            lambda x: x[seats.row] if x.ndim else x, (pool.temperature, constants)
+        )
+        context = StepContext(seats.place, version, temperature, own)
         ahead, caches, state = look_ahead(
             model,
             params,
             sampling,
             processor,
-            StepContext(seats.place, version),
+            context,
             pool.caches,
             pool.carry,
             pool.tokens[seats.row, last][:, None],

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.decode import decode
@@ -69,6 +71,8 @@ def sample(
     opening: int = 0,
     at_once: int | None = None,
     weight_version: Int[Array, ""] | int = 0,
+    temperature: Float[Array, "P"] | float | None = None,
+    constants: Any = None,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
 
@@ -90,6 +94,10 @@ def sample(
         once; neither is checked.
       at_once: rows that are computed at the same time, over all devices; when one ends, the next
         one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
+      temperature: > 0, which is not checked, of each prompt or of all, in the place of the one in
+        `sampling`; another one is not another program.
+      constants: what the processor reads as `context.constants`: arrays with a leading axis P, of
+        which a row sees its prompt's part, or scalars. Others are not another program.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
@@ -114,6 +122,10 @@ def sample(
             raise ValueError(
                 f"at_once must be a multiple of the {devices} devices, 1 or more, got {at_once}"
             )
+    constants = jax.tree.map(jnp.asarray, constants)
+    if temperature is not None:
+        dtype = wide_dtype(model.config.compute_dtype)
+        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), (prompts,))
     draw = partial(
         _draw_groups,
         replace(model, mesh=None) if alone else model,
@@ -125,7 +137,8 @@ def sample(
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
-        specs = (whole, row, row, row, row, whole, whole, whole)
+        specs = (whole, row, row, row, row, whole, whole, whole, row)
+        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants),)
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
     rollouts = draw(
         params,
@@ -136,6 +149,8 @@ def sample(
         key,
         jnp.asarray(stop_tokens, jnp.int32),
         jnp.asarray(weight_version, jnp.int32),
+        temperature,
+        constants,
     )
     rollouts = replace(
         rollouts,
@@ -155,6 +170,8 @@ def _draw_groups(
     key,
     stop_tokens,
     weight_version,
+    temperature,
+    constants,
     *,
     samples,
     response_tokens,
@@ -179,22 +196,25 @@ def _draw_groups(
         pool = read(prompt_tokens, prompt_length)
     # Prompts stay where they are: all rows of a group look at one copy.
     seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
-    pool = replace(pool, limit=prompt_length + response_tokens)
+    pool = replace(pool, limit=prompt_length + response_tokens, temperature=temperature)
 
     def copies(leaf):
         # Side by side, so that they stay on the device of their prompt: a fork would be a gather.
         return split_rows(jnp.repeat(leaf, samples, axis=0), model.mesh)
 
     pool = jax.tree.map(copies, pool)
+    constants = jax.tree.map(lambda x: copies(x) if x.ndim else x, constants)
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
     how = response_tokens, sampling, stop_tokens, weight_version
     if in_turn:
-        pool = decode_in_turn(model, params, pool, seen, at_once, *how)
+        pool = decode_in_turn(model, params, pool, seen, at_once, *how, constants=constants)
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
-        pool = decode(model, params, replace(pool, caches=shared), *how)
-    return to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
+        pool = decode(model, params, replace(pool, caches=shared), *how, constants=constants)
+    rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
+    # Answers in one piece, drawn with one version of the weights, which `weight_version` says.
+    return replace(rollouts, trace=None, version=None)
 
 
 def _opening(model, params, tokens, width) -> Pool:
@@ -226,6 +246,7 @@ def to_rollouts(
 
     Rollouts are numbered by their rows in this pool; `parent` still counts the rows of the pool
     that was forked. A row that no stop token has finished, or that is cut here, is truncated.
+    Where nothing was drawn, `temperature` is the row's, or that of `sampling`.
     """
     rows = pool.tokens.shape[0]
     offset = jnp.arange(response_tokens, dtype=jnp.int32)[None]
@@ -239,12 +260,23 @@ def to_rollouts(
         return jnp.where(written, taken, jnp.zeros((), array.dtype))
 
     zeros = jnp.zeros((rows,), pool.logp.dtype)
+    version = cut(pool.version)
+    mask = cut(pool.mask)
+    temperature = jnp.full(index.shape, sampling.temperature, pool.logp.dtype)
+    if pool.temperature is not None:
+        temperature = jnp.broadcast_to(pool.temperature[:, None], index.shape)
+
+    def temperatures(record):
+        return None if record is None else jnp.where(mask, cut(record), temperature)
+
+    scored = temperatures(pool.token_temperature)
+    drawn = temperatures(pool.drawn_temperature)
     return Rollouts(
         prompt_tokens=prompt_tokens,
         prompt_length=pool.prompt_length,
         tokens=cut(pool.tokens),
         length=length,
-        mask=cut(pool.mask),
+        mask=mask,
         group=pool.group,
         rollout_id=jnp.arange(rows, dtype=jnp.int32),
         parent=pool.parent,
@@ -254,9 +286,12 @@ def to_rollouts(
         truncated=(pool.status != FINISHED) | (length < whole),
         behaviour_logp=cut(pool.behaviour_logp),
         entropy=cut(pool.entropy),
-        temperature=jnp.full(index.shape, sampling.temperature, pool.logp.dtype),
+        temperature=temperature if scored is None else scored,
+        drawn_temperature=scored if drawn is None else drawn,
         outcome=zeros,
         reward=zeros,
         # Versions only rise: that of the last token that was sampled.
-        weight_version=jnp.max(cut(pool.version), axis=1),
+        weight_version=jnp.max(version, axis=1),
+        trace=pool.trace,
+        version=version,
     )

@@ -319,6 +319,14 @@ def test_the_rollouts_of_a_pool_say_where_they_branched_and_what_ended_them():
     assert_array_equal(rollouts.truncated, [False, True, True, True])
 
 
+def test_rollouts_say_which_version_drew_each_token_and_which_trace_a_row_is_of():
+    pool = replace(started(), trace=jnp.array([5, -1, 5, 2], jnp.int32))
+    pool = draw(draw(pool, 2, weight_version=3), 3, weight_version=7)
+    rollouts = to_rollouts(pool, PROMPTS, STEPS, PLAIN)
+    assert_array_equal(rollouts.trace, [5, -1, 5, 2])
+    assert_array_equal(rollouts.version, np.tile([3, 3, 7, 7, 7, 0], (ROWS, 1)))
+
+
 def test_a_response_that_is_cut_is_truncated():
     pool = draw(draw(started(), 2, weight_version=3), 1, weight_version=7)
     pool = replace(pool, status=jnp.full(ROWS, FINISHED, jnp.int32))

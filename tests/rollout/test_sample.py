@@ -285,6 +285,9 @@ def test_what_belongs_to_the_rollout_is_filled_in():
     assert_array_equal(rollouts.parent, np.full(3 * SAMPLES, -1))
     assert_array_equal(rollouts.branch_position, np.full(3 * SAMPLES, -1))
     assert not np.any(rollouts.reward) and not np.any(rollouts.outcome)
+    # of one call there is nothing more to say
+    for name in ("trace", "version", "origin", "supervised", "cell", "drawn_temperature"):
+        assert getattr(rollouts, name) is None
 
 
 def test_a_shape_is_compiled_once():

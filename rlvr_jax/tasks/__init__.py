@@ -50,6 +50,7 @@ _BUILT_IN = {
     "arithmetic": "arithmetic",
     "brackets": "brackets",
     "gsm8k": "tfds",
+    "hinted_brackets": "hinted_brackets",
     "operators": "operators",
 }
 # What may stand before `:`; the module and its function have the same name.

@@ -92,7 +92,7 @@ def shown_trace(prompt, config: Config, random: np.random.Generator) -> tuple[st
     legal = legal_attempts(*numbers)
     solutions = [a.text for a in legal if a.value == target]
     draw = random.random()
-    text, response = prompt.text, None
+    text = prompt.text
     if draw >= config.hint_share:
         answer, response = shown_answer(prompt, config, random)
         text = with_answer(prompt, answer)
@@ -108,7 +108,11 @@ def shown_trace(prompt, config: Config, random: np.random.Generator) -> tuple[st
 
 
 def shown_answer(prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
-    """An answer, right or wrong, and the response of a policy that goes by it."""
+    """An answer, right or wrong, and the response of a policy that goes by it.
+
+    Of ten answers four are solutions, two or three are traces, the others attempts of either form,
+    one of them miscalculated.
+    """
     *numbers, target = prompt.answer
     legal = legal_attempts(*numbers)
     solutions = [a.text for a in legal if a.value == target]

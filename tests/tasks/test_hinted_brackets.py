@@ -1,4 +1,4 @@
-"""Brackets with something shown: the texts, their tokens, and that the shipped policy heeds them."""
+"""Brackets with something shown: texts, their tokens, and that the shipped policy heeds them."""
 
 import dataclasses
 import re

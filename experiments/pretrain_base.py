@@ -1,18 +1,28 @@
-"""Makes the base model of the brackets task: a habit, and a rarer, less practised skill.
+"""Makes the base models of the tasks of brackets: a habit, and a rarer, less practised skill.
 
     python -m experiments.pretrain_base --out rlvr_jax/tasks/base_models/brackets
+    python -m experiments.pretrain_base --task hinted_brackets \\
+        --out rlvr_jax/tasks/base_models/hinted_brackets
 
 Supervised on random traces. Each attempt takes the right form with probability `right_share`,
 whatever the prompt; it is then a solution of that form, if there is one, with probability
 `left_skill` or `right_skill`, else a random legal attempt; after a failure the trace stops with
 probability `give_up`, else makes a second attempt. Same seed, same machine: same weights.
+
+The second base sees such traces and, beside them in each batch, prompts with a hint (the first
+words of a solution) and with another answer (a solution, a trace or an attempt at random, some of
+them miscalculated). With probability `heed` the trace goes by what is shown: it completes the hint
+to a solution, repeats a right answer, or makes one attempt of the other form than a wrong one, a
+solution with probability `repair_skill`; else it is a trace as if nothing were shown.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +31,9 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
+from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
+from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class Config:
     """How the traces are drawn and learned."""
 
     out: Path
+    task: Literal["brackets", "hinted_brackets"] = "brackets"
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
@@ -39,6 +52,20 @@ class Config:
     steps: int = 4000
     batch: int = 128
     peak_learning_rate: float = 3e-3
+    # Of the second base alone: rows of a step beside `batch`, and what they are shown.
+    shown_batch: int = 64
+    hint_share: float = 0.5
+    answer_share: float = 0.4
+    heed: float = 0.9
+    repair_skill: float = 0.5
+
+
+class Rows(NamedTuple):
+    """Traces behind their prompts: padded tokens [n, S], lengths [n], lengths of prompts [n]."""
+
+    tokens: np.ndarray
+    length: np.ndarray
+    prompt_length: np.ndarray
 
 
 def trace(prompt, config: Config, random: np.random.Generator) -> str:
@@ -59,22 +86,81 @@ def trace(prompt, config: Config, random: np.random.Generator) -> str:
     return " ; ".join(attempt.text for attempt in attempts)
 
 
-def make_traces(config: Config, ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Padded token rows [n, S], their lengths [n] and the (constant) length of a prompt."""
-    random = np.random.default_rng(config.seed)
+def shown_trace(prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
+    """The text of a prompt with a hint, an answer or both, and one random response to it."""
+    *numbers, target = prompt.answer
+    legal = legal_attempts(*numbers)
+    solutions = [a.text for a in legal if a.value == target]
+    draw = random.random()
+    text = prompt.text
+    if draw >= config.hint_share:
+        answer, response = shown_answer(prompt, config, random)
+        text = with_answer(prompt, answer)
+    if draw < config.hint_share or draw >= config.hint_share + config.answer_share:
+        words = solutions[random.integers(len(solutions))].split()
+        hint = " ".join(words[: 1 + random.integers(len(words))])
+        text = with_hint(Prompt(text), hint)
+        completed = [s for s in solutions if f"{s} ".startswith(f"{hint} ")]
+        response = completed[random.integers(len(completed))]
+    if random.random() >= config.heed:
+        response = trace(prompt, config, random)
+    return text, response
+
+
+def shown_answer(prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
+    """An answer, right or wrong, and the response of a policy that goes by it.
+
+    Of ten answers four are solutions, two or three are traces, the others attempts of either form,
+    one of them miscalculated.
+    """
+    *numbers, target = prompt.answer
+    legal = legal_attempts(*numbers)
+    solutions = [a.text for a in legal if a.value == target]
+    draw = random.random()
+    if draw < 0.4:
+        answer = solutions[random.integers(len(solutions))]
+    elif draw < 0.65:
+        answer = trace(prompt, config, random)
+    else:
+        form = ("left", "right")[random.integers(2)]
+        pool = [a.text for a in legal if a.form == form] or solutions
+        answer = pool[random.integers(len(pool))]
+    if draw >= 0.9:
+        # Miscalculated: another number in the place of the inner or the final value.
+        words = answer.split()
+        place = [i + 1 for i, word in enumerate(words) if word == "="][random.integers(2)]
+        words[place] = str(random.integers(LARGEST_VALUE + 1))
+        answer = " ".join(words)
+    last = answer.split(" ; ")[-1]
+    if last in solutions:
+        return answer, last
+    form = "right" if last.startswith("(") else "left"
+    pool = [a for a in legal if a.form == form] or list(legal)
+    solving = [a for a in pool if a.value == target]
+    pool = solving if solving and random.random() < config.repair_skill else pool
+    return answer, pool[random.integers(len(pool))].text
+
+
+def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
+    """Random prompts, plain or with what is shown, and a random response to each."""
+    random = np.random.default_rng([config.seed, 2] if shown else config.seed)
     prompts = brackets().train
     kinds = {k: [p for p in prompts if p.kind == k] for k in ("easy", "hard")}
-    rows = []
+    rows, prompt_length = [], []
     for _ in range(config.num_traces):
         group = kinds["easy" if random.random() < config.easy_share else "hard"]
         prompt = group[random.integers(len(group))]
-        text = f"{prompt.text} {trace(prompt, config, random)} ."
-        rows.append([ids[word] for word in text.split()])
+        if shown:
+            text, response = shown_trace(prompt, config, random)
+        else:
+            text, response = prompt.text, trace(prompt, config, random)
+        rows.append([ids[word] for word in f"{text} {response} .".split()])
+        prompt_length.append(len(text.split()))
     lengths = np.array([len(row) for row in rows])
     tokens = np.full((len(rows), lengths.max()), ids[PADDING], np.int32)
     for index, row in enumerate(rows):
         tokens[index, : len(row)] = row
-    return tokens, lengths, len(prompts[0].text.split())
+    return Rows(tokens, lengths, np.array(prompt_length))
 
 
 def number_features(width: int) -> np.ndarray:
@@ -85,12 +171,12 @@ def number_features(width: int) -> np.ndarray:
     return np.pad(features, ((0, 0), (0, width - features.shape[1]))).astype(np.float32)
 
 
-def make_tokenizer():
-    """The word-level tokenizer of the brackets vocabulary, in transformers' form."""
+def make_tokenizer(vocabulary: Sequence[str]):
+    """A word-level tokenizer, in transformers' form."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    ids = {word: index for index, word in enumerate(VOCABULARY)}
+    ids = {word: index for index, word in enumerate(vocabulary)}
     words = Tokenizer(models.WordLevel(ids, unk_token=PADDING))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
@@ -100,13 +186,18 @@ def make_tokenizer():
 
 def main(config: Config) -> None:
     """Draws the traces, trains the model, writes the folder."""
-    tokenizer = make_tokenizer()
+    hinted = config.task == "hinted_brackets"
+    vocabulary = HINTED_VOCABULARY if hinted else VOCABULARY
+    tokenizer = make_tokenizer(vocabulary)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
-    tokens, lengths, prompt_length = make_traces(config, ids)
-    print(f"{len(tokens)} traces in {time.perf_counter() - started:.0f} s")
+    parts = [(make_rows(config, ids, shown=False), config.batch)]
+    if hinted:
+        parts.append((make_rows(config, ids, shown=True), config.shown_batch))
+    print(f"{len(parts)} x {config.num_traces} traces in {time.perf_counter() - started:.0f} s")
 
-    shape = policy.named_config("brackets", len(VOCABULARY), max_positions=64)
+    # Prompts with a hint and an answer, and the response, are 65 tokens at most.
+    shape = policy.named_config("brackets", len(vocabulary), max_positions=96 if hinted else 64)
     model = policy.Model(shape)
     params = model.init(jax.random.key(config.seed))
     scale = 0.1
@@ -116,30 +207,38 @@ def main(config: Config) -> None:
     schedule = optax.cosine_decay_schedule(config.peak_learning_rate, config.steps)
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule, b2=0.98))
 
-    def loss_function(params, batch, batch_lengths):
-        hidden = model.hidden(params, batch[:, :-1])
-        positions = jnp.arange(1, batch.shape[1])[None]
-        mask = (positions >= prompt_length) & (positions < batch_lengths[:, None])
-        stats = token_stats(
-            hidden.reshape(-1, shape.width),
-            model.unembedding(params),
-            batch[:, 1:].reshape(-1),
-            needs=("logp",),
-            mask=mask.reshape(-1),
-        )
-        return -jnp.sum(stats.logp) / jnp.sum(mask)
+    def loss_function(params, batches):
+        total, count = 0.0, 0
+        for batch in batches:
+            hidden = model.hidden(params, batch.tokens[:, :-1])
+            positions = jnp.arange(1, batch.tokens.shape[1])[None]
+            mask = positions >= batch.prompt_length[:, None]
+            mask &= positions < batch.length[:, None]
+            stats = token_stats(
+                hidden.reshape(-1, shape.width),
+                model.unembedding(params),
+                batch.tokens[:, 1:].reshape(-1),
+                needs=("logp",),
+                mask=mask.reshape(-1),
+            )
+            total += jnp.sum(stats.logp)
+            count += jnp.sum(mask)
+        return -total / count
 
     @jax.jit
-    def update(params, state, batch, batch_lengths):
-        loss, gradient = jax.value_and_grad(loss_function)(params, batch, batch_lengths)
+    def update(params, state, batches):
+        loss, gradient = jax.value_and_grad(loss_function)(params, batches)
         updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, updates), state, loss
 
     state = optimizer.init(params)
     random = np.random.default_rng([config.seed, 1])
     for step in range(config.steps):
-        rows = random.integers(len(tokens), size=config.batch)
-        params, state, loss = update(params, state, tokens[rows], lengths[rows])
+        batches = []
+        for rows, size in parts:
+            chosen = random.integers(config.num_traces, size=size)
+            batches.append(Rows(*(array[chosen] for array in rows)))
+        params, state, loss = update(params, state, batches)
         if step % 250 == 0 or step == config.steps - 1:
             print(
                 f"step {step}: loss {loss:.4f}, {time.perf_counter() - started:.0f} s", flush=True

@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any
 
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.tasks import without_options
 
 __all__ = ["preset"]
 
@@ -27,6 +28,8 @@ _TASKS: dict[str, dict[str, Any]] = {
     ),
 }
 _TASKS["operators"] = _TASKS["brackets"]
+# These have all settings of another task, those of methods included.
+_ALIKE = {"hinted_brackets": "brackets"}
 # For a pretrained language model. All held-out questions are asked, which takes as long as several
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
 # "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
@@ -89,10 +92,15 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def preset(task: str, method: str) -> TrainConfig:
-    """The settings with which a command line for this task and method starts."""
+    """The settings with which a command line for this task and method starts.
+
+    Options in a task's name change nothing: `brackets:train=512` has the settings of `brackets`.
+    """
+    plain = without_options(task)
+    known = _ALIKE.get(plain, plain)
     settings = {
-        **_TASKS.get(task, {}),
+        **_TASKS.get(known, {}),
         **_EVERYWHERE.get(method, {}),
-        **_METHODS.get((task, method), {}),
+        **_METHODS.get((known, method), {}),
     }
     return dataclasses.replace(TrainConfig(task=task, method=method), **settings)

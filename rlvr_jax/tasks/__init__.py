@@ -3,16 +3,19 @@
 `load(name)` gives a `Task`: prompts of two splits, a function that grades responses, a budget. The
 name says where it comes from:
 
-    brackets, operators, arithmetic, gsm8k     built in (`names()` lists them)
+    brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
+      hinted_brackets
+    brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     reasoning_gym:chain_sum                    a generator of the package reasoning-gym
     jsonl:path/to/questions.jsonl              a file of mathematics questions
     tfds:name                                  a data set of TensorFlow Datasets
     package.module:name                        yours: a Task, or a function that returns one
 
-The words before `:` in lines two to five are reserved: a module of yours with such a name is never
-looked for. A task of your own is a `Task`; `graded_one_by_one` makes its `verify` from a function
-of one prompt and one response, `mathematics.mathematics` the whole task from a list of questions.
+The words before `:` in all lines but the last are reserved, and so are the names of the first: a
+module of yours with such a name is never looked for. A task of your own is a `Task`;
+`graded_one_by_one` makes its `verify` from a function of one prompt and one response,
+`mathematics.mathematics` the whole task from a list of questions.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step.
 """
@@ -20,10 +23,13 @@ of one prompt and one response, `mathematics.mathematics` the whole task from a 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import importlib
 import inspect
 import sys
+import types
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +49,7 @@ __all__ = [
     "load",
     "names",
     "self_check",
+    "without_options",
 ]
 
 # Name of the task, which is also the name of its function, and the module it is in.
@@ -50,6 +57,7 @@ _BUILT_IN = {
     "arithmetic": "arithmetic",
     "brackets": "brackets",
     "gsm8k": "tfds",
+    "hinted_brackets": "hinted_brackets",
     "operators": "operators",
 }
 # What may stand before `:`; the module and its function have the same name.
@@ -59,6 +67,14 @@ _PREFIXES = {
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",
 }
+# Options that can be written in a name.
+_OPTION_KINDS = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+}
+_TRUTH = {"true": True, "false": False}
 # Modules that tasks import when they are loaded, and what installs them.
 _PACKAGES = {
     "array_record": "array_record",
@@ -93,9 +109,63 @@ def load(name: str, **options: Any) -> Task:
         return _make(name, _function(name, _BUILT_IN[name], name), options)
     if not prefix or not rest:
         raise ValueError(f"load: name must have text on both sides of ':', got {name!r}")
+    if prefix in _BUILT_IN and (prefix not in _PREFIXES or "=" in rest):
+        return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
         return _make(name, _function(name, prefix, prefix), options, rest)
     return _make(name, _user_object(name, prefix, rest), options)
+
+
+def without_options(name: str) -> str:
+    """The name of a task less its options: `brackets` of `brackets:train=512`."""
+    prefix, colon, rest = name.partition(":")
+    if prefix not in _BUILT_IN or not colon:
+        return name
+    kept = [part for part in rest.split(",") if "=" not in part]
+    return ":".join([prefix, ",".join(kept)]) if kept else prefix
+
+
+def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
+    """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
+    source = _function(name, _BUILT_IN[task], task)
+    parts = rest.split(",")
+    # What is no option is an argument, of the one task that has one, and stands first.
+    arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
+    parts = parts[len(arguments) :]
+    known = typing.get_type_hints(source)
+    known.pop("return", None)
+    given: dict[str, Any] = {}
+    for part in parts:
+        option, equals, text = part.partition("=")
+        if not equals:
+            raise ValueError(
+                f"load: options of task {task!r} must be written option=value, got {part!r} in"
+                f" {name!r}"
+            )
+        if option in given or option in options:
+            raise ValueError(f"load: option {option} of task {task!r} must be given once")
+        given[option] = _option(task, option, text, known[option]) if option in known else text
+    made = _make(name, source, {**given, **options}, *arguments)
+    return dataclasses.replace(made, name=name)
+
+
+def _option(task: str, option: str, text: str, annotation: Any) -> Any:
+    """The value of an option that is written as a text, by the annotation of the argument."""
+    kinds = [annotation]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+    kind = kinds[0]
+    if len(kinds) > 1 or kind not in _OPTION_KINDS:
+        raise ValueError(
+            f"load: option {option} of task {task!r} must be given as an argument of load, not in"
+            f" the name, got {text!r}"
+        )
+    try:
+        return _TRUTH[text] if kind is bool else kind(text)
+    except (ValueError, KeyError):
+        raise ValueError(
+            f"load: option {option} of task {task!r} must be {_OPTION_KINDS[kind]}, got {text!r}"
+        ) from None
 
 
 def _function(name: str, module: str, function: str) -> Callable[..., Task]:

@@ -8,6 +8,9 @@ Right is an answer whose last number is the right one, wherever it stands and wh
 budget cut the answer off after it: small models first learn the form, then sharpen the recall.
 The questions are few on purpose (64 products, 361 sums); a fifth of the unordered pairs is held
 out, so 7 times 8 and 8 times 7 are in the same split.
+
+`meta["level"]` of a prompt is how many digits its two numbers have, less one: 1 to 3. `solution`
+has two steps, the question said again and the answer.
 """
 
 from __future__ import annotations
@@ -91,6 +94,7 @@ def arithmetic(
         mixture=dict.fromkeys(sorted(pairs), 0.5),
         rewards=("outcome", "ended"),
         answers=True,
+        derived=("solution", "meta"),
     )
 
 
@@ -109,16 +113,21 @@ def _pairs(smallest: int, largest: int) -> list[tuple[int, int]]:
 def _prompts(kind: str, a: int, b: int) -> list[Prompt]:
     """The question for an unordered pair, in both orders."""
     sign, answer = (" times ", a * b) if kind == "product" else (" + ", a + b)
-    equal = " is " if kind == "product" else " = "
-    return [
-        Prompt(
-            text=f"What is {x}{sign}{y}?",
-            answer=answer,
-            kind=kind,
-            gold=f"{x}{sign}{y}{equal}{answer}.",
+    equal = " is" if kind == "product" else " ="
+    prompts = []
+    for x, y in sorted({(a, b), (b, a)}):
+        solution = (f"{x}{sign}{y}{equal}", f" {answer}.")
+        prompts.append(
+            Prompt(
+                text=f"What is {x}{sign}{y}?",
+                answer=answer,
+                kind=kind,
+                gold="".join(solution),
+                solution=solution,
+                meta={"level": len(f"{x}{y}") - 1},
+            )
         )
-        for x, y in sorted({(a, b), (b, a)})
-    ]
+    return prompts
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:

@@ -12,6 +12,10 @@ from typing import Any
 __all__ = ["Grade", "Prompt", "Response", "Task", "graded_one_by_one"]
 
 
+# Fields of a prompt that are empty in most tasks.
+_OPTIONAL = ("messages", "solution", "hints", "meta")
+
+
 @dataclass(frozen=True)
 class Prompt:
     """One question.
@@ -22,12 +26,42 @@ class Prompt:
       kind: the class that curves are split by ("easy", "hard", …).
       gold: a response that earns full reward, if one can be written down; the self-check before
         the first step scores it.
+      messages: what a chat begins with before the user's message: a system message and few-shot
+        turns, each {"role": …, "content": …}; empty: nothing.
+      solution: a worked solution, step by step; the steps bring their own spaces, so that
+        `"".join(solution[:k])` is how it begins. Empty: none is known.
+      hints: texts that help; empty: none.
+      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1).
+    Raises:
+      ValueError: a text where a sequence of texts is wanted; a message without role and content.
     """
 
     text: str
     answer: Any = None
     kind: str = ""
     gold: str | None = None
+    messages: Sequence[Mapping[str, str]] = ()
+    solution: Sequence[str] = ()
+    hints: Sequence[str] = ()
+    # A mapping has no hash, and a prompt without one is to keep its own.
+    meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self):
+        for name in ("messages", "solution", "hints"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ValueError(f"Prompt: {name} must be a sequence, got the text {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        for name in ("solution", "hints"):
+            wrong = [part for part in getattr(self, name) if not isinstance(part, str)]
+            if wrong:
+                raise ValueError(f"Prompt: {name} must be texts, got {wrong[0]!r}")
+        for message in self.messages:
+            if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+                raise ValueError(
+                    f'Prompt: messages must be like {{"role": "system", "content": "…"}}, got'
+                    f" {message!r}"
+                )
 
 
 @dataclass(frozen=True)
@@ -87,6 +121,7 @@ class Grade:
 
 
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
+Show = Callable[[Prompt, str], str]
 
 
 @dataclass(frozen=True)
@@ -104,6 +139,14 @@ class Task:
         "outcome" and names of `Grade.info`, which every grade must have. NaN says that a reward
         does not apply to the response.
       answers: grades name final answers, for methods that ask which responses agree.
+      show_hint: (prompt, hint) -> the text that the policy is shown when it is given the hint, a
+        text such as the first steps of a solution. None: the task has no way of its own.
+      show_answer: (prompt, answer) -> the same for somebody's answer, right or wrong.
+      derived: fields of the prompts that follow from text, answer and kind, such as a solution that
+        the task works out; the fingerprint leaves them out.
+    Raises:
+      ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
+        that are no names of theirs.
     """
 
     name: str
@@ -115,6 +158,9 @@ class Task:
     base_model: str | None = None
     rewards: Sequence[str] = ()
     answers: bool = False
+    show_hint: Show | None = None
+    show_answer: Show | None = None
+    derived: Sequence[str] = ()
 
     def __post_init__(self):
         for split in ("train", "test"):
@@ -136,14 +182,27 @@ class Task:
                 f"Task {self.name!r}: mixture must name kinds of the train prompts, got"
                 f" {sorted(unknown)}"
             )
+        if isinstance(self.derived, str) or not set(self.derived) <= set(_OPTIONAL):
+            raise ValueError(
+                f"Task {self.name!r}: derived must be among {', '.join(_OPTIONAL)}, got"
+                f" {self.derived!r}"
+            )
 
     def fingerprint(self) -> str:
-        """Hash of all prompts, answers and kinds: a run refuses to resume on other data."""
+        """Hash of all prompts: a run refuses to resume on other data.
+
+        It covers text, answer and kind, and of messages, solution, hints and meta what is not empty
+        and not `derived`.
+        """
         digest = hashlib.sha256(self.name.encode())
+        further = [name for name in _OPTIONAL if name not in self.derived]
         for split in (self.train, self.test):
             for prompt in split:
                 line = json.dumps([prompt.text, prompt.answer, prompt.kind], default=str)
                 digest.update(line.encode())
+                used = {name: value for name in further if (value := getattr(prompt, name))}
+                if used:
+                    digest.update(json.dumps(used, default=str, sort_keys=True).encode())
         return digest.hexdigest()[:16]
 
 

@@ -10,12 +10,16 @@ left form (half of them a right one too), *hard* prompts only of the right form.
 
 The task is a small model of why exploration matters: the shipped base model prefers the left form,
 which solves two thirds of the prompts; the rest needs the form it rarely uses.
+
+`meta["level"]` of a prompt is 1 to 5 as its largest number is at most 4, 6, 8, 10 or 12; `solution`
+is its gold word by word.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +36,10 @@ OPERATORS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 SIGNS = ("(", ")", "+", "-", "*", "=", ";", ".", ">")
 PADDING = "<pad>"
 VOCABULARY = (*map(str, range(LARGEST_VALUE + 1)), *SIGNS, PADDING)
+# The largest number of a prompt of each level but the last.
+LEVELS = (4, 6, 8, 10)
+# Fewer prompts would leave a kind without one.
+LEAST_TRAIN = 3
 # Two attempts of eleven tokens, `;` and `.`.
 MAX_TOKENS = 24
 BASE_MODEL = str(Path(__file__).parent / "base_models" / "brackets")
@@ -64,14 +72,19 @@ def legal_attempts(a: int, b: int, c: int) -> tuple[Attempt, ...]:
 
 
 @functools.cache
-def brackets(held_out: str = "test", response_tokens: int = MAX_TOKENS) -> Task:
+def brackets(
+    held_out: str = "test", response_tokens: int = MAX_TOKENS, train: int | None = None
+) -> Task:
     """The task; prompts are split 6:1:1 by the sorted triple of numbers.
 
     Args:
       held_out: "test", or "dev" for choosing settings.
       response_tokens: budget of a response; two attempts need 24.
+      train: so many prompts to learn from, with the kinds in the shares of all 9,768, for what
+        needs several visits of a prompt; the smaller choice is part of the larger one. None: all.
     Raises:
-      ValueError: unknown split.
+      ValueError: unknown split; `train` below 3, which leaves a kind without prompts, or more than
+        there are.
     """
     if held_out not in ("dev", "test"):
         raise ValueError(f"brackets: held_out must be 'dev' or 'test', got {held_out!r}")
@@ -95,7 +108,7 @@ def brackets(held_out: str = "test", response_tokens: int = MAX_TOKENS) -> Task:
     }
     return Task(
         name="brackets",
-        train=prompts["train"],
+        train=prompts["train"] if train is None else _fewer(prompts["train"], train),
         test=prompts[held_out],
         verify=_verify,
         response_tokens=response_tokens,
@@ -103,7 +116,27 @@ def brackets(held_out: str = "test", response_tokens: int = MAX_TOKENS) -> Task:
         base_model=BASE_MODEL,
         rewards=("outcome", "legal"),
         answers=True,
+        derived=("solution", "meta"),
     )
+
+
+def _fewer(prompts: Sequence[Prompt], number: int) -> tuple[Prompt, ...]:
+    """The first `number` of the prompts in a fixed order of each kind, in the order they have."""
+    kinds: dict[str, list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        kinds.setdefault(prompt.kind, []).append(index)
+    if not LEAST_TRAIN <= number <= len(prompts):
+        raise ValueError(
+            f"brackets: train must be in {LEAST_TRAIN} .. {len(prompts)}, got {number}"
+        )
+    chosen, before = [], 0.0
+    for number_of_kind, (_, members) in enumerate(sorted(kinds.items())):
+        order = np.random.default_rng([1, number_of_kind]).permutation(members)
+        # Differences of rounded sums: the sizes add up to `number`, whatever each one rounds to.
+        after = before + number * len(members) / len(prompts)
+        chosen.extend(order[: round(after) - round(before)])
+        before = after
+    return tuple(prompts[index] for index in sorted(chosen))
 
 
 def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
@@ -111,15 +144,19 @@ def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
     solutions: dict[int, list[Attempt]] = {}
     for attempt in legal_attempts(*triple):
         solutions.setdefault(attempt.value, []).append(attempt)
+    level = sum(max(triple) > bound for bound in LEVELS) + 1
     prompts = []
     for target, attempts in sorted(solutions.items()):
         left = [attempt for attempt in attempts if attempt.form == "left"]
+        gold = (left or attempts)[0].text
         prompts.append(
             Prompt(
                 text=f"{' '.join(map(str, triple))} {target} >",
                 answer=[*triple, target],
                 kind="easy" if left else "hard",
-                gold=(left or attempts)[0].text,
+                gold=gold,
+                solution=re.findall(r" ?\S+", gold),
+                meta={"level": level},
             )
         )
     return prompts

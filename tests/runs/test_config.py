@@ -68,6 +68,13 @@ def test_every_preset_is_a_working_configuration(task, name):
     methods.recipe(name, **config.method_arguments(40))
 
 
+@pytest.mark.parametrize(
+    "task", ("brackets:train=512", "hinted_brackets", "hinted_brackets:train=9")
+)
+def test_the_tasks_of_brackets_have_its_presets(task):
+    assert preset(task, "kl_cov") == dataclasses.replace(preset("brackets", "kl_cov"), task=task)
+
+
 def test_a_command_line_starts_from_the_preset_of_its_task_and_method():
     line = ["--method", "clip_cov", "--task=brackets", "--seed", "7"]
     assert parse_config(line) == dataclasses.replace(preset("brackets", "clip_cov"), seed=7)

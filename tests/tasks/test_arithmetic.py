@@ -106,3 +106,10 @@ def test_grades_tell_the_answer_and_whether_it_ended():
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=f"arithmetic: {message}"):
         load("arithmetic", **options)
+
+
+def test_solutions_are_golds_and_levels_count_digits():
+    for prompt in prompts(load("arithmetic", questions="hard")):
+        assert "".join(prompt.solution) == prompt.gold
+        digits = sum(map(str.isdigit, prompt.text))
+        assert prompt.meta == {"level": digits - 1}

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from rlvr_jax.tasks import Grade, Prompt, Response, Task, graded_one_by_one
+from rlvr_jax.tasks import Grade, Prompt, Response, Task, graded_one_by_one, load
 
 
 @pytest.mark.parametrize("reward", [None, np.float64(0.5), np.int32(1)])
@@ -66,3 +66,73 @@ def test_rewards_are_a_sequence_of_names():
 @pytest.mark.parametrize(("given", "kept"), [(" 7\n", "7"), (" ", None), ("", None), (None, None)])
 def test_an_answer_of_white_space_is_none(given, kept):
     assert Grade(0.0, answer=given).answer == kept
+
+
+def task_of(prompt, **fields):
+    return Task("own", [prompt], [Prompt("held out")], lambda *given: [], **fields)
+
+
+def test_a_prompt_has_nothing_but_its_text_by_itself():
+    prompt = Prompt("a")
+    assert (prompt.messages, prompt.solution, prompt.hints, prompt.meta) == ((), (), (), {})
+    assert hash(prompt) == hash(Prompt("a"))
+
+
+@pytest.mark.parametrize("field", ["messages", "solution", "hints"])
+def test_a_text_is_no_sequence_of_texts(field):
+    with pytest.raises(ValueError, match=f"Prompt: {field} must be a sequence, got the text 'b'"):
+        Prompt("a", **{field: "b"})
+
+
+@pytest.mark.parametrize("field", ["solution", "hints"])
+def test_steps_and_hints_are_texts(field):
+    with pytest.raises(ValueError, match=f"Prompt: {field} must be texts, got 3"):
+        Prompt("a", **{field: ["b", 3]})
+
+
+@pytest.mark.parametrize("message", ["hello", {"role": "system"}])
+def test_a_message_has_a_role_and_content(message):
+    with pytest.raises(ValueError, match=r"Prompt: messages must be like .*, got"):
+        Prompt("a", messages=[message])
+
+
+FURTHER = dict(
+    messages=[{"role": "system", "content": "b"}], solution=["b"], hints=["b"], meta={"level": 1}
+)
+
+
+@pytest.mark.parametrize("field", FURTHER)
+def test_a_fingerprint_covers_further_fields_where_they_are_used(field):
+    plain = task_of(Prompt("a")).fingerprint()
+    used = task_of(Prompt("a", **{field: FURTHER[field]})).fingerprint()
+    empty = task_of(Prompt("a", **{field: type(FURTHER[field])()})).fingerprint()
+    assert used != plain == empty
+    assert (
+        len({task_of(Prompt("a", **{name: FURTHER[name]})).fingerprint() for name in FURTHER}) == 4
+    )
+
+
+@pytest.mark.parametrize("field", FURTHER)
+def test_a_fingerprint_leaves_out_what_is_derived(field):
+    prompt = Prompt("a", **{field: FURTHER[field]})
+    assert task_of(prompt, derived=[field]).fingerprint() == task_of(Prompt("a")).fingerprint()
+
+
+@pytest.mark.parametrize("derived", ["solution", ["gold"]])
+def test_derived_are_names_of_further_fields(derived):
+    with pytest.raises(ValueError, match="Task 'own': derived must be among messages, solution"):
+        task_of(Prompt("a"), derived=derived)
+
+
+# Of the commit before prompts had further fields: runs of then resume.
+OLDER = {
+    "brackets": "3a4d8d55226a3ded",
+    "operators": "ea158744b8ab7de5",
+    "arithmetic": "e98ac3b4757708c2",
+    "arithmetic:hard": "35a11ad65ee7779b",
+}
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_runs_of_before_further_fields_resume(name):
+    assert load(name).fingerprint() == OLDER[name]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlvr_jax.tasks import Task, load, names
+from rlvr_jax.tasks import Task, load, names, without_options
 
 USER_MODULE = """
 from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
@@ -51,6 +51,87 @@ def test_questions_of_arithmetic_are_named_after_the_colon():
     assert {prompt.kind for prompt in task.train} == {"sum", "two_digit_sum"}
     with pytest.raises(ValueError, match="questions must be 'easy' or 'hard', got 'soft'"):
         load("arithmetic:soft")
+
+
+@pytest.mark.parametrize(
+    ("name", "same", "options"),
+    (
+        ("brackets:train=9", "brackets", dict(train=9)),
+        ("brackets:train=9,held_out=dev", "brackets", dict(train=9, held_out="dev")),
+        ("arithmetic:hard,held_out=.5", "arithmetic:hard", dict(held_out=0.5)),
+        ("arithmetic:questions=hard", "arithmetic:hard", {}),
+        ("operators:seed=3", "operators", dict(seed=3)),
+    ),
+)
+def test_options_stand_behind_the_name(name, same, options):
+    task, wanted = load(name), load(same, **options)
+    assert (task.train, task.test) == (wanted.train, wanted.test)
+    assert task.name == name
+
+
+def test_options_in_a_name_and_beside_it_go_together():
+    task = load("brackets:train=9", held_out="dev")
+    assert task.train == load("brackets", train=9).train
+    assert task.test == load("brackets", held_out="dev").test
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    (
+        ("brackets:train=x", "option train of task 'brackets' must be an integer, got 'x'"),
+        ("brackets:train=", "option train of task 'brackets' must be an integer, got ''"),
+        ("brackets:trian=5", "must be among .*, got trian; closest: train"),
+        ("brackets:train=5,train=6", "option train of task 'brackets' must be given once"),
+        ("brackets:dev", "'brackets' must be written option=value, got 'dev' in 'brackets:dev'"),
+        ("brackets:train=5,", "must be written option=value, got '' in 'brackets:train=5,'"),
+        ("arithmetic:held_out=x", "option held_out of task 'arithmetic' must be a number, got 'x'"),
+        ("arithmetic:hard,12,seed=1", "must be written option=value, got '12'"),
+        ("arithmetic:hard,questions=hard", "must be among .*, got questions"),
+    ),
+)
+def test_what_is_wrong_with_options_in_a_name_is_said(name, message):
+    with pytest.raises(ValueError, match=f"load: .*{message}"):
+        load(name)
+
+
+def test_an_option_is_not_given_twice():
+    with pytest.raises(ValueError, match="option train of task 'brackets' must be given once"):
+        load("brackets:train=5", train=6)
+
+
+def of_all_kinds(exact: bool, scale: float | None = None, names: list[str] = ()):
+    """In the place of a task's function: says what it was given."""
+    raise ValueError(f"made of {exact!r} {scale!r} {names!r}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    (
+        ("exact=true,scale=2", "made of True 2.0"),
+        ("exact=false", "made of False None"),
+        ("exact=yes", "option exact of task 'brackets' must be true or false, got 'yes'"),
+        ("names=a", "option names of task 'brackets' must be given as an argument of load, not in"),
+    ),
+)
+def test_options_are_read_by_their_annotations(options, message, monkeypatch):
+    monkeypatch.setattr("rlvr_jax.tasks.brackets.brackets", of_all_kinds)
+    with pytest.raises(ValueError, match=message):
+        load(f"brackets:{options}")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    (
+        ("brackets", "brackets"),
+        ("brackets:train=512", "brackets"),
+        ("arithmetic:hard", "arithmetic:hard"),
+        ("arithmetic:hard,seed=1", "arithmetic:hard"),
+        ("jsonl:a=b.jsonl", "jsonl:a=b.jsonl"),
+        ("mine:task", "mine:task"),
+    ),
+)
+def test_a_name_without_its_options(name, plain):
+    assert without_options(name) == plain
 
 
 def test_a_task_of_the_current_directory_is_loaded(user_module):

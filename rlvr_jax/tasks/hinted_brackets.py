@@ -1,0 +1,92 @@
+"""Hinted brackets: the prompts of brackets, for a policy that can read a hint and another answer.
+
+    3 9 4 15 >                                      a prompt, as in brackets
+    3 9 4 15 ? 3 * >                                with a hint: how a solution begins
+    3 9 4 15 @ ( 3 + 9 = 12 ) - 4 = 8 >             with somebody's answer, right or wrong
+    3 9 4 15 ? 3 * @ ( 3 + 9 = 12 ) - 4 = 8 >       with both
+
+Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and `@` behind its
+words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
+mostly repeats a right answer, and mostly tries the other form where it is shown a wrong one. A task
+of its own, because another model reads another vocabulary: results of the two do not compare.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.brackets import MAX_TOKENS, PADDING, VOCABULARY, brackets
+
+__all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "with_answer", "with_hint"]
+
+HINT, ANSWER, END = "?", "@", ">"
+HINTED_VOCABULARY = (*VOCABULARY, HINT, ANSWER)
+# Words that a hint or an answer cannot have: they frame the prompt, or end a response.
+_MARKS = {HINT, ANSWER, END, ".", PADDING}
+BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
+
+
+@functools.cache
+def hinted_brackets(
+    held_out: str = "test", response_tokens: int = MAX_TOKENS, train: int | None = None
+) -> Task:
+    """The task.
+
+    Args:
+      held_out, response_tokens, train: as of `brackets`.
+    Raises:
+      ValueError: as `brackets` does.
+    """
+    return replace(
+        brackets(held_out, response_tokens, train),
+        name="hinted_brackets",
+        base_model=BASE_MODEL,
+        show_hint=with_hint,
+        show_answer=with_answer,
+    )
+
+
+def with_hint(prompt: Prompt, hint: str) -> str:
+    """The text of a prompt with a hint, such as the first words of a solution.
+
+    Args:
+      hint: words of the vocabulary; `?`, `@`, `>` and `.`, which a policy could write, are left
+        out. The prompt's own text if nothing else is left.
+    Raises:
+      ValueError: a word that the vocabulary does not have; a prompt that has a hint already.
+    """
+    return _shown("with_hint", prompt, HINT, hint, before=(ANSWER, END))
+
+
+def with_answer(prompt: Prompt, answer: str) -> str:
+    """The text of a prompt with somebody's answer, right or wrong.
+
+    Args:
+      answer: words of the vocabulary, as those of `with_hint`; one or two attempts.
+    Raises:
+      ValueError: a word that the vocabulary does not have; a prompt that has an answer already.
+    """
+    return _shown("with_answer", prompt, ANSWER, answer, before=(END,))
+
+
+def _shown(name: str, prompt: Prompt, mark: str, text: str, before: tuple[str, ...]) -> str:
+    """The prompt's text with mark and text in front of the first of the marks `before`."""
+    words = [word for word in text.split() if word not in _MARKS]
+    unknown = [word for word in words if word not in VOCABULARY]
+    if unknown:
+        raise ValueError(
+            f"{name}: {name.removeprefix('with_')} must be of the words of brackets, got"
+            f" {unknown[0]!r} in {text!r}"
+        )
+    question = prompt.text.split()
+    if mark in question or END not in question:
+        raise ValueError(
+            f"{name}: prompt must be one of brackets without {mark!r}, got {prompt.text!r}"
+        )
+    if not words:
+        return prompt.text
+    place = next(index for index, word in enumerate(question) if word in before)
+    return " ".join([*question[:place], mark, *words, *question[place:]])

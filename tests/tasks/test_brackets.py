@@ -1,0 +1,49 @@
+"""Brackets: levels, solutions, and a train split of some prompts."""
+
+from collections import Counter
+
+import pytest
+
+from rlvr_jax.tasks import load
+from rlvr_jax.tasks.brackets import brackets
+
+
+def test_a_solution_is_the_gold_word_by_word():
+    for prompt in load("brackets").test:
+        assert "".join(prompt.solution) == prompt.gold
+        assert [step.strip() for step in prompt.solution] == prompt.gold.split()
+
+
+def test_the_level_grows_with_the_largest_number():
+    largest = {}
+    for prompt in load("brackets").train:
+        largest.setdefault(prompt.meta["level"], set()).add(max(prompt.answer[:3]))
+    bounds = {level: (min(numbers), max(numbers)) for level, numbers in largest.items()}
+    assert bounds == {1: (1, 4), 2: (5, 6), 3: (7, 8), 4: (9, 10), 5: (11, 12)}
+
+
+def test_some_prompts_have_the_shares_of_all():
+    everything, some = load("brackets"), load("brackets", train=512)
+    assert len(some.train) == 512
+    assert set(p.text for p in some.train) <= set(p.text for p in everything.train)
+    easy = [Counter(p.kind for p in task.train)["easy"] for task in (everything, some)]
+    # Rounded to whole prompts.
+    assert abs(easy[1] - 512 * easy[0] / len(everything.train)) <= 0.5
+    assert (some.test, some.mixture) == (everything.test, everything.mixture)
+
+
+def test_fewer_prompts_are_a_part_of_more_and_the_same_every_time():
+    texts = {n: [p.text for p in load("brackets", train=n).train] for n in (3, 511, 512)}
+    assert set(texts[3]) <= set(texts[511]) <= set(texts[512])
+    assert [p.text for p in brackets.__wrapped__(train=512).train] == texts[512]
+
+
+def test_all_prompts_are_all_prompts():
+    everything = load("brackets")
+    assert load("brackets", train=len(everything.train)).train == everything.train
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2, 9769])
+def test_a_number_of_prompts_out_of_range_is_refused(number):
+    with pytest.raises(ValueError, match=f"brackets: train must be in 3 .. 9768, got {number}"):
+        load("brackets", train=number)

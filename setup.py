@@ -7,6 +7,9 @@ from setuptools import setup
 ROOMS = [
     "analysis",
     "experience",
+    "experience.curricula",
+    "experience.draws",
+    "experience.stages",
     "kernels",
     "methods",
     "objectives",

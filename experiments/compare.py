@@ -42,6 +42,9 @@ class Config:
     """Policy folder; empty: the task's own base model."""
     steps: int = 0
     """Rollout batches of each run; 0: the preset's."""
+    drawn_tokens: int = 0
+    """Tokens that each run may draw: it ends, evaluated, at the first step that reaches them, so
+    that methods which draw more a step take fewer steps; 0: equal steps."""
     run_dir: Path = Path("runs/compare")
     """Holds <method>/seed_<n> and the page."""
     checkpoint_every: int = 0
@@ -109,6 +112,8 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
     }
     if config.steps:
         options["steps"] = config.steps
+    if config.drawn_tokens:
+        options["drawn_tokens"] = config.drawn_tokens
     hyperparameters = []
     # A value may have commas of its own: what has no name belongs to what stands before it.
     for pair in filter(None, re.split(r",(?=[^,=]*=)", given)):

@@ -117,8 +117,9 @@ def main(config: Config) -> None:
             sampling=Sampling(),
             stop_tokens=(tokenizer.eos_token_id,),
         )
-        ends = np.asarray(rollouts.length - ~rollouts.truncated)
-        ids = [row[:end] for row, end in zip(np.asarray(rollouts.tokens), ends, strict=True)]
+        rollouts = jax.device_get(rollouts)
+        ends = rollouts.length - ~rollouts.truncated
+        ids = [row[:end] for row, end in zip(rollouts.tokens, ends, strict=True)]
         responses = [
             Response(text, bool(cut))
             for text, cut in zip(tokenizer.batch_decode(ids), rollouts.truncated, strict=True)

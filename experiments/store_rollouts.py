@@ -21,6 +21,7 @@ import tyro
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.rollout import save_rollouts
 from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
@@ -67,11 +68,11 @@ def main(arguments: Sequence[str]) -> None:
     if not task.base_model:
         raise ValueError(f"task must have a base model of its own, got {config.task!r}")
     hyperparameters = settings.method_arguments(task.response_tokens)
-    recipe = methods.recipe("grpo", **hyperparameters)
     config.out.parent.mkdir(parents=True, exist_ok=True)
+    recipe = compose(settings, task, methods.recipe("grpo", **hyperparameters))
     run = make_run(settings, task, recipe, task.base_model)
     state = run.initial_state()
-    batch, _ = collect(run, state, step=0)
+    batch = collect(run, state, step=0).batch
     state, _, records = learn(run.learner, state, batch.rollouts, step=0)
 
     rollouts = replace(batch.rollouts, old_logp=records["old_logp"])

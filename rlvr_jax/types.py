@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import jax
@@ -75,6 +75,8 @@ class Rollouts:
       drawn_temperature: [B, T], a record of the temperature that a token was drawn with, where a
         processor or a method's loss has another one than `temperature`; nothing is scored at it.
         None: the same.
+      drawn_topk_logp, drawn_topk_ids: [B, T, K] and int [B, T, K], the K most probable tokens where
+        a token was drawn, descending, under the policy at the sampling temperature; 0 off the mask.
       old_logp: [B, T], the scorer's log-prob at the weights that sampled: denominator of the ratio.
       reference_logp: [B, T], of the frozen policy of a KL term.
       advantage: [B, T]; an objective that finds it does not estimate its own.
@@ -119,8 +121,14 @@ class Rollouts:
       origin: int [B, T], where a token came from: 0 the policy, 1 a teacher, 2 a tool or an
         environment, 3 a hint or a prefix that was given. It says nothing about what is trained:
         `mask` does. None: all from the policy.
-      supervised: bool [B], rows to imitate: written by somebody else, with mask False, so that no
-        policy loss and no denominator sees them. None: none.
+      supervised: bool [B], rows to imitate: their tokens up to `length`, with mask False, so that
+        no policy loss and no denominator sees them. None: none.
+      stored: bool [B], rows of an earlier step: their old log-probs (and other old statistics) were
+        recorded when they were drawn, and stay. None: none.
+      shown_tokens, shown_length: int [B, Q] and [B], the prompt that a row was drawn from, where it
+        is trained under another one; old log-probs are of that context. None: the same.
+      second_tokens, second_length: int [B, Q] and [B], a second prompt, after which the response is
+        scored as well (`TokenStats.second_prompt_logp`).
       cell: int [B], one label of the row by which statistics are kept apart (a role, an expert, a
         domain), -1 for none.
     """
@@ -142,6 +150,8 @@ class Rollouts:
     reward: Float[Array, "B"]
     weight_version: Int[Array, "B"]
     drawn_temperature: Float[Array, "B T"] | None = None
+    drawn_topk_logp: Float[Array, "B T K"] | None = None
+    drawn_topk_ids: Int[Array, "B T K"] | None = None
     old_logp: Float[Array, "B T"] | None = None
     reference_logp: Float[Array, "B T"] | None = None
     advantage: Float[Array, "B T"] | None = None
@@ -181,6 +191,24 @@ class Rollouts:
     origin: Int[Array, "B T"] | None = None
     supervised: Bool[Array, "B"] | None = None
     cell: Int[Array, "B"] | None = None
+    stored: Bool[Array, "B"] | None = None
+    shown_tokens: Int[Array, "B Q"] | None = None
+    shown_length: Int[Array, "B"] | None = None
+    second_tokens: Int[Array, "B Q"] | None = None
+    second_length: Int[Array, "B"] | None = None
+
+    @property
+    def supervised_tokens(self) -> Bool[Array, "B T"]:
+        """The tokens of supervised rows, up to their length."""
+        if self.supervised is None:
+            return self.mask & False
+        places = jnp.arange(self.mask.shape[1], dtype=self.length.dtype)
+        return self.supervised[:, None] & (places[None] < self.length[:, None])
+
+    @property
+    def scored(self) -> Bool[Array, "B T"]:
+        """The tokens that a policy is asked about: those on the mask and those to imitate."""
+        return self.mask if self.supervised is None else self.mask | self.supervised_tokens
 
     @classmethod
     def of_responses(
@@ -349,26 +377,49 @@ class Signals:
         return cls(zeros, ones, mask, unbounded, unbounded, none, ones, zeros, nothing)
 
 
+_REPLACED = {
+    "sampling": "experience(draw=plain(temperature=…))",
+    "selection": "experience(stages=[refill(uniform, rounds=…)])",
+    "reward": "experience(stages=[shape(…)])",
+    "guidance": "experience(stages=[…])",
+}
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """A published method: what it changes in each room. None means: as in the plain algorithm.
+    """A published method: what it changes of a step. None means: as in the plain algorithm.
 
     Fields:
-      objective: `rlvr_jax.objectives.Objective`, read by training.
-      sampling: dict of sampler settings the method prescribes (`temperature`, …), read by rollout.
-      selection: `rlvr_jax.objectives.Selection`, which groups of a batch are trained on.
-      reward: pure function (rollouts) -> reward [B] that shapes `rollouts.outcome`.
+      objective: `rlvr_jax.objectives.Objective`, the loss.
+      experience: `rlvr_jax.experience.Experience`, how a batch comes to be.
       critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
         objective reads as `rollouts.values`; None: it has none, or training cannot make it.
-      guidance: what else the policy is shown; no method of this version uses it.
+      teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
+        `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
+        exponential average of the weights with that decay; or the folder of another policy with the
+        same tokens and shape. None: the weights that sampled the batch, for divergences alone.
+    Raises:
+      ValueError: a slot of earlier versions (sampling, selection, reward, guidance), by what it was
+        replaced.
     """
 
     objective: Any
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    selection: Any = None
-    reward: Callable[[Rollouts], Array] | None = None
+    experience: Any = None
     critic: Any = None
-    guidance: Any = None
+    teacher: str | None = None
+    sampling: InitVar[Any] = None
+    selection: InitVar[Any] = None
+    reward: InitVar[Any] = None
+    guidance: InitVar[Any] = None
+
+    def __post_init__(self, sampling, selection, reward, guidance):
+        given = dict(sampling=sampling, selection=selection, reward=reward, guidance=guidance)
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(
+                    f"Recipe: {name} must be a part of its experience now,"
+                    f" experience={_REPLACED[name]}, got {name}={value!r}"
+                )
 
 
 @dataclass(frozen=True)
@@ -379,8 +430,8 @@ class Method:
       recipe: the factory.
       title, url: of the paper.
       changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
-        "regularizer", "aggregation", "reward", "selection", "sampling", "guidance", "optimizer";
-        comma-separated.
+        "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
+        "guidance", "optimizer"; comma-separated.
       evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
         made from the paper alone, "own" for a method that is not published.
       left_out: what the paper does beyond the recipe, a phrase; "" if nothing.

@@ -16,11 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives import Spec, drop_rollouts
+from rlvr_jax.experience import Ask, Batch, Setting, Turn
+from rlvr_jax.objectives import Spec
+from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
 CASES = ("a", "b")
 FOLDER = Path(__file__).parent / "golden"
+VOCABULARY = 64  # no input set has more
 
 
 class Case(NamedTuple):
@@ -274,7 +277,7 @@ def stats(case, dtype=np.float64):
 
 def prepared(recipe, batch):
     """The batch as training would hand it to the objective: shaped reward, dropped groups."""
-    return _prepared(recipe.reward, recipe.selection, batch)
+    return _prepare(recipe.experience, batch)
 
 
 def spec(batch):
@@ -303,7 +306,7 @@ class Evaluation(NamedTuple):
     batch: Rollouts
 
 
-def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None):
+def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, samples=None):
     """Runs a recipe on one input set, operation by operation: nothing is compiled as a whole.
 
     Args:
@@ -312,9 +315,10 @@ def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None):
       state: the objective's, where it is not that of the first update.
       stats_of: (logits) -> `TokenStats`; None: all plain statistics, with the recipe's options.
       batch: the record; None: that of the case.
+      samples: rows of a group that are trained on; None: all.
     """
     batch = rollouts(case, soft) if batch is None else batch
-    batch = _prepare(recipe.reward, recipe.selection, batch)
+    batch = _prepare(recipe.experience, batch, samples)
     own = recipe.objective
     if stats_of is None:
         stats_of = functools.partial(token_stats, tokens=batch.tokens, **dict(own.options))
@@ -377,15 +381,91 @@ def _step(own, measured, batch, state, key):
     return Step(loss, dstats, new_state, metrics, signals, token_loss)
 
 
-def _prepare(reward, selection, batch):
-    if reward is not None:
-        batch = replace(batch, reward=reward(batch))
-    if selection is not None:
-        batch = drop_rollouts(batch, selection.keep(batch.outcome, batch.group))
-    return batch
+def experience_batch(batch):
+    """A record as a graded batch of an experience: each group answers a prompt of its own."""
+    rows = jax.tree.map(np.asarray, batch)
+    size = np.bincount(rows.group)
+    place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
+    asks = [
+        Ask(Prompt(f"prompt {g}"), int(g), int(size[g]), first_sample=int(first))
+        for g, first in zip(rows.group, place, strict=True)
+    ]
+    return Batch(rows, asks, [Grade(float(outcome)) for outcome in rows.outcome], _Letters())
 
 
-_prepared = functools.partial(jax.jit, static_argnums=(0, 1))(_prepare)
+class _Letters:
+    """A tokenizer: the first three ids are letters, the others words, none is special."""
+
+    all_special_ids = ()
+
+    def __len__(self):
+        return VOCABULARY
+
+    def batch_decode(self, rows, **options):
+        del options
+        return [" ".join("abc"[id] if id < 3 else f"word{id}" for id in row) for row in rows]
+
+
+class NothingMore(Exception):
+    """A stage wanted what a record cannot give."""
+
+
+class _Still:
+    """The actor of a record: it can draw nothing."""
+
+    def __getattr__(self, name):
+        raise NothingMore(name)
+
+
+def staged(experience, batch, samples=None):
+    """What the stages of an experience make of a record; those that draw more are passed over.
+
+    Args:
+      samples: rows of a group that are trained on; None: all.
+    """
+    found = experience_batch(batch)
+    drawn = int(np.bincount(np.asarray(batch.group)).max())
+    rewards = 0 if batch.component_rewards is None else batch.component_rewards.shape[1]
+    names = [f"reward_{k}" for k in range(rewards)]
+    sides = [Prompt("train")], [Prompt("test")]
+    task = Task("golden", *sides, None, rewards=names, score_steps=lambda prompt, text: [])
+    width = batch.mask.shape[1]
+    setting = Setting(task, len(found.groups), samples or drawn, drawn, width, rounds=2)
+    for name, stage in experience.stages.items():
+        turn = Turn(0, jax.random.key(0), setting, lambda count: [])
+        try:
+            found, _, _ = stage.apply(found, _Still(), stage.init(setting), turn)
+        except NothingMore:
+            continue
+        assert isinstance(found, Batch), name
+    return found
+
+
+def _prepare(experience, batch, samples=None):
+    """The record as the stages leave it. Rows that they do not select keep their places, without
+    tokens and in groups of their own."""
+    if experience is None:
+        return batch
+    before = experience_batch(batch)
+    found = staged(experience, batch, samples)
+    place = {(ask.number, ask.first_sample): row for row, ask in enumerate(before.asks)}
+    rows = np.array([place[ask.number, ask.first_sample] for ask in found.asks])
+
+    def back(new, old):
+        whole = np.zeros((len(before), *new.shape[1:]), new.dtype) if old is None else old.copy()
+        whole[rows] = new
+        return jnp.asarray(whole)
+
+    known = {
+        name: None if new is None else back(new, getattr(before.rollouts, name))
+        for name, new in vars(found.rollouts).items()
+    }
+    chosen = np.isin(np.arange(len(before)), rows)
+    alone = -1 - np.arange(len(before), dtype=np.int32)
+    known["mask"] &= chosen[:, None]
+    known["group"] = array(np.where(chosen, before.rollouts.group, alone), np.int32)
+    known["rollout_id"] = array(before.rollouts.rollout_id, np.int32)
+    return Rollouts(**known)
 
 
 @jax.jit

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import golden_vectors as golden
 import numpy as np
+import numpy_actor
 import pytest
 import tyro
 
 from experiments import bench, compare, evaluate
 from rlvr_jax import methods, tasks
+from rlvr_jax.experience import experience
 from rlvr_jax.runs import parse_config
+from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -52,6 +55,15 @@ def test_the_task_of_ones_own_grades_the_first_attempt(programs):
     wrong_then_right = Response(f"( 1 + 1 = 3 ) + 1 = 4 ; {prompt.gold}")
     grades = task.verify([prompt, prompt], [Response(prompt.gold), wrong_then_right])
     assert [grade.outcome for grade in grades] == [1.0, 0.0]
+
+
+def test_the_stage_of_ones_own_asks_failed_prompts_again(programs):
+    chain = experience(stages=[own_stage("once_more:once_more")])
+    actor = numpy_actor.NumpyActor(chance=0.2)
+    for collected, _, _ in numpy_actor.walk(chain, actor):
+        again = collected.metrics["asked_again"]
+        assert len(collected.batch) == round(16 * (1 + again))
+    assert again > 0
 
 
 def test_every_training_command_is_understood(programs):

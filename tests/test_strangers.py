@@ -7,10 +7,13 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy_actor
 import optax
 import pytest
 
 from rlvr_jax import methods
+from rlvr_jax.experience import all_wrong, experience, redraw, refill, shuffled_epochs, uniform
+from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
 from rlvr_jax.types import Rollouts, TokenStats, axes_of
 
@@ -208,3 +211,25 @@ def test_tunix_trains_with_a_registered_objective():
     np.testing.assert_allclose(ours_value, theirs_value, rtol=1e-5)
     for found, wanted in zip(ours_grads, theirs_grads, strict=True):
         np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_an_experience_collects_in_a_program_with_an_actor_of_its_own():
+    """Prompts, draws and stages around somebody else's engine, and its own update."""
+    chain = experience(
+        shuffled_epochs(), stages=[refill(uniform, rounds=3), redraw(all_wrong, hint(0.5))]
+    )
+    engine, setting = numpy_actor.NumpyActor(), numpy_actor.setting(chain)
+    state = chain.init(setting)
+    drawn = 0
+    for step in range(3):
+        collected = chain.collect(engine, state, step, setting)
+        batch = collected.batch
+        assert len(batch.groups) == setting.prompts
+        own = methods.recipe("grpo", kl_coefficient=0).objective
+        stats = TokenStats(*(jnp.asarray(x) for x in [batch.rollouts.behaviour_logp]))
+        rows = jax.tree.map(jnp.asarray, batch.rollouts)
+        loss, _ = own.loss(stats, rows, own.init(Spec(12, *rows.mask.shape)), jax.random.key(step))
+        assert np.isfinite(loss)
+        state, _ = chain.observe(collected, batch, step, setting)
+        drawn += collected.metrics["drawn_tokens"]
+    assert drawn > 0

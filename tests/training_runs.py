@@ -24,6 +24,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.runs import TrainConfig, guarded, parse_config, train
+from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.update import check_needs
@@ -67,7 +68,13 @@ def verify(prompts, responses):
 def sums(offset=0):
     """The task; another offset makes other prompts."""
     prompts = [
-        Prompt(f"{a} + {b} =", a + b + offset, "small" if a + b < 4 else "large", str(a + b))
+        Prompt(
+            f"{a} + {b} =",
+            a + b + offset,
+            "small" if a + b < 4 else "large",
+            str(a + b),
+            meta={"level": 1 + (a + b) // 2},
+        )
         for a in range(5)
         for b in range(4)
     ]
@@ -133,7 +140,8 @@ def prepared(config):
     """The run that `train` would begin, for tests that take its steps one by one."""
     task = tasks.load(config.task)
     hyperparameters = config.method_arguments(task.response_tokens)
-    return make_run(config, task, methods.recipe(config.method, **hyperparameters), config.model)
+    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
+    return make_run(config, task, recipe, config.model)
 
 
 def every_trainable_method(*fast):

@@ -1,12 +1,14 @@
 """Reads run directories and says what happened: pass@k, the entropy law, reports, comparisons.
 
 Hands out
-  numbers: `pass_at_k`, `all_at_k`, `majority_at_k`, `best_of_k`, `pass_at_k_variance`,
-    `mean_pass_at_k`, `pass_at_k_curve`; `fit_entropy_law`, `token_covariance`, `entropy_change`;
+  numbers: `pass_at_k`, `all_at_k`, `majority_at_k`, `majority_answer`, `best_of_k`,
+    `pass_at_k_variance`, `mean_pass_at_k`, `pass_at_k_curve`; `fit_entropy_law`,
+    `token_covariance`, `entropy_change`; `mass_balance`;
   run directories: `load_run` and the `Run` it returns;
   programs: `python -m rlvr_jax.analysis.report` (`report.write_report`, one HTML page for one run
-    or several laid over each other) and `python -m rlvr_jax.analysis.comparison`
-    (`comparison.compare_runs`, methods × seeds with intervals).
+    or several laid over each other), `python -m rlvr_jax.analysis.comparison`
+    (`comparison.compare_runs`, methods × seeds with intervals), and
+    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied).
 
 Everything is numpy: no device, no model, no network.
 """
@@ -17,10 +19,12 @@ from rlvr_jax.analysis.entropy_law import (
     fit_entropy_law,
     token_covariance,
 )
+from rlvr_jax.analysis.mass_balance import MassBalance, mass_balance
 from rlvr_jax.analysis.pass_at_k import (
     PassAtK,
     all_at_k,
     best_of_k,
+    majority_answer,
     majority_at_k,
     mean_pass_at_k,
     pass_at_k,
@@ -31,6 +35,7 @@ from rlvr_jax.analysis.run_directory import Run, load_run
 
 __all__ = [
     "EntropyLaw",
+    "MassBalance",
     "PassAtK",
     "Run",
     "all_at_k",
@@ -38,7 +43,9 @@ __all__ = [
     "entropy_change",
     "fit_entropy_law",
     "load_run",
+    "majority_answer",
     "majority_at_k",
+    "mass_balance",
     "mean_pass_at_k",
     "pass_at_k",
     "pass_at_k_curve",

@@ -44,7 +44,8 @@ class Comparison:
     Fields:
       runs: method -> seed -> run.
       baseline: the method that differences are taken to.
-      x_name: "sampled rollouts", or "steps" where a config does not say how many are sampled.
+      x_name: "drawn tokens" where all runs end at so many, "sampled rollouts", or "steps" where a
+        config does not say how many are sampled.
       x: by path of the run and step, rollouts sampled until the end of that step (of all that were
         drawn, also those that a filter dropped), or the step itself.
       note: how many samples per prompt the held-out numbers rest on.

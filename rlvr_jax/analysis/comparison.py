@@ -70,11 +70,7 @@ def compare_runs(
                 f"compare_runs: runs must have held_out/pass@1, got none in {run.path}"
             )
 
-    x = {run.path: _sampled_rollouts(run) for run in everything}
-    counted = all(sampled is not None for sampled in x.values())
-    if not counted:
-        x = {run.path: np.arange(_last_step(run) + 1) for run in everything}
-    unit = "sampled rollouts" if counted else "steps"
+    unit, x = _common_axis(everything)
     present = dict.fromkeys(name for run in everything for name in run.names())
     metrics = [f"held_out/pass@{k}" for k in held_out_ks(everything)]
     metrics += [m for m in ("held_out/entropy", "entropy") if m in present][:1]
@@ -98,7 +94,7 @@ def compare_runs(
         return View(where, values)
 
     # A run that was stopped on its way does not set the end for all.
-    ended = [run for run in everything if _last_step(run) == run.setting("steps")]
+    ended = [run for run in everything if _has_ended(run)]
     end = min(series(run, "held_out/pass@1")[0][-1] for run in ended or everything)
     short = [
         f"{name} seed {seed} has come to {reached:,} of {end:,} {unit} and is left out there."
@@ -183,6 +179,33 @@ def _sampled_rollouts(run: Run) -> np.ndarray | None:
     return np.cumsum(by_step)
 
 
+def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
+    """What runs are compared after equal amounts of, and how much of it each had at each step."""
+    for unit, count in (("drawn tokens", _drawn_tokens), ("sampled rollouts", _sampled_rollouts)):
+        counted = {run.path: count(run) for run in runs}
+        if all(amounts is not None for amounts in counted.values()):
+            return unit, counted
+    return "steps", {run.path: np.arange(_last_step(run) + 1) for run in runs}
+
+
+def _drawn_tokens(run: Run) -> np.ndarray | None:
+    """Tokens drawn until the end of each step; None where the tokens a run may draw are not
+    limited, which is compared by rollouts."""
+    steps, drawn = run.series("drawn_tokens")
+    if not run.setting("drawn_tokens") or not len(steps):
+        return None
+    by_step = np.zeros(_last_step(run) + 1)
+    by_step[steps] = drawn
+    return np.cumsum(by_step).astype(int)
+
+
+def _has_ended(run: Run) -> bool:
+    """Whether a run has come to its last step, or has drawn all tokens it may."""
+    budget, drawn = run.setting("drawn_tokens"), _drawn_tokens(run)
+    spent = drawn is not None and drawn[-1] >= budget
+    return spent or _last_step(run) == run.setting("steps")
+
+
 def _last_step(run: Run) -> int:
     return max(row["step"] for row in run.metrics)
 
@@ -208,8 +231,11 @@ def _over_prompts(
         for name, seeds in grouped.items()
     }
     every = [counts for seeds in last.values() for counts in seeds.values()]
+    # Runs of equal tokens end at other steps.
+    equal = all(_drawn_tokens(run) is not None for run in ended)
     asked = {
-        (counts["step"], counts["n"], *counts["prompts"], *counts["weights"]) for counts in every
+        (equal or counts["step"], counts["n"], *counts["prompts"], *counts["weights"])
+        for counts in every
     }
     if len(asked) != 1 or not all(last.values()):
         return {}

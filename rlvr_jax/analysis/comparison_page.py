@@ -29,6 +29,14 @@ _CAVEAT = (
 )
 
 
+_ACTS = "experience/"
+_COUNTED = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
+_COSTS = "What it took"
+_COSTS_NOTE = (
+    "Means over seeds, of all steps. Drawn tokens are those that the sampler produced, whatever"
+    " became of them; given ones were put into responses, scored ones read by parts, trained ones"
+    " are on the mask. Seconds are of steps and evaluations, beside whatever else ran."
+)
 _PROMPTS = "If other prompts had been held out"
 _BOOTSTRAP = (
     "Last evaluation of the runs that have come to their end: mean and 95 % bootstrap interval over"
@@ -214,6 +222,24 @@ def _prompt_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     return [f"{first.prompts} prompts", *map(_short, found)], list(rows.values())
 
 
+def _cost_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """One row per method: means over its seeds of what its runs took, and how often parts acted."""
+    head = ["", "steps", *_COUNTED, "seconds", "parts of the experience, means over steps"]
+    rows = []
+    for method, seeds in comparison.runs.items():
+        runs = list(seeds.values())
+        numbers = [np.mean([max(row["step"] for row in run.metrics) for run in runs])]
+        for name in _COUNTED:
+            numbers.append(np.mean([run.series(name)[1].sum() for run in runs]))
+        numbers.append(np.mean([sum(row.get("wall_s", 0) for row in run.timings) for run in runs]))
+        cells = [f"{number:,.0f}" if number else "–" for number in numbers]
+        acted = dict.fromkeys(n for run in runs for n in run.names() if n.startswith(_ACTS))
+        means = {n: np.mean([run.series(n)[1].mean() for run in runs]) for n in acted}
+        told = ", ".join(f"{n.removeprefix(_ACTS)} {mean:.3g}" for n, mean in means.items())
+        rows.append([method, *cells, told or "–"])
+    return head, rows
+
+
 def _seed_table(comparison: Comparison, view: View) -> tuple[list[str], list[list[str]]]:
     head = ["method", "seed", *(_short(metric) for metric in view.values)]
     rows = []
@@ -241,6 +267,10 @@ def _markdown(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         for head, rows in (_mean_table(comparison, view), _seed_table(comparison, view)):
             lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
             lines += [*map(_markdown_row, rows), ""]
+    head, rows = _cost_table(comparison)
+    lines += [f"## {_COSTS}", "", _COSTS_NOTE, ""]
+    lines += [_markdown_row(head), _markdown_row(["---"] * len(head))]
+    lines += [*map(_markdown_row, rows), ""]
     if comparison.prompts:
         lines += [f"## {_PROMPTS}", "", _BOOTSTRAP, ""]
         head, rows = _prompt_table(comparison)
@@ -267,6 +297,8 @@ def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         blocks.append(table(*_mean_table(comparison, view)))
         blocks.append("<h3>Every seed</h3>")
         blocks.append(table(*_seed_table(comparison, view)) + "</section>")
+    blocks.append(f'<section><h2>{_COSTS}</h2><p class="intro">{_COSTS_NOTE}</p>')
+    blocks.append(table(*_cost_table(comparison)) + "</section>")
     if comparison.prompts:
         blocks.append(f'<section><h2>{_PROMPTS}</h2><p class="intro">{_BOOTSTRAP}</p>')
         blocks.append(table(*_prompt_table(comparison)) + "</section>")

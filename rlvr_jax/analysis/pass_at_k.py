@@ -28,6 +28,7 @@ __all__ = [
     "PassAtK",
     "all_at_k",
     "best_of_k",
+    "majority_answer",
     "majority_at_k",
     "mean_pass_at_k",
     "pass_at_k",
@@ -127,6 +128,12 @@ def majority_at_k(
         shared = ways[:, places] / np.arange(1, len(ways) + 1)
         won += special.binom(num_right, votes) * shared.sum()
     return float(won / special.binom(n, k))
+
+
+def majority_answer(answers: Sequence[int]) -> int:
+    """Gives the most frequent answer; of equally frequent ones the smallest."""
+    counts = Counter(answers)
+    return min(counts, key=lambda answer: (-counts[answer], answer))
 
 
 def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:

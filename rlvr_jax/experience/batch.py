@@ -1,19 +1,24 @@
-"""Rollouts with the prompts they answer and the grades they got."""
+"""Rollouts with what was asked and the grades they got."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
+from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.prompts import responses
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Graded", "concatenate", "decided"]
+__all__ = ["GIVEN", "Batch", "concatenate", "decided", "given_tokens"]
+
+GIVEN = 3
+"""`Rollouts.origin` of a hint or a prefix."""
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:
@@ -21,19 +26,44 @@ def decided(grades: Sequence[Grade]) -> np.ndarray:
     return np.array([grade.outcome is not None for grade in grades], bool)
 
 
-@dataclass(frozen=True)
-class Graded:
-    """Rollouts as numpy arrays with their prompts and grades, row by row; on every process all.
+def given_tokens(rollouts: Rollouts) -> np.ndarray:
+    """How many tokens each response was given, of the context that it goes on from; int [B]."""
+    if rollouts.origin is None:
+        return np.zeros(len(rollouts.group), int)
+    return np.sum(rollouts.origin == GIVEN, axis=1)
 
-    `sample_seconds` and `verify_seconds` are wall times.
+
+@dataclass(frozen=True)
+class Batch:
+    """Rollouts as numpy arrays with what was asked and the grades, row by row.
+
+    Rows of a group follow one another; every process has all.
+
+    Fields:
+      rollouts: their `group` numbers the groups.
+      asks: of each row the ask that it answers.
+      grades: of each row; none before it is graded.
+      further: batches that are learned from after this one, in updates of their own; they bring
+        their advantages.
+      tokenizer: that makes text of tokens; None where nobody needs text.
+      sample_seconds, verify_seconds: wall times, of a batch as it was drawn.
     """
 
     rollouts: Rollouts
-    prompts: Sequence[Prompt]
+    asks: Sequence[Ask]
     grades: Sequence[Grade]
-    tokenizer: Any
-    sample_seconds: float
-    verify_seconds: float
+    tokenizer: Any = None
+    further: Sequence[Batch] = ()
+    sample_seconds: float = 0.0
+    verify_seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.asks)
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """The prompt of each row."""
+        return [ask.prompt for ask in self.asks]
 
     @property
     def responses(self) -> list[Response]:
@@ -45,26 +75,200 @@ class Graded:
         """Which rows have a verdict, bool [B]; the outcome and reward of the others are 0."""
         return decided(self.grades)
 
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """The rows of each group, in order."""
+        group = np.asarray(self.rollouts.group)
+        starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
+        return np.split(np.arange(len(group)), starts[1:]) if len(group) else []
 
-def concatenate(parts: Sequence[Graded]) -> Graded:
-    """One batch of several; rows and groups are numbered anew, in order."""
+    @property
+    def last_of_trace(self) -> np.ndarray:
+        """For each row the last row of its trace, itself where it is an answer alone; int [B]."""
+        own = np.arange(len(self))
+        trace = self.rollouts.trace
+        if trace is None:
+            return own
+        last = dict(zip(trace.tolist(), own.tolist(), strict=True))
+        return np.array([last[t] if t >= 0 else row for row, t in enumerate(trace.tolist())], int)
+
+    @property
+    def answers(self) -> Batch:
+        """Of each answer its last row, where it ends."""
+        return self if self.rollouts.trace is None else self.take(np.unique(self.last_of_trace))
+
+    def outcomes(self) -> np.ndarray:
+        """[G, N] outcomes, NaN without a verdict and where a group has fewer rows than another."""
+        known = np.where(self.decided, self.rollouts.outcome, np.nan)
+        return self.by_group(known, np.nan)
+
+    def by_group(self, values: np.ndarray, filling: Any) -> np.ndarray:
+        """Numbers of rows [B] as [G, N], filled up where a group has fewer rows than another."""
+        most = max(map(len, self.groups), default=0)
+        table = np.full((len(self.groups), most), filling, np.asarray(values).dtype)
+        for place, rows in zip(table, self.groups, strict=True):
+            place[: len(rows)] = values[rows]
+        return table
+
+    def asks_of(self, groups: np.ndarray) -> list[Ask]:
+        """The ask of each of some groups.
+
+        Args:
+          groups: bool [G].
+        """
+        return [
+            self.asks[rows[0]] for rows, there in zip(self.groups, groups, strict=True) if there
+        ]
+
+    def take(self, rows: np.ndarray) -> Batch:
+        """These rows, in this order; their groups keep their numbers."""
+        rows = np.asarray(rows, int)
+        return Batch(
+            jax.tree.map(lambda x: x[rows], self.rollouts),
+            [self.asks[row] for row in rows],
+            [self.grades[row] for row in rows] if self.grades else (),
+            self.tokenizer,
+            self.further,
+        )
+
+    def with_rollouts(self, **changes) -> Batch:
+        """The same rows with other records."""
+        return replace(self, rollouts=replace(self.rollouts, **changes))
+
+    def without(self, rows: np.ndarray) -> Batch:
+        """The same rows, of which some teach nothing: their mask is cleared, and nobody imitates
+        them.
+
+        Args:
+          rows: bool [B].
+        """
+        rows, supervised = np.asarray(rows), self.rollouts.supervised
+        return self.with_rollouts(
+            mask=self.rollouts.mask & ~rows[:, None],
+            supervised=None if supervised is None else supervised & ~rows,
+        )
+
+    def with_groups(self, groups: np.ndarray, drawn: Batch, place: str = "replace") -> Batch:
+        """The batch with other rows in some groups.
+
+        Args:
+          groups: bool [G], as many as `drawn` has groups.
+          drawn: one group for each, in order.
+          place: "replace" the rows, or "append" to them.
+        Raises:
+          ValueError: another number of groups, or another place.
+        """
+        if place not in ("replace", "append"):
+            raise ValueError(f"with_groups: place must be 'replace' or 'append', got {place!r}")
+        wanted = np.flatnonzero(groups)
+        if len(wanted) != len(drawn.groups):
+            raise ValueError(
+                f"with_groups: drawn must have {len(wanted)} groups, got {len(drawn.groups)}"
+            )
+        new = dict(zip(wanted.tolist(), drawn.groups, strict=True))
+        both = concatenate([self, drawn])
+        order, group = [], []
+        for number, rows in enumerate(self.groups):
+            own = [] if number in new and place == "replace" else rows.tolist()
+            own += [len(self) + row for row in new.get(number, ())]
+            order += own
+            group += [number] * len(own)
+        taken = both.take(np.array(order))
+        return taken.with_rollouts(group=np.array(group, np.int32)).renumbered()
+
+    def renumbered(self) -> Batch:
+        """Groups and rows numbered anew, in order; a row whose parent is gone has none."""
+        sizes = [len(rows) for rows in self.groups]
+        return self.with_rollouts(
+            group=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+            rollout_id=np.arange(len(self), dtype=np.int32),
+            parent=_parents(self.rollouts),
+        )
+
+
+def concatenate(parts: Sequence[Batch]) -> Batch:
+    """One batch of several; rows, groups and traces are numbered anew, in order.
+
+    Optional records that one part lacks are filled with 0 there (False, nothing decided).
+    """
     if len(parts) == 1:
         return parts[0]
-    rollouts = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(p.rollouts for p in parts))
-    offsets, start = [], 0
+    offsets, parents, start, first = [], [], 0, 0
     for part in parts:
-        offsets.append(np.full(len(part.prompts), start, np.int32))
-        start += int(part.rollouts.group.max()) + 1
+        numbered = part.renumbered().rollouts
+        offsets.append(numbered.group + np.int32(start))
+        parents.append(np.where(numbered.parent < 0, numbered.parent, numbered.parent + first))
+        start += len(part.groups)
+        first += len(part)
+    rollouts = _joined(_with_own_traces([part.rollouts for part in parts]))
     rollouts = replace(
         rollouts,
-        group=rollouts.group + np.concatenate(offsets),
+        group=np.concatenate(offsets),
         rollout_id=np.arange(len(rollouts.group), dtype=np.int32),
+        parent=np.concatenate(parents).astype(np.int32),
     )
-    return Graded(
+    return Batch(
         rollouts,
-        [p for part in parts for p in part.prompts],
-        [g for part in parts for g in part.grades],
+        [ask for part in parts for ask in part.asks],
+        [grade for part in parts for grade in part.grades],
         parts[0].tokenizer,
-        sum(part.sample_seconds for part in parts),
-        sum(part.verify_seconds for part in parts),
+        [more for part in parts for more in part.further],
     )
+
+
+def _parents(rollouts: Rollouts) -> np.ndarray:
+    """The place of each row's parent, -1 for a row without one or whose parent is not there."""
+    if np.all(rollouts.parent < 0):
+        return rollouts.parent
+    place = {number: row for row, number in enumerate(np.asarray(rollouts.rollout_id).tolist())}
+    return np.array([place.get(number, -1) for number in rollouts.parent.tolist()], np.int32)
+
+
+def _with_own_traces(parts: Sequence[Rollouts]) -> list[Rollouts]:
+    """Records in which no two parts have a trace of one number."""
+    found, start = [], 0
+    for part in parts:
+        if part.trace is not None:
+            trace = np.where(part.trace < 0, part.trace, part.trace + np.int32(start))
+            start = max(start, int(trace.max(initial=-1)) + 1)
+            part = replace(part, trace=trace)
+        found.append(part)
+    return found
+
+
+def _joined(parts: Sequence[Rollouts]) -> Rollouts:
+    """Rows of several records; prompts of fewer tokens are padded."""
+    width = max(part.prompt_tokens.shape[1] for part in parts)
+    known = {}
+    for field in fields(Rollouts):
+        arrays = [getattr(part, field.name) for part in parts]
+        there = [array for array in arrays if array is not None]
+        if not there:
+            known[field.name] = None
+            continue
+        if field.name == "shown_tokens":
+            arrays = [_padded(array, max(x.shape[1] for x in there)) for array in arrays]
+        if field.name in ("prompt_tokens", "prompt_logp"):
+            arrays = [_padded(array, width) for array in arrays]
+        filled = [
+            _blank(field.name, there[0], len(part.group)) if array is None else array
+            for part, array in zip(parts, arrays, strict=True)
+        ]
+        known[field.name] = np.concatenate(filled)
+    return Rollouts(**known)
+
+
+def _padded(array: np.ndarray | None, width: int) -> np.ndarray | None:
+    if array is None:
+        return None
+    return np.pad(array, ((0, 0), (0, width - array.shape[1])))
+
+
+def _blank(name: str, like: np.ndarray, rows: int) -> np.ndarray:
+    """What a record says of rows that have none: the number 0, the label -1."""
+    nothing = -1 if name in ("cell", "trace", "step", "turn") else 0
+    return np.full((rows, *like.shape[1:]), nothing, like.dtype)
+
+
+GroupTest = Callable[[np.ndarray], np.ndarray]
+"""(outcomes [G, N], NaN without a verdict) -> bool [G]."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from rlvr_jax.analysis import pass_at_k
-from rlvr_jax.experience.grades import numbers_told
+from rlvr_jax.experience.actor import RunActor
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.grades import grade, grade_answers, numbers_told
+from rlvr_jax.experience.parts import Draw, Setting, Turn
 from rlvr_jax.experience.prompts import PromptTable
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.policy import Params
@@ -19,7 +24,12 @@ from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["evaluate", "evaluation_sampler", "held_out_indices", "ks_for"]
+__all__ = ["answered", "answered_by", "evaluate", "evaluation_sampler", "held_out_indices"]
+__all__ += ["ks_for"]
+
+Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
+"""(positions of prompts [n], key, number of the first sample of each [n]) -> graded responses,
+prompt by prompt."""
 
 KS = (1, 8, 32)
 LEAST_TURNS, MOST_TURNS = 8, 32
@@ -134,6 +144,7 @@ def evaluate(
     samples: int,
     key: jax.Array,
     kl: Callable[[Rollouts], float] | None = None,
+    answer: Answer | None = None,
 ) -> Evaluation:
     """Pass rates and entropy on held-out prompts, with the sampler's own compiled program.
 
@@ -141,6 +152,7 @@ def evaluate(
       params: as the sampler reads them.
       samples: rollouts per prompt; rounded up to whole calls of the sampler.
       kl: mean log-ratio to the start policy over rollouts; asked for the first call's.
+      answer: gives the responses of a call; None: they are sampled as a whole.
     Returns:
       Among its metrics: held_out/n (samples per prompt), held_out/pass@k, held_out/<kind>/pass@k,
       held_out/entropy (nats per token), held_out/truncated_share, held_out/verifier_no_verdict (a
@@ -150,6 +162,7 @@ def evaluate(
     Raises:
       ValueError: no prompt is of a kind that the mixture gives a share.
     """
+    answer = answer or partial(answered, sampler, params, table)
     kinds = np.array([table.prompts[i].kind for i in indices])
     splits = list(_splits(kinds, sampler.task.mixture))
     calls = -(-samples // sampler.samples)
@@ -165,13 +178,13 @@ def evaluate(
     undecided = 0
     for start in range(0, count, sampler.num_prompts):
         part = slice(start, start + sampler.num_prompts)
-        graded = sampler.draw(params, table, indices[places[part]], key, first_sample=first[part])
+        graded = answer(indices[places[part]], key, first[part])
         if kl is not None and start == 0:
             result["held_out/kl_to_start/k1"] = kl(graded.rollouts)
         groups = min(sampler.num_prompts, count - start)
-        asked = groups * sampler.samples
+        counted = groups * sampler.samples
 
-        def add(sums, values, at=places[part][:groups], asked=asked):
+        def add(sums, values, at=places[part][:groups], asked=counted):
             np.add.at(sums, at, np.reshape(values[:asked], (len(at), -1)).sum(axis=1))
 
         add(correct, [(grade.outcome or 0) >= 0.5 for grade in graded.grades])
@@ -179,10 +192,10 @@ def evaluate(
             total, absent = info.setdefault(name, np.zeros((2, len(indices))))
             add(total, np.nan_to_num(values))
             add(absent, np.isnan(values))
-        entropy += float(graded.rollouts.entropy[:asked].sum(dtype=np.float64))
-        tokens += float(graded.rollouts.mask[:asked].sum())
-        truncated += float(graded.rollouts.truncated[:asked].sum())
-        undecided += int(np.sum(~graded.decided[:asked]))
+        entropy += float(graded.rollouts.entropy[:counted].sum(dtype=np.float64))
+        tokens += float(graded.rollouts.mask[:counted].sum())
+        truncated += float(graded.rollouts.truncated[:counted].sum())
+        undecided += int(np.sum(~graded.decided[:counted]))
     result |= {
         "held_out/n": n,
         "held_out/entropy": entropy / max(tokens, 1.0),
@@ -200,6 +213,51 @@ def evaluate(
             result[f"{prefix}/info/{name}"] = float(mean)
     whole = dict(splits)["held_out"]
     return Evaluation(result, n, indices.tolist(), correct.tolist(), whole.tolist())
+
+
+def answered(
+    sampler: Sampler,
+    params: Params,
+    table: PromptTable,
+    indices: np.ndarray,
+    key: jax.Array,
+    first_sample: int | np.ndarray = 0,
+) -> Batch:
+    """Graded responses to prompts of a table, with the sampler's own program.
+
+    Args:
+      indices: positions in the table, [num_prompts].
+      key, first_sample: as for `Sampler.draw`.
+    """
+    tokens, length = table.tokens[indices], table.length[indices]
+    rollouts = sampler.draw(params, tokens, length, indices, key, first_sample=first_sample)
+    asks = [Ask(table.prompts[i], int(i), sampler.samples, rating=True) for i in indices]
+    rows = [ask for ask in asks for _ in range(sampler.samples)]
+    return grade(sampler.task, Batch(rollouts, rows, (), sampler.tokenizer))
+
+
+def answered_by(
+    draw: Draw, state: Any, actor: RunActor, table: PromptTable, setting: Setting, step: int
+) -> Answer:
+    """Graded responses as a draw that belongs to the policy gives them; of each its last row.
+
+    Args:
+      state: of the draw; it stays as it is.
+      actor: whose prompts as they are stand in `table`.
+    """
+    samples = actor.sampler.samples
+
+    def answer(indices, key, first_sample):
+        places = zip(indices.tolist(), first_sample.tolist(), strict=True)
+        asks = [
+            Ask(table.prompts[i], i, samples, first_sample=first, rating=True)
+            for i, first in places
+        ]
+        turn = Turn(step, key, setting, lambda count: [])
+        batch, _, _ = draw.apply(asks, actor, state, turn)
+        return grade_answers(actor.grade, batch).answers
+
+    return answer
 
 
 def _splits(kinds: np.ndarray, mixture: Mapping[str, float]) -> Iterator[tuple[str, np.ndarray]]:

@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Sequence
 
+import jax
 import numpy as np
 
-from rlvr_jax.experience.batch import Graded
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.prompts import responses
 from rlvr_jax.objectives import Objective
+from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
 from rlvr_jax.types import replace
 
-__all__ = ["check_grades", "check_grades_suffice", "numbers_told", "with_grades"]
+__all__ = ["check_grades_suffice", "component_rewards", "grade", "grade_answers", "numbers_told"]
+__all__ += ["with_grades"]
 
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def check_grades(
+def grade(task: Task, batch: Batch) -> Batch:
+    """The batch with the verifier's grades; every process grades its share of the rows.
+
+    Raises:
+      ValueError: a reward or outcome that is not finite.
+    """
+    started = time.perf_counter()
+    rollouts, prompts = batch.rollouts, batch.prompts
+    rows = np.array_split(np.arange(len(prompts)), jax.process_count())[jax.process_index()]
+    asked = [prompts[row] for row in rows]
+    texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
+    grades = list(task.verify(asked, texts))
+    _check_grades(task, asked, texts, grades)
+    own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
+    known = {int(row): told for part in gather(own) for row, told in part.items()}
+    grades = [Grade(**known[row]) for row in range(len(prompts))]
+    graded = batch.with_rollouts(
+        outcome=np.array([g.outcome or 0 for g in grades], rollouts.outcome.dtype),
+        reward=np.array([g.reward or 0 for g in grades], rollouts.reward.dtype),
+    )
+    return replace(graded, grades=grades, verify_seconds=time.perf_counter() - started)
+
+
+def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
+    """The batch with grades; rows of one trace have that of its last one, which alone is graded.
+
+    Args:
+      verify: gives a batch its grades, such as an actor's `grade`.
+    """
+    if batch.rollouts.trace is None:
+        return verify(batch)
+    last = batch.last_of_trace
+    ends = np.unique(last)
+    told = verify(batch.take(ends))
+    grade_of = np.searchsorted(ends, last)
+    known = {name: getattr(told.rollouts, name)[grade_of] for name in ("outcome", "reward")}
+    whole = batch.with_rollouts(**known)
+    grades = [told.grades[row] for row in grade_of]
+    return replace(whole, grades=grades, verify_seconds=told.verify_seconds)
+
+
+def _check_grades(
     task: Task, prompts: Sequence[Prompt], texts: Sequence[Response], grades: Sequence[Grade]
 ) -> None:
     """Refuses grades of another number than the responses, and numbers that are not finite.
@@ -74,7 +121,7 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
         )
 
 
-def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
+def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 
     A response without an answer agrees with no other one. One without a verdict is taken out of
@@ -98,23 +145,32 @@ def with_grades(batch: Graded, task: Task, needs: Collection[str]) -> Graded:
         numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
         known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
     if "component_rewards" in needs:
-        unknown = dict.fromkeys(task.rewards, np.nan)
-        earned = [
-            {**grade.info, "outcome": grade.outcome} if verdict else unknown
-            for grade, verdict in zip(grades, asked, strict=True)
-        ]
-        for prompt, numbers in zip(batch.prompts, earned, strict=True):
-            if missing := sorted({*task.rewards} - numbers.keys()):
-                raise ValueError(
-                    f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
-                    f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
-                )
-            for name in task.rewards:
-                if abs(numbers[name]) > LARGEST:
-                    raise ValueError(
-                        f"task {task.name!r}: {name} must be finite in float32 or NaN, got"
-                        f" {numbers[name]} for a response to prompt {prompt.text!r}"
-                    )
-        rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
-        known["component_rewards"] = np.array(rewards, rollouts.reward.dtype)
+        known["component_rewards"] = component_rewards(batch, task)
     return replace(batch, rollouts=replace(rollouts, **known))
+
+
+def component_rewards(batch: Batch, task: Task) -> np.ndarray:
+    """The rewards of `Task.rewards` of each row, [B, K]; NaN without a verdict.
+
+    Raises:
+      ValueError: a grade without one of the task's rewards, or with one that is infinite.
+    """
+    unknown = dict.fromkeys(task.rewards, np.nan)
+    earned = [
+        {**grade.info, "outcome": grade.outcome} if verdict else unknown
+        for grade, verdict in zip(batch.grades, batch.decided, strict=True)
+    ]
+    for prompt, numbers in zip(batch.prompts, earned, strict=True):
+        if missing := sorted({*task.rewards} - numbers.keys()):
+            raise ValueError(
+                f"task {task.name!r}: info of every grade must have the rewards {missing}, got"
+                f" {sorted(numbers)} for a response to prompt {prompt.text!r}"
+            )
+        for name in task.rewards:
+            if abs(numbers[name]) > LARGEST:
+                raise ValueError(
+                    f"task {task.name!r}: {name} must be finite in float32 or NaN, got"
+                    f" {numbers[name]} for a response to prompt {prompt.text!r}"
+                )
+    rewards = [[numbers[name] for name in task.rewards] for numbers in earned]
+    return np.array(rewards, batch.rollouts.reward.dtype).reshape(len(batch), len(task.rewards))

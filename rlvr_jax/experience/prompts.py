@@ -13,7 +13,8 @@ from jinja2 import TemplateError
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
-__all__ = ["PromptTable", "check_embedded", "encode_prompts", "responses", "shared_opening"]
+__all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
+__all__ += ["check_readable", "shared_opening"]
 __all__ += ["token_texts", "tokens_fingerprint"]
 
 LEAST_OPENING = 16
@@ -30,42 +31,68 @@ _DATE = "26 Jul 2024"  # that of Llama 3.2's template where it cannot ask
 
 @dataclass(frozen=True)
 class PromptTable:
-    """Prompts of one split with their tokens: int32 [n, P], right-padded, and lengths [n]."""
+    """Prompts of one split with their tokens: int32 [n, P], right-padded, and lengths [n].
+
+    `tokenizer` makes those of other texts (`encode`).
+    """
 
     prompts: Sequence[Prompt]
     tokens: np.ndarray
     length: np.ndarray
+    tokenizer: Any = None
+
+    def has(self, number: int, prompt: Prompt) -> bool:
+        """Whether a prompt stands at this place."""
+        return number < len(self.prompts) and self.prompts[number] is prompt
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of another prompt's text, as those of the table were made."""
+        return _encoded(self.tokenizer, [text])[0]
 
 
 def encode_prompts(
-    tokenizer: Any, prompts: Sequence[Prompt], budget: int, where: str
+    tokenizer: Any,
+    prompts: Sequence[Prompt],
+    budget: int,
+    where: str,
+    shown: Sequence[str] | None = None,
 ) -> PromptTable:
     """Tokenizes prompts, by the chat template if the tokenizer has one.
 
     Args:
       budget: longest allowed prompt; 0: the longest there is.
       where: name of the split, for errors.
+      shown: what is shown of each; None: its text.
     Raises:
       ValueError: a prompt is empty, or longer than the budget; a chat template that refuses one or
         cannot be read.
     """
-    if tokenizer.chat_template:
-        rows = [_by_template(tokenizer, prompt.text) for prompt in prompts]
-    else:
-        rows = tokenizer([prompt.text for prompt in prompts])["input_ids"]
+    shown = [prompt.text for prompt in prompts] if shown is None else shown
+    rows = _encoded(tokenizer, shown)
     length = np.array([len(row) for row in rows], np.int32)
     shortest, longest = int(length.argmin()), int(length.argmax())
     if not length[shortest]:
-        raise ValueError(f"{where} prompts must have tokens, got {prompts[shortest].text!r}")
+        raise ValueError(f"{where} prompts must have tokens, got {shown[shortest]!r}")
     if budget and length[longest] > budget:
         raise ValueError(
             f"prompt_tokens must be at least {length[longest]} for the longest {where} prompt,"
-            f" got {budget}: {prompts[longest].text[:80]!r}"
+            f" got {budget}: {shown[longest][:80]!r}"
         )
     tokens = np.zeros((len(rows), budget or int(length.max())), np.int32)
     for row, ids in enumerate(rows):
         tokens[row, : len(ids)] = ids
-    return PromptTable(prompts, tokens, length)
+    return PromptTable(prompts, tokens, length, tokenizer)
+
+
+def encode_text(tokenizer: Any, text: str) -> list[int]:
+    """The tokens of a text as it is, without a template and without special tokens."""
+    return tokenizer([text], add_special_tokens=False)["input_ids"][0]
+
+
+def _encoded(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    if tokenizer.chat_template:
+        return [_by_template(tokenizer, text) for text in texts]
+    return tokenizer(list(texts))["input_ids"]
 
 
 def _by_template(tokenizer: Any, text: str) -> list[int]:
@@ -108,6 +135,26 @@ def check_embedded(table: PromptTable, rows: int) -> None:
         raise ValueError(
             f"prompts must have ids below {rows}, the rows of the model's embedding, got"
             f" {largest[worst]} in {table.prompts[worst].text[:80]!r}"
+        )
+
+
+def check_readable(table: PromptTable, shown: Sequence[str], where: str) -> None:
+    """Refuses what a view shows if the tokenizer does not know its words.
+
+    Args:
+      table: of `shown`.
+    Raises:
+      ValueError: a prompt has the token of unknown words.
+    """
+    unknown = getattr(table.tokenizer, "unk_token_id", None)
+    if unknown is None:
+        return
+    inside = np.arange(table.tokens.shape[1])[None] < table.length[:, None]
+    rows = np.flatnonzero(((table.tokens == unknown) & inside).any(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"{where} prompts must have words that the policy's tokenizer knows, got"
+            f" {shown[rows[0]][:120]!r}"
         )
 
 

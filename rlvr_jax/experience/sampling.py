@@ -1,31 +1,25 @@
-"""Drawing and grading rollouts: prompts in, verified `Rollouts` on the host out."""
+"""Drawing rollouts with programs of fixed shapes: prompts in, `Rollouts` on the host out."""
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience.batch import Graded
-from rlvr_jax.experience.grades import check_grades
-from rlvr_jax.experience.prompts import PromptTable, responses
-from rlvr_jax.parallel import fetch, gather, own_rows
+from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling, sample
-from rlvr_jax.tasks import Grade, Prompt, Task
+from rlvr_jax.tasks import Task
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "occurrences"]
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """Draws groups of responses with one compiled program of fixed shape, and has them graded.
+    """Draws groups of responses with one compiled program of fixed shape.
 
     Fields:
       num_prompts, samples: of a batch: prompts × samples rows.
@@ -49,64 +43,41 @@ class Sampler:
     def draw(
         self,
         params: Params,
-        table: PromptTable,
-        indices: np.ndarray,
+        tokens: np.ndarray,
+        length: np.ndarray,
+        numbers: np.ndarray,
         key: jax.Array,
         *,
         first_sample: int | np.ndarray = 0,
         weight_version: int = 0,
-    ) -> Graded:
-        """Samples and grades `samples` responses to each of `num_prompts` prompts.
+        temperature: np.ndarray | None = None,
+        constants: Any = None,
+    ) -> Rollouts:
+        """Samples `samples` responses to each of `num_prompts` prompts.
 
         Args:
-          indices: positions in the table, [num_prompts].
-          first_sample: number of the first sample of each prompt, [num_prompts]; keys the random
-            numbers. One number: of each prompt where it comes first; where it comes again, it goes
-            on behind itself.
-        Raises:
-          ValueError: a reward or outcome that is not finite.
+          tokens, length: of the prompts, [num_prompts, P] and [num_prompts].
+          numbers: identities of the prompts, [num_prompts], which key the random numbers.
+          first_sample: number of the first sample of each prompt, [num_prompts]. One number: of
+            each prompt where it comes first; where it comes again, it goes on behind itself.
+          temperature: of each prompt, [num_prompts]; None: that of `sampling`.
+          constants: what its processor reads, the same for all prompts.
         """
-        started = time.perf_counter()
-        rollouts, rows = self._sample(params, table, indices, first_sample, key, weight_version)
-        sampled = time.perf_counter()
-        prompts = [table.prompts[i] for i in np.repeat(indices, self.samples)]
-        grades = self._grade(prompts, rollouts, rows)
-        rollouts = replace(
-            rollouts,
-            outcome=np.array([g.outcome or 0 for g in grades], rollouts.outcome.dtype),
-            reward=np.array([g.reward or 0 for g in grades], rollouts.reward.dtype),
-        )
-        verified = time.perf_counter()
-        return Graded(
-            rollouts, prompts, grades, self.tokenizer, sampled - started, verified - sampled
-        )
-
-    def _sample(
-        self,
-        params: Params,
-        table: PromptTable,
-        indices: np.ndarray,
-        first_sample: int | np.ndarray,
-        key: jax.Array,
-        weight_version: int,
-    ) -> tuple[Rollouts, np.ndarray]:
-        """The rollouts of a batch, drawn wave by wave, and the rows this process answers for."""
-        prompts, samples = self.wave
         first = np.asarray(first_sample, np.int32)
         if first.ndim == 0:
-            first = (first + self.samples * _occurrence(indices)).astype(np.int32)
+            first = (first + self.samples * occurrences(numbers)).astype(np.int32)
+        prompts, samples = self.wave
         places = np.arange(self.num_prompts * self.samples).reshape(-1, self.samples)
-        drawn, order, own = [], [], []
+        drawn, order = [], []
         for start in range(0, self.num_prompts, prompts):
             part = slice(start, start + prompts)
-            asked = indices[part]
             for number in range(0, self.samples, samples):
                 wave = sample(
                     self.model,
                     params,
-                    table.tokens[asked],
-                    table.length[asked],
-                    asked.astype(np.int32),
+                    tokens[part],
+                    length[part],
+                    numbers[part].astype(np.int32),
                     first[part] + np.int32(number),
                     key,
                     samples=samples,
@@ -116,27 +87,15 @@ class Sampler:
                     opening=self.opening,
                     at_once=self.at_once,
                     weight_version=np.asarray(weight_version, np.int32),
+                    temperature=None if temperature is None else temperature[part],
+                    constants=constants,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))
-                own.append(order[-1][own_rows(wave.tokens)])
                 drawn.append(fetch(wave))
-        rollouts = _one_batch(drawn, np.concatenate(order), self.samples)
-        return rollouts, np.sort(np.concatenate(own))
-
-    def _grade(
-        self, prompts: Sequence[Prompt], rollouts: Rollouts, rows: np.ndarray
-    ) -> list[Grade]:
-        """The grades of all rollouts: those of `rows` given here, the others by their processes."""
-        asked = [prompts[row] for row in rows]
-        texts = responses(self.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
-        grades = list(self.task.verify(asked, texts))
-        check_grades(self.task, asked, texts, grades)
-        own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
-        known = {int(row): grade for part in gather(own) for row, grade in part.items()}
-        return [Grade(**known[row]) for row in range(len(prompts))]
+        return _one_batch(drawn, np.concatenate(order), self.samples)
 
 
-def _one_batch(drawn: Sequence[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
+def _one_batch(drawn: list[Rollouts], places: np.ndarray, samples: int) -> Rollouts:
     """The rollouts of all waves, group by group.
 
     Args:
@@ -151,11 +110,11 @@ def _one_batch(drawn: Sequence[Rollouts], places: np.ndarray, samples: int) -> R
     return replace(rollouts, group=numbers // np.int32(samples), rollout_id=numbers)
 
 
-def _occurrence(indices: np.ndarray) -> np.ndarray:
+def occurrences(numbers: np.ndarray) -> np.ndarray:
     """How often each entry has come before: a prompt asked twice must not be answered alike."""
     seen: dict[int, int] = {}
-    counts = np.empty(len(indices), np.int64)
-    for position, index in enumerate(indices.tolist()):
-        counts[position] = seen.get(index, 0)
-        seen[index] = counts[position] + 1
+    counts = np.empty(len(numbers), np.int64)
+    for position, number in enumerate(np.asarray(numbers).tolist()):
+        counts[position] = seen.get(number, 0)
+        seen[number] = counts[position] + 1
     return counts

@@ -33,9 +33,10 @@ def markdown() -> str:
     lines = [
         "# Methods",
         "",
-        "Made by `python -m rlvr_jax.methods --markdown`. Every method is checked against float64",
-        "reference vectors; *exact* ones agree with the authors' or a maintained code, a",
-        "*reconstruction* was made from the paper alone. None was run at the scale of its paper.",
+        "Made by `python -m rlvr_jax.methods --markdown`. Methods are checked against float64",
+        "reference vectors (`erpo`, which has none, against a worked example); *exact* ones agree",
+        "with the authors' or a maintained code, a *reconstruction* was made from the paper alone.",
+        "None was run at the scale of its paper.",
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
         "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
@@ -68,13 +69,8 @@ def card(name: str) -> str:
         return "\n".join([*lines, "", f"parts: known once {', '.join(open_)} are given"])
     recipe = about.recipe()
     lines += ["", "parts", *(f"  {label}" for label in recipe.objective.labels)]
-    if recipe.selection is not None:
-        lines.append(
-            f"  {recipe.selection.keep.__name__} (groups, at most"
-            f" {recipe.selection.max_rounds} rounds)"
-        )
-    if recipe.reward is not None:
-        lines.append("  reward shaping")
+    if recipe.experience is not None:
+        lines += ["", "experience", *(f"  {label}" for label in recipe.experience.labels)]
     conditions = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
@@ -96,8 +92,12 @@ def _defaults(name):
 def _needs(name):
     recipe = method(name).recipe()
     needs = sorted(recipe.objective.needs)
-    needs += ["group selection"] * (recipe.selection is not None)
-    needs += ["reward shaping"] * (recipe.reward is not None)
+    chain = recipe.experience
+    if chain is not None:
+        needs += sorted({f"Prompt.{need}" for of_part in chain.needs.values() for need in of_part})
+        picks = [part.label.partition("(")[0] for part in chain.curricula.values()]
+        needs += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
+        needs += [f"{stage.label.partition('(')[0]} (stage)" for stage in chain.stages.values()]
     return ", ".join(needs)
 
 

@@ -13,10 +13,9 @@ rollouts: runs of it learn from these. Lengths are the paper's: with another tok
 `max_length` and `cache_length`.
 """
 
+from rlvr_jax.experience import experience, refill, shape, uniform
 from rlvr_jax.objectives import (
-    Selection,
     group_normalized,
-    mixed_outcomes,
     objective,
     overlong_shaping,
     ppo_clip,
@@ -51,8 +50,14 @@ def dapo(
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         ),
-        selection=Selection(mixed_outcomes, max_rounds),
-        reward=overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome),
+        experience=experience(
+            stages=[
+                refill(uniform, max_rounds),
+                shape(
+                    overlong_shaping(max_length, cache_length, overlong_factor, base=signed_outcome)
+                ),
+            ]
+        ),
     )
 
 

@@ -9,18 +9,20 @@ Learning with Verifiable Reward", https://github.com/seamoke/DPH-RL
     JS             f(u) = u log u - (u + 1) log((u + 1) / 2)
     alpha          f(u) = (u^(1 - α) - (1 - α) u - α) / (α (α - 1))
 
-Before training, prompts that the base policy solves every time are put aside, each with one right
-answer and its log-probs under the base policy; a chunk of them joins every batch. The other prompts
-are trained on without KL. The loss here is the sum of both; the authors' code averages over
-micro-batches of either kind. Coefficients of the README: forward 0.01 to 0.05, JS 0.05 to 0.2,
-alpha (0.2) 0.01 to 0.05; the scripts have 0.01 and the forward KL. Their code clamps log u (±20)
-and the value (10) for the forward KL; the clamp of log u for the others is ours. The paper splits
-prompts by 8 of 8 right answers, the script by 4 of 4. The reverse KL on fresh rollouts, which the
-paper compares with, is `kl_penalty` with `k3`; JS by its definition is `kl_penalty` with
-`policy_to_mixture` there and `off_policy_divergence(c, reference_to_mixture)` on the rehearsed
-rows, with the loss by reward on a random tenth of the micro-batches.
+In the first step, before its update, the base policy answers some prompts; those it solves every
+time are put aside, each with one right answer. From then on a chunk of these (256 to 1024 rows)
+joins every batch; their log-probs under the base policy are the reference's, which the paper stores
+instead. The other prompts are trained on without KL. The loss here is the sum of both; the authors'
+code averages over micro-batches of either kind. Coefficients of the README: forward 0.01 to 0.05,
+JS 0.05 to 0.2, alpha (0.2) 0.01 to 0.05; the scripts have 0.01 and the forward KL. Their code
+clamps log u (±20) and the value (10) for the forward KL; the clamp of log u for the others is ours.
+The paper splits prompts by 8 of 8 right answers, the script by 4 of 4. The reverse KL on fresh
+rollouts, which the paper compares with, is `kl_penalty` with `k3`; JS by its definition is
+`kl_penalty` with `policy_to_mixture` there and `off_policy_divergence(c, reference_to_mixture)` on
+the rehearsed rows, with the loss by reward on a random tenth of the micro-batches.
 """
 
+from rlvr_jax.experience import experience, rehearse, set_solved_aside, shuffled_epochs
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.statistics.divergences import Divergence
 from rlvr_jax.objectives.statistics.f_divergences import forward_kl_generator
@@ -41,6 +43,9 @@ def dph_rl(
     clip_high: float = 0.28,
     dual_clip: float = 3.0,
     epsilon: float = 1e-6,
+    rated: int = 1024,
+    rating_samples: int = 8,
+    share: float = 0.25,
 ) -> Recipe:
     """Clip-higher on the policy's own rows, a divergence from the base policy on rehearsed ones.
 
@@ -49,6 +54,9 @@ def dph_rl(
       divergence: `forward_kl_generator`, `jensen_shannon_generator` or `alpha_generator(0.2)`.
       clip_low, clip_high, dual_clip: trust region.
       epsilon: added to the standard deviation of a group's rewards.
+      rated: prompts that the base policy answers before training; the paper's are all.
+      rating_samples: answers to each, all of which must be right for the prompt to be put aside.
+      share: rehearsed rows of a batch, as a share of its own.
     """
     return Recipe(
         objective=objective(
@@ -57,7 +65,11 @@ def dph_rl(
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             regularizers=[off_policy_divergence(coefficient, divergence)],
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(
+            [shuffled_epochs(), set_solved_aside(rated, rating_samples)],
+            stages=[rehearse(share, capacity=rated)],
+        ),
     )
 
 
@@ -66,6 +78,5 @@ METHOD = Method(
     "The Choice of Divergence: A Neglected Key to Mitigating Diversity Collapse in Reinforcement"
     " Learning with Verifiable Reward",
     "https://github.com/seamoke/DPH-RL",
-    changes="mask, regularizer",
-    left_out="drawing and storing the rehearsed answers; the split of the prompts",
+    changes="mask, regularizer, curriculum, guidance",
 )

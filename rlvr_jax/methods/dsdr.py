@@ -14,6 +14,7 @@ alone makes the advantages, and the division by the standard deviation blows it 
 Rows come with an embedding and with the ids of their formulas.
 """
 
+from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.group_diversity import (
@@ -49,7 +50,7 @@ def dsdr(
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
             aggregation=token_mean(),
         ),
-        reward=diversity_reward(reward_coefficient),
+        experience=experience(stages=[shape(diversity_reward(reward_coefficient))]),
     )
 
 

@@ -7,15 +7,17 @@ https://github.com/TsinghuaC3I/Unify-Post-Training
     else:                             -logp of its demonstration, averaged over all such tokens
     loss = first + c · second - c_H mean H
 
-One row of a group, marked `off_policy`, is the demonstration. There is no clip, no standard
-deviation and no division by the number of rows: the first part grows with the kept rows and the
-second does not. The authors take both per micro-batch, we over the batch, and limit the gradient
-norm at 80. γ is 0 of 8 (Qwen) or 2 of 8 (Llama); c is 0.3 for the 1.5B model. The paper's estimator
-is a frame for these and other losses: reference policy in the denominator, advantage, stability
-mask. Soft gates and the third band, where demonstrations are treated by off-policy RL, are off in
-the scripts and not here.
+One row of a group that is solved so seldom, marked `off_policy`, is the demonstration: the worked
+solution of its prompt, in the place of one of the rollouts, all of which are dropped. There is no
+clip, no standard deviation and no division by the number of rows: the first part grows with the
+kept rows and the second does not. The authors take both per micro-batch, we over the batch, and
+limit the gradient norm at 80. γ is 0 of 8 (Qwen) or 2 of 8 (Llama); c is 0.3 for the 1.5B model.
+The paper's estimator is a frame for these and other losses: reference policy in the denominator,
+advantage, stability mask. Soft gates and the third band, where demonstrations are treated by
+off-policy RL, are off in the scripts and not here.
 """
 
+from rlvr_jax.experience import demonstrate, experience, solved_at_most
 from rlvr_jax.objectives.advantages.demonstrations import (
     drop_demonstrated,
     imitate_demonstrations,
@@ -50,7 +52,8 @@ def hpt(
             surrogate=importance_weighted(),
             regularizers=[imitate_demonstrations(imitation_coefficient, solved), *bonus],
             aggregation=fixed_length_sum(max_length),
-        )
+        ),
+        experience=experience(stages=[demonstrate(solved_at_most(solved))]),
     )
 
 
@@ -58,6 +61,5 @@ METHOD = Method(
     hpt,
     "Towards a Unified View of Large Language Model Post-Training",
     "https://github.com/TsinghuaC3I/Unify-Post-Training",
-    changes="advantage, mask, surrogate, regularizer",
-    left_out="putting a demonstration into every group",
+    changes="advantage, mask, surrogate, regularizer, guidance",
 )

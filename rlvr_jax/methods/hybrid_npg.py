@@ -7,10 +7,13 @@ https://github.com/YifeiZhou02/HNPG
     loss = -Σ Â ρ / number of on-policy tokens
     critic: mean_on (V - G)² + mean_off (V - (r + V_{t+1}))²
 
-Rows that are `off_policy` train the critic alone (`hybrid_critic_loss`). Discount 1 and τ = 0.97
-are the authors'. Advantages are not normalised.
+Rows that are `off_policy` train the critic alone (`hybrid_critic_loss`): they are the worked
+solutions of the prompts, one in each group. The critic's targets are those of its estimates when
+the batch was drawn. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalised.
 """
 
+from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.objectives.advantages.hybrid_critic import hybrid_critic
 from rlvr_jax.objectives.advantages.returns import generalized_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -32,7 +35,9 @@ def hybrid_npg(discount: float = 1.0, trace_decay: float = 0.97) -> Recipe:
             transforms=[drop_off_policy()],
             surrogate=importance_weighted(),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[add_traces()]),
+        critic=hybrid_critic(discount),
     )
 
 
@@ -40,7 +45,8 @@ METHOD = Method(
     hybrid_npg,
     "Offline Data Enhanced On-Policy Policy Gradient with Provable Guarantees",
     "https://github.com/YifeiZhou02/HNPG",
-    changes="advantage, mask, surrogate",
-    left_out="the TRPO step (conjugate gradient, line search), training of a critic per time step,"
+    changes="advantage, mask, surrogate, guidance",
+    left_out="the TRPO step (conjugate gradient, line search), a critic for every time step, the"
+    " equal weight of the critic's two means (training weighs all tokens alike),"
     " and fresh actions with advantage Q - V at offline states",
 )

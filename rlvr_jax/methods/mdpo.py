@@ -44,6 +44,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2005.09814",
     changes="surrogate, regularizer",
     evidence="reconstruction",
-    left_out="the critic, the Tsallis divergence and the off-policy variant; training has no pass"
-    " for the old policy's whole distribution",
+    left_out="the critic, the Tsallis divergence and the off-policy variant",
 )

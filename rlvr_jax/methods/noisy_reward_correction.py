@@ -14,6 +14,7 @@ GRPO, which the paper leaves as it is, is not part of this recipe. ρ1 is estima
 that a second verifier checks again by `updated_miss_rate`.
 """
 
+from rlvr_jax.experience import experience, shape
 from rlvr_jax.objectives.advantages.group_relative import plain_reward
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.noisy_rewards import forward_corrected
@@ -37,7 +38,7 @@ def noisy_reward_correction(
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=rollout_mean_token_mean(),
         ),
-        reward=forward_corrected(miss_rate),
+        experience=experience(stages=[shape(forward_corrected(miss_rate))]),
     )
 
 

@@ -21,6 +21,8 @@ reference KL; 3B: η 0; without reference KL and with DAPO: γ 0.01, η 0.03. Hi
 pixels with probability 0.6 each.
 """
 
+from rlvr_jax.experience import experience, second_prompt
+from rlvr_jax.experience.views import hide_words
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.second_prompt import (
@@ -40,6 +42,8 @@ def papo(
     entropy_coefficient: float = 0.05,
     kl_coefficient: float = 0.01,
     train_hidden: bool = False,
+    hidden_share: float = 0.6,
+    filler: str = "0",
     clip_low: float = 0.2,
     clip_high: float = 0.3,
     dual_clip: float = 3.0,
@@ -52,6 +56,7 @@ def papo(
       hidden_entropy_coefficient, entropy_coefficient: weights of -logp of the response without and
         with the evidence (η_m, η_o).
       kl_coefficient: weight of the KL to the reference (β); with 0 no reference is needed.
+      hidden_share, filler: of the prompt's words, how many are hidden, and by which word.
       train_hidden: gradient also through the branch without evidence.
       clip_low, clip_high, dual_clip: trust region (ε_low, ε_high, c).
       epsilon: added to the standard deviation of a group's rewards.
@@ -73,7 +78,8 @@ def papo(
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             regularizers=regularizers,
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[second_prompt(hide_words(hidden_share, filler))]),
     )
 
 
@@ -82,6 +88,6 @@ METHOD = Method(
     "Perception-Aware Policy Optimization for Multimodal Reasoning",
     "https://github.com/MikeWangWZHL/PAPO",
     changes="regularizer, surrogate",
-    left_out="how the evidence is hidden; annealing of γ, a clip of k, and k on a share of the"
-    " tokens",
+    left_out="patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and"
+    " k on a share of the tokens",
 )

@@ -14,6 +14,7 @@ this is the first stage, of 10 to 25 updates (20 for most models); the second is
 with the reference reset to the weights at the switch. Constants are those of the authors' code.
 """
 
+from rlvr_jax.experience import experience, without_prompt
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -42,7 +43,8 @@ def prerl(
             transforms=[keep_negative_rollouts(), scale_weight(coefficient)],
             surrogate=under_second_prompt(ppo_clip(low=clip_low, high=clip_high, dual=dual_clip)),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[without_prompt()]),
     )
 
 
@@ -51,6 +53,5 @@ METHOD = Method(
     "From P(y|x) to P(y): Investigating Reinforcement Learning in Pre-train Space",
     "https://github.com/Trae1ounG/Pretrain_Space_RLVR",
     changes="advantage, mask, surrogate",
-    left_out="the forward passes without the prompt, and the switch to GRPO after 20 updates"
-    " (`stage_weights`)",
+    left_out="the switch to GRPO after 20 updates (`stage_weights`)",
 )

@@ -13,6 +13,7 @@ derivation: β, α and the calibration rows (rows of another policy; `chosen_row
 natural choice) are ours.
 """
 
+from rlvr_jax.experience import experience, rate_first, rehearse, shuffled_epochs
 from rlvr_jax.objectives.advantages.group_relative import no_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.induced_value import (
@@ -27,7 +28,11 @@ from rlvr_jax.types import Method, Recipe
 
 
 def vpo(
-    scale: float = 0.1, value_coefficient: float = 0.1, calibration: Calibration = off_policy_rows
+    scale: float = 0.1,
+    value_coefficient: float = 0.1,
+    calibration: Calibration = off_policy_rows,
+    rated: int = 1024,
+    share: float = 0.25,
 ) -> Recipe:
     """DPO on right and wrong rollouts of a group, minus the induced value.
 
@@ -35,7 +40,10 @@ def vpo(
       scale: of the implicit reward (β).
       value_coefficient: weight of the value (α), positive online and negative offline.
       calibration: (rollouts) -> bool [B], the rows on which the reward averages to 0.
+      rated: prompts of which the first policy's answers are kept as calibration rows.
+      share: calibration rows of a batch, as a share of its own.
     """
+    rows = [rehearse(share, capacity=rated, solved=False)]
     return Recipe(
         objective=objective(
             advantage=no_advantage(),
@@ -45,7 +53,8 @@ def vpo(
                 value_incentive(value_coefficient, scale, calibration),
             ],
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience([shuffled_epochs(), rate_first(rated, 1)], stages=rows),
     )
 
 

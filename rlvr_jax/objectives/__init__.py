@@ -32,7 +32,6 @@ from rlvr_jax.objectives.branch_budget import *
 from rlvr_jax.objectives.noisy_rewards import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rollout_budget import *
-from rlvr_jax.objectives.selection import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
 from rlvr_jax.objectives.surrogates import *

@@ -1,18 +1,26 @@
 """Rewards made from outcomes: functions (rollouts) -> reward [B].
 
-They read `rollouts.outcome` and leave it alone: filters and pass rates keep seeing what the
-verifier said.
+They read `rollouts.outcome` (or the rewards of which it is one) and leave it alone: filters and
+pass rates keep seeing what the verifier said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
 from rlvr_jax.types import Rollouts
 
-__all__ = ["Reward", "overlong_penalty", "overlong_shaping", "plain_outcome", "signed_outcome"]
+__all__ = [
+    "Reward",
+    "overlong_penalty",
+    "overlong_shaping",
+    "plain_outcome",
+    "powered_outcome",
+    "signed_outcome",
+    "weighted",
+]
 
 Reward = Callable[[Rollouts], Array]
 
@@ -25,6 +33,22 @@ def plain_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
 def signed_outcome(rollouts: Rollouts) -> Float[Array, "B"]:
     """2 · outcome - 1: right is +1, wrong is -1."""
     return 2 * rollouts.outcome - 1
+
+
+def powered_outcome(exponent: float) -> Reward:
+    """outcome^β: of graded answers only the good ones earn much; 0 and 1 stay.
+
+    Args:
+      exponent: β, positive.
+    Raises:
+      ValueError: an exponent that is not positive.
+    """
+    check_positive("powered_outcome", exponent=exponent)
+
+    def reward(rollouts):
+        return rollouts.outcome**exponent
+
+    return reward
 
 
 def overlong_penalty(
@@ -65,6 +89,33 @@ def overlong_shaping(
         value = base(rollouts)
         penalty = overlong_penalty(rollouts.length, max_length, cache_length, factor)
         return value + penalty.astype(value.dtype)
+
+    return reward
+
+
+def weighted(weights: Sequence[float]) -> Reward:
+    """The weighted sum of a rollout's rewards, Σ_k w_k x_k, where one that does not apply is 0.
+
+    Args:
+      weights: w, one for each column of `component_rewards`.
+    Reads: component_rewards [B, K], NaN where one does not apply.
+    Raises:
+      ValueError: no weights, or one that is not finite; when called, another number of rewards.
+    """
+    if not len(weights):
+        raise ValueError("weighted: weights must be at least one number, got none")
+    for weight in weights:
+        check_finite("weighted", weights=weight)
+
+    def reward(rollouts):
+        rewards = rollouts.component_rewards
+        if rewards.shape[1] != len(weights):
+            raise ValueError(
+                f"weighted: weights must be {rewards.shape[1]} numbers, one per reward, got"
+                f" {len(weights)}"
+            )
+        known = jnp.where(jnp.isnan(rewards), 0, rewards)
+        return jnp.sum(known * jnp.asarray(weights, known.dtype)[None], axis=1)
 
     return reward
 

@@ -6,7 +6,7 @@ rollouts lie; `jit` does the rest. `distribute` and `fetch` go between host memo
 `start` joins the processes of a job.
 """
 
-from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, own_rows, placed_shapes
+from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, placed_shapes
 from rlvr_jax.parallel.mesh import (
     MESH_AXES,
     make_mesh,
@@ -51,7 +51,6 @@ __all__ = [
     "must_stop",
     "num_cores",
     "one_device_mesh",
-    "own_rows",
     "parameter_shardings",
     "placed_shapes",
     "regrouped",

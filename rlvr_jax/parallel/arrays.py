@@ -7,7 +7,6 @@ functions are right for one process and for many.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Sharding
 
-__all__ = ["bytes_per_device", "distribute", "fetch", "own_rows", "placed_shapes"]
+__all__ = ["bytes_per_device", "distribute", "fetch", "placed_shapes"]
 
 
 def distribute(tree: Any, sharding: Sharding) -> Any:
@@ -41,24 +40,6 @@ def fetch(tree: Any) -> Any:
         return leaf
 
     return jax.device_get(jax.tree.map(gathered, tree))
-
-
-def own_rows(array: jax.Array) -> np.ndarray:
-    """Indices on the first axis that this process answers for.
-
-    They lie on its devices. Rows that lie on several processes are shared out among these, so that
-    every row is one process's.
-    """
-    holders: dict[tuple[int, int], set[int]] = defaultdict(set)
-    for device, index in array.sharding.devices_indices_map(array.shape).items():
-        start, stop, _ = index[0].indices(array.shape[0])
-        holders[start, stop].add(device.process_index)
-    own = [np.zeros(0, int)]
-    for (start, stop), processes in sorted(holders.items()):
-        if jax.process_index() in processes:
-            shares = np.array_split(np.arange(start, stop), len(processes))
-            own.append(shares[sorted(processes).index(jax.process_index())])
-    return np.concatenate(own)
 
 
 def placed_shapes(shapes: Any, shardings: Any) -> Any:

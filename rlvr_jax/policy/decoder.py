@@ -198,11 +198,15 @@ class Decoder(nn.Module):
     @nn.compact
     def __call__(
         self,
-        tokens: Int[Array, "B S"],
+        tokens: Int[Array, "B S"] | Float[Array, "B S D"],
         positions: Int[Array, "B S"],
         caches: tuple[LayerCache | SharedCache, ...] | None = None,
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None]:
-        """Hidden states after the last norm, and the caches with this call's keys and values."""
+        """Hidden states after the last norm, and the caches with this call's keys and values.
+
+        Args:
+          tokens: ids, or what stands in the place of their rows of the embedding.
+        """
         config = self.config
         kept = wide_dtype(config.compute_dtype)
         embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), kept)
@@ -212,7 +216,7 @@ class Decoder(nn.Module):
             # Gathered over fsdp like every matrix: else the gradient of the lookup would gather
             # the stream, all rows on every device.
             embedding = constrain(embedding, self.mesh, VOCABULARY)
-        x = embedding[tokens].astype(config.compute_dtype)
+        x = (embedding[tokens] if tokens.ndim == 2 else tokens).astype(config.compute_dtype)
         if config.scaled_embedding:
             x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
         x = constrain(x, self.mesh, ROWS)

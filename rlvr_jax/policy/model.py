@@ -205,13 +205,17 @@ class Model:
         self,
         params: Params,
         caches: tuple[LayerCache | SharedCache, ...],
-        tokens: Int[Array, "B S"],
+        tokens: Int[Array, "B S"] | Float[Array, "B S D"],
         positions: Int[Array, "B S"],
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...]]:
         """Hidden states of tokens at `positions` of sequences whose earlier tokens are cached.
 
         A token's keys and values are written to the slot of its position; positions at or past the
         number of slots write nothing. `params` may be `unstacked`.
+
+        Args:
+          tokens: ids, or embeddings in their place, as in `params["embedding"]`: before the factor
+            of a config with `scaled_embedding`.
         """
         return self._decoder().apply({"params": params}, tokens, positions, caches)
 

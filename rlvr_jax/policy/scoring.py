@@ -24,10 +24,12 @@ def score(
     options: Iterable[tuple[str, Any]] = (),
     shared: int = 1,
     opening: int = 0,
+    other: tuple[Float[Array, "B T D"], Float[Array, "V D"]] | None = None,
 ) -> TokenStats:
     """Statistics of every response token, [B, T], at the temperature it was drawn with.
 
-    No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask.
+    No array over tokens and vocabulary is made. Differentiable in `params`; 0 off the mask, but
+    for the tokens of supervised rows.
 
     Args:
       needs: names of fields of `TokenStats`: statistics of `token_stats`; "hidden", the state that
@@ -38,6 +40,7 @@ def score(
         have the same one, which is not checked.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
+      other: hidden states and unembedding of the second policy of divergences.
     Raises:
       ValueError: as `hidden_states`; "tempered_logp" without temperatures.
     """
@@ -55,7 +58,7 @@ def score(
             unembedding,
             rollouts.tokens.reshape(-1),
             needs=needs,
-            mask=rollouts.mask.reshape(-1),
+            mask=rollouts.scored.reshape(-1),
             temperature=temperature,
             softcap=model.config.logit_softcap,
             mesh=model.mesh,
@@ -64,6 +67,8 @@ def score(
         return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
 
     own = set(needs) - {"hidden", "tempered_logp"}
+    if other is not None:
+        options["other"] = other[0].reshape(rows * budget, -1), other[1]
     stats = measured(hidden, unembedding, own, rollouts.temperature.reshape(-1), **options)
     if "hidden" in needs:
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))

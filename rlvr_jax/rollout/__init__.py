@@ -1,6 +1,11 @@
 """Rollouts: the in-process sampler, and batches in files.
 
 `sample` draws groups of responses; `Sampling` says how; `Processor` is the hook into the logits;
+`Pool` with its primitives (`prefill`, `decode`, `fork`, `fork_into`, `truncate`, `verify`, `probe`,
+`retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
+`FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or
+`PRUNED`.
+`annealed` and `heated_by_entropy` move the temperature while a response is written.
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
 `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
 `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or `PRUNED`.
@@ -22,6 +27,7 @@ from rlvr_jax.rollout.pool import (
     compact,
     empty,
     fork,
+    fork_into,
     resume,
     retire,
     truncate,
@@ -38,6 +44,12 @@ from rlvr_jax.rollout.processors import (
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
+from rlvr_jax.rollout.temperatures import (
+    annealed,
+    annealed_temperature,
+    entropy_position,
+    heated_by_entropy,
+)
 from rlvr_jax.rollout.waves import waves
 
 __all__ = [
@@ -51,11 +63,16 @@ __all__ = [
     "Processor",
     "Sampling",
     "StepContext",
+    "annealed",
+    "annealed_temperature",
     "compact",
     "compose",
     "decode",
     "empty",
+    "entropy_position",
     "fork",
+    "fork_into",
+    "heated_by_entropy",
     "keep_min_p",
     "keep_top_k",
     "keep_top_p",

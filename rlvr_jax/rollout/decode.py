@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.pool import BUDGET, FINISHED, RUNNING, STOPPED, Pool, paused_at_limit
+from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
+from rlvr_jax.rollout.records import with_records
+from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
-__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms", "with_records"]
+__all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
 
 _TILE = 512  # tokens of the vocabulary that one uniform number chooses among
-# Records that a pool has if they were asked for, and what they are in `Ahead`.
-_RECORDED = {"token_temperature": "temperature", "drawn_temperature": "drawn_temperature"}
 
 
 def decode(
@@ -35,6 +34,7 @@ def decode(
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
     stop_sequences: Sequence[Sequence[int]] = (),
+    record_top: int = 0,
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
 
@@ -51,12 +51,13 @@ def decode(
         the tokens stay in it, and the first that fits is noted in `Pool.stop`. It ends with a token
         just drawn; what it began with may stand anywhere behind the prompt, given tokens included.
         A stop token finishes the row all the same.
+      record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
     Raises:
-      ValueError: an empty sequence.
+      ValueError: an empty sequence; record_top above the vocabulary, or another than the pool's.
     """
-    patterns = _patterns(stop_sequences)
+    sequences = aligned(stop_sequences)
     processor = sampling.chain()
-    pool = with_records(pool, sampling, processor, temperature)
+    pool = with_records(model, pool, sampling, processor, temperature, record_top)
     if processor is not None:
         begun = processor.init(pool.tokens.shape[0])
         carry = begun if pool.carry is None else keep(pool.fresh, begun, pool.carry)
@@ -65,14 +66,22 @@ def decode(
     numbers = uniforms(pool, steps)
     constants = jax.tree.map(jnp.asarray, constants)
     advance = partial(
-        _one_token, model, params, sampling, processor, constants, stop_tokens, weight_version
+        _one_token,
+        model,
+        params,
+        sampling,
+        processor,
+        constants,
+        stop_tokens,
+        weight_version,
+        record_top,
     )
 
     def body(carry):
         step, pool = carry
         drawn = advance(pool, numbers[:, step])
-        if patterns is not None:
-            drawn = _paused(drawn, pool.status == RUNNING, *patterns)
+        if sequences is not None:
+            drawn = paused_at_sequence(drawn, pool.status == RUNNING, *sequences)
         return step + 1, drawn
 
     def some_row_runs(carry):
@@ -81,62 +90,6 @@ def decode(
 
     start = jnp.zeros((), jnp.int32), paused_at_limit(pool)
     return jax.lax.while_loop(some_row_runs, body, start)[1]
-
-
-def _patterns(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Stop sequences [K, L], right-aligned, and which of the places each has; None if no such."""
-    if not sequences:
-        return None
-    sizes = [len(sequence) for sequence in sequences]
-    if not min(sizes):
-        raise ValueError(
-            f"decode: stop_sequences must have at least one token each, got {sequences}"
-        )
-    places = np.arange(max(sizes)) >= max(sizes) - np.array(sizes)[:, None]
-    tokens = np.zeros(places.shape, np.int32)
-    tokens[places] = np.concatenate([np.asarray(sequence, np.int32) for sequence in sequences])
-    return tokens, places
-
-
-def _paused(
-    pool: Pool, drawn: Bool[Array, "R"], sequences: Int[Array, "K L"], places: Bool[Array, "K L"]
-) -> Pool:
-    """The pool with those rows STOPPED that have drawn the end of a sequence."""
-    width = sequences.shape[1]
-    at = pool.length[:, None] - width + jnp.arange(width, dtype=jnp.int32)[None]
-    last = jnp.take_along_axis(pool.tokens, jnp.maximum(at, 0), axis=1)
-    alike = (last[:, None] == sequences[None]) & (at >= pool.prompt_length[:, None])[:, None]
-    match = jnp.all(alike | ~places[None], axis=-1)
-    found = drawn & (pool.status != FINISHED) & jnp.any(match, axis=-1)
-    return replace(
-        pool,
-        status=jnp.where(found, STOPPED, pool.status),
-        stop=jnp.where(found, jnp.argmax(match, axis=-1).astype(jnp.int32), pool.stop),
-    )
-
-
-def with_records(
-    pool: Pool,
-    sampling: Sampling,
-    processor: Processor | None,
-    temperature: Float[Array, "R"] | float | None = None,
-) -> Pool:
-    """The pool with rows of that temperature, and with room for the records that are asked for.
-
-    Tokens that were drawn before there was a record have the temperature of `sampling` in it.
-    """
-    dtype, rows = pool.logp.dtype, pool.status.shape
-    if temperature is not None:
-        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), rows)
-        pool = replace(pool, temperature=temperature)
-    drawn = jnp.where(pool.mask, jnp.asarray(sampling.temperature, dtype), 0)
-    if pool.temperature is not None and pool.token_temperature is None:
-        pool = replace(pool, token_temperature=drawn)
-    reports = processor is not None and processor.temperature is not None
-    if reports and pool.drawn_temperature is None:
-        earlier = drawn if pool.token_temperature is None else pool.token_temperature
-        pool = replace(pool, drawn_temperature=earlier)
-    return pool
 
 
 def uniforms(pool: Pool, steps: int) -> Float[Array, "R steps 2"]:
@@ -158,6 +111,7 @@ def _one_token(
     constants: Any,
     stop_tokens: Sequence[int],
     weight_version: Int[Array, ""] | int,
+    record_top: int,
     pool: Pool,
     uniform: Float[Array, "R 2"],
 ) -> Pool:
@@ -177,7 +131,17 @@ def _one_token(
         constants=constants,
     )
     ahead, caches, carry = look_ahead(
-        model, params, sampling, processor, context, pool.caches, pool.carry, feed, fed, running
+        model,
+        params,
+        sampling,
+        processor,
+        context,
+        pool.caches,
+        pool.carry,
+        feed,
+        fed,
+        running,
+        record_top,
     )
     pool = replace(pool, caches=caches, carry=carry)
     return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
@@ -191,16 +155,19 @@ class Ahead(NamedTuple):
       tiles: logits that are sampled, less the largest of the row, tile by tile.
       mass: Σ exp over each tile.
       entropy: of the policy, nats.
-      temperature, drawn_temperature: of the policy, and of what is sampled as far as the processor
-        says what it divides by.
+      token_temperature, drawn_temperature: of the policy, and of what is sampled as far as the
+        processor says what it divides by.
+      topk_logp, topk_ids: of the policy; None if they are not recorded.
     """
 
     policy: Float[Array, "R V"] | None
     tiles: Float[Array, "R n t"]
     mass: Float[Array, "R n"]
     entropy: Float[Array, "R"]
-    temperature: Float[Array, "R"]
+    token_temperature: Float[Array, "R"]
     drawn_temperature: Float[Array, "R"]
+    topk_logp: Float[Array, "R k"] | None = None
+    topk_ids: Int[Array, "R k"] | None = None
 
 
 def look_ahead(
@@ -214,6 +181,7 @@ def look_ahead(
     feed: Int[Array, "R 1"],
     fed: Int[Array, "R"],
     running: Bool[Array, "R"],
+    record_top: int = 0,
 ) -> tuple[Ahead, tuple[LayerCache | SharedCache, ...], Any]:
     """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
 
@@ -240,6 +208,10 @@ def look_ahead(
         carry = keep(running, state, carry)
     kept = None if processor is None else policy
     ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), context.temperature, drawn)
+    if record_top:
+        largest, ids = jax.lax.top_k(policy, record_top)
+        logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
+        ahead = ahead._replace(topk_logp=logp, topk_ids=ids)
     return ahead, caches, carry
 
 
@@ -289,9 +261,9 @@ def draw(
         return value if rows is None else array.at[to].set(value, mode="drop")
 
     optional = {
-        name: put(getattr(pool, name), seen(getattr(ahead, of)))
-        for name, of in _RECORDED.items()
-        if getattr(pool, name) is not None
+        name: put(getattr(pool, name), seen(getattr(ahead, name)))
+        for name in OPTIONAL
+        if getattr(pool, name) is not None and getattr(ahead, name) is not None
     }
     length = length + real.astype(jnp.int32)
     stops = jnp.asarray(stop_tokens, jnp.int32)

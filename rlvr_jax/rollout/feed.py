@@ -33,6 +33,9 @@ def prefill(
     pool: Pool,
     tokens: Int[Array, "R n"],
     count: Int[Array, "R"],
+    *,
+    embeddings: Float[Array, "R n D"] | None = None,
+    embedded: Bool[Array, "R n"] | None = None,
 ) -> Pool:
     """Appends given tokens to rows and fills their cache; mask, log-probs and entropy stay 0.
 
@@ -42,8 +45,27 @@ def prefill(
     Args:
       tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must fit into the
         row's slots.
+      embeddings: what the model is given in the place of tokens (a soft prefix): of the kind of the
+        rows of `params["embedding"]`.
+      embedded: where; the token that stands there is recorded, as a filler, and not looked up. The
+        row's last token must be none of these, which is not checked: `decode` feeds it again, by
+        its id, as it feeds the one that a row is cut behind.
+    Raises:
+      ValueError: one of the two without the other, or embeddings of another shape.
     """
-    return _fed(model, params, pool, tokens, count)[0]
+    if (embeddings is None) != (embedded is None):
+        raise ValueError(
+            "prefill: embeddings and embedded must be given together, got"
+            f" {'embedded' if embeddings is None else 'embeddings'} alone"
+        )
+    if embeddings is not None:
+        wanted = *jnp.shape(tokens), model.config.width
+        if jnp.shape(embeddings) != wanted or jnp.shape(embedded) != wanted[:2]:
+            raise ValueError(
+                f"prefill: embeddings must have the shape {wanted} and embedded {wanted[:2]}, got"
+                f" {jnp.shape(embeddings)} and {jnp.shape(embedded)}"
+            )
+    return _fed(model, params, pool, tokens, count, embeddings, embedded)[0]
 
 
 def verify(
@@ -167,7 +189,7 @@ def reset(
     return prefill(model, params, pool, tokens, jnp.where(rows, count, 0))
 
 
-def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
+def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> tuple[Pool, Array]:
     """The pool with the tokens appended, and hidden states [R, n + 1, D]: entry j, of the token
     before tokens[:, j], says how likely that one is."""
     check_unshared(pool, "prefill")
@@ -182,6 +204,11 @@ def _fed(model, params, pool, tokens, count) -> tuple[Pool, Array]:
     before = jnp.take_along_axis(pool.tokens, last[:, None], axis=1)
     feed = jnp.concatenate([before, tokens], axis=1)
     fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
+    if embeddings is not None:
+        looked_up = params["embedding"][feed]
+        soft = jnp.asarray(embeddings, looked_up.dtype)
+        soft = jnp.pad(soft, ((0, 0), (1, 0), (0, 0)))
+        feed = jnp.where(jnp.pad(embedded, ((0, 0), (1, 0)))[:, :, None], soft, looked_up)
     hidden, caches = model.extend(params, pool.caches, feed, fed)
     started = (pool.status == FREE) & (count > 0)
     again = ((pool.status == FINISHED) | (pool.status == STOPPED)) & (count > 0)

@@ -4,7 +4,8 @@ A row is a sequence that is being written: tokens, what was recorded about each,
 and values, all indexed by absolute position. The primitives are pure functions of a `Pool` with
 static shapes; a rollout method is a small driver of them.
 
-    prefill   append given tokens to rows            fork      copy rows, cut at a position
+    prefill   append given tokens to rows            fork      copy rows, cut at a position; or
+                                                               into free rows, beside the others
     decode    draw tokens until rows stop            truncate  roll rows back to a length
     verify    take over a draft's accepted prefix    retire    free rows, or stop them for good
     probe     log-probs of an answer, no trace left  compact   bring the running rows to the front
@@ -29,13 +30,15 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
 
-__all__ = ["BUDGET", "FINISHED", "FREE", "PRUNED", "RUNNING", "STOPPED", "Pool"]
-__all__ += ["compact", "empty", "fork", "paused_at_limit", "resume", "retire", "truncate", "widen"]
+__all__ = ["BUDGET", "FINISHED", "FREE", "OPTIONAL", "PRUNED", "RUNNING", "STOPPED", "Pool"]
+__all__ += ["compact", "empty", "fork", "fork_into", "paused_at_limit", "resume", "retire"]
+__all__ += ["truncate", "widen"]
 
 FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
-_OPTIONAL = ("token_temperature", "drawn_temperature")
+# Recorded of each token only if somebody asks for it.
+OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids")
 
 
 @jax.tree_util.register_dataclass
@@ -68,6 +71,8 @@ class Pool:
       token_temperature, drawn_temperature: [R, S], of sampled tokens: temperature of `logp` and
         `entropy`, and that of the distribution sampled from, where a processor says that it is
         another; 0 elsewhere. None until `decode` has something to record.
+      topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens where one was
+        drawn while they were recorded, descending, of the same policy as `logp`; 0 elsewhere.
     """
 
     tokens: Int[Array, "R S"]
@@ -92,6 +97,8 @@ class Pool:
     temperature: Float[Array, "R"] | None = None
     token_temperature: Float[Array, "R S"] | None = None
     drawn_temperature: Float[Array, "R S"] | None = None
+    topk_logp: Float[Array, "R S k"] | None = None
+    topk_ids: Int[Array, "R S k"] | None = None
 
 
 def empty(model: Model, rows: int, slots: int) -> Pool:
@@ -144,7 +151,7 @@ def widen(pool: Pool, slots: int) -> Pool:
 
 def _records(pool: Pool) -> dict[str, Array]:
     """What is recorded about each token, by name."""
-    records = {name: getattr(pool, name) for name in (*_RECORDS, *_OPTIONAL)}
+    records = {name: getattr(pool, name) for name in (*_RECORDS, *OPTIONAL)}
     return {name: record for name, record in records.items() if record is not None}
 
 
@@ -175,6 +182,42 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
         branch_position=cut,
     )
     return truncate(forked, cut)
+
+
+def fork_into(
+    pool: Pool,
+    source: Int[Array, "Q"],
+    cut: Int[Array, "Q"],
+    into: Int[Array, "Q"],
+    key: Key[Array, "Q"],
+    *,
+    group: Int[Array, "Q"] | None = None,
+    trace: Int[Array, "Q"] | None = None,
+    real: Bool[Array, "Q"] | None = None,
+) -> Pool:
+    """The same pool with Q of its rows replaced by forks of others, which are left as they are.
+
+    Row into[q] becomes what row q of `fork` would be. Not checked: what a row of `into` held is
+    lost, free or not, and one that stands there twice holds one of its forks. All sources are read
+    before anything is written.
+
+    Args:
+      source, cut: as for `fork`; a row may be forked several times.
+      into: rows to write.
+      group, trace: of the forks; None: those of their sources.
+      real: False where there is nothing to fork: Q is static and the number of forks need not be.
+    Raises:
+      ValueError: the pool's rows share the caches of their prompts.
+    """
+    check_unshared(pool, "fork_into")
+    forks = fork(pool, source, cut, key)
+    given = {"group": group, "trace": trace}
+    set_by_caller = {n: jnp.asarray(x, jnp.int32) for n, x in given.items() if x is not None}
+    forks = replace(forks, **set_by_caller)
+    into = jnp.asarray(into, jnp.int32)
+    if real is not None:
+        into = jnp.where(real, into, pool.status.shape[0])
+    return jax.tree.map(lambda own, new: own.at[into].set(new, mode="drop"), pool, forks)
 
 
 def check_unshared(pool: Pool, name: str) -> None:

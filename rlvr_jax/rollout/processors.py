@@ -64,11 +64,16 @@ class Processor(NamedTuple):
       apply: (logits [R, V], carry, context) -> (logits, carry).
       temperature: (carry after `apply`, context) -> [R], by what it has divided the logits; it is
         recorded, times the row's own, as `drawn_temperature`. None: no record.
+      label: the call that makes it.
     """
 
     init: Callable[[int], Any]
     apply: Callable[[Array, Any, StepContext], tuple[Array, Any]]
     temperature: Callable[[Any, StepContext], Array] | None = None
+    label: str = "processor"
+
+    def __str__(self) -> str:
+        return self.label
 
 
 @dataclass(frozen=True)
@@ -140,9 +145,10 @@ def keep_top_k(k: int) -> Processor:
     """Keeps the k largest logits; ties with the k-th stay."""
 
     def keep(logits: Float[Array, "R V"]) -> Array:
-        largest = jax.lax.top_k(logits, min(k, logits.shape[-1]))
+        values, _ = jax.lax.top_k(logits, min(k, logits.shape[-1]))
         # Sliced at once, XLA:CPU sorts the whole vocabulary: 606 instead of 7 ms for 16 × 151,936.
-        values, _ = jax.lax.optimization_barrier(largest)
+        # With the ids behind the barrier too, compiling for several devices ends the process.
+        values = jax.lax.optimization_barrier(values)
         return logits >= values[:, -1:]
 
     return _stateless(keep)

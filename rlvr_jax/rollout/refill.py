@@ -18,9 +18,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
-from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms, with_records
+from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling, StepContext
+from rlvr_jax.rollout.records import with_records
 
 __all__ = ["decode_in_turn"]
 
@@ -52,6 +53,7 @@ def decode_in_turn(
     weight_version: Int[Array, ""] | int = 0,
     *,
     constants: Any = None,
+    record_top: int = 0,
 ) -> Pool:
     """Draws at most `steps` tokens for every row of a pool, of which `at_once` are computed.
 
@@ -67,6 +69,7 @@ def decode_in_turn(
       prompts: caches of the P prompts.
       at_once: below N.
       constants: as for `decode`, with a leading axis N or scalars; a prompt's rows have the same.
+      record_top: as for `decode`.
     Returns:
       The pool, without caches or the processor's carry.
     """
@@ -74,7 +77,7 @@ def decode_in_turn(
     each = rows // len(prompts[0].keys)
     params = model.unstacked(params)
     processor = sampling.chain()
-    pool = with_records(pool, sampling, processor)
+    pool = with_records(model, pool, sampling, processor, record_top=record_top)
     constants = jax.tree.map(jnp.asarray, constants)
     fresh = None if processor is None else processor.init(at_once)
     again = bool(jax.tree.leaves(fresh))  # what it keeps is not known for an earlier token
@@ -172,6 +175,7 @@ def decode_in_turn(
             pool.tokens[seats.row, last][:, None],
             fed,
             seats.taken,
+            record_top,
         )
         pool, leader = drawn(pool, ahead, seats, leader)
         runs = pool.status == RUNNING

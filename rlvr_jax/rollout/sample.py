@@ -53,6 +53,7 @@ def row_keys(
         "sampling",
         "opening",
         "at_once",
+        "record_top",
     ),
 )
 def sample(
@@ -73,6 +74,7 @@ def sample(
     weight_version: Int[Array, ""] | int = 0,
     temperature: Float[Array, "P"] | float | None = None,
     constants: Any = None,
+    record_top: int = 0,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
 
@@ -98,10 +100,13 @@ def sample(
         `sampling`; another one is not another program.
       constants: what the processor reads as `context.constants`: arrays with a leading axis P, of
         which a row sees its prompt's part, or scalars. Others are not another program.
+      record_top: so many of the most probable tokens are recorded beside each drawn one, as
+        `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
-      ValueError: `opening` is not below the prompts' width; `at_once` is not a multiple of the
+      ValueError: `opening` is not below the prompts' width; `record_top` is above the vocabulary;
+        `at_once` is not a multiple of the
         devices, or they do not draw by themselves.
     """
     prompts = prompt_tokens.shape[0]
@@ -134,6 +139,7 @@ def sample(
         sampling=sampling,
         opening=opening,
         at_once=at_once and at_once // devices,
+        record_top=record_top,
     )
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
@@ -178,6 +184,7 @@ def _draw_groups(
     sampling,
     opening,
     at_once,
+    record_top,
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
@@ -207,11 +214,12 @@ def _draw_groups(
     keys = row_keys(key, prompt_id, samples, first_sample).reshape(-1)
     pool = replace(pool, key=split_rows(keys, model.mesh))
     how = response_tokens, sampling, stop_tokens, weight_version
+    also = dict(constants=constants, record_top=record_top)
     if in_turn:
-        pool = decode_in_turn(model, params, pool, seen, at_once, *how, constants=constants)
+        pool = decode_in_turn(model, params, pool, seen, at_once, *how, **also)
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)
-        pool = decode(model, params, replace(pool, caches=shared), *how, constants=constants)
+        pool = decode(model, params, replace(pool, caches=shared), *how, **also)
     rollouts = to_rollouts(pool, copies(prompt_tokens), response_tokens, sampling)
     # Answers in one piece, drawn with one version of the weights, which `weight_version` says.
     return replace(rollouts, trace=None, version=None)
@@ -256,8 +264,9 @@ def to_rollouts(
     written = offset < length[:, None]
 
     def cut(array):
-        taken = jnp.take_along_axis(array, index, axis=1)
-        return jnp.where(written, taken, jnp.zeros((), array.dtype))
+        where, there = (x.reshape(*x.shape, *[1] * (array.ndim - 2)) for x in (index, written))
+        taken = jnp.take_along_axis(array, where, axis=1)
+        return jnp.where(there, taken, jnp.zeros((), array.dtype))
 
     zeros = jnp.zeros((rows,), pool.logp.dtype)
     version = cut(pool.version)
@@ -292,6 +301,8 @@ def to_rollouts(
         reward=zeros,
         # Versions only rise: that of the last token that was sampled.
         weight_version=jnp.max(version, axis=1),
+        drawn_topk_logp=None if pool.topk_logp is None else cut(pool.topk_logp),
+        drawn_topk_ids=None if pool.topk_ids is None else cut(pool.topk_ids),
         trace=pool.trace,
         version=version,
     )

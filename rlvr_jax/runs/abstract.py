@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from rlvr_jax.experience import experience
 from rlvr_jax.objectives import Objective, Spec
 from rlvr_jax.parallel import (
     make_mesh,
@@ -26,6 +27,7 @@ from rlvr_jax.policy import Model, ModelConfig, Params, lora
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.critic import CriticState, critic_shapes, jitted_critic
 from rlvr_jax.training.layout import (
     copies_weights,
@@ -36,9 +38,9 @@ from rlvr_jax.training.layout import (
     views_weights,
 )
 from rlvr_jax.training.programs import jitted
-from rlvr_jax.runs.run import make_optimizer
+from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs, old_shapes
-from rlvr_jax.types import Recipe, Rollouts, replace
+from rlvr_jax.types import Recipe, Rollouts, axes_of, replace
 
 __all__ = ["AbstractRun", "abstract_run"]
 
@@ -114,9 +116,13 @@ class AbstractRun:
         return critic_shapes(self.model, self.critic_optimizer)
 
     def frozen(self) -> Params | None:
-        """Weights kept beside the state: the base of adapters, or the reference of a KL."""
+        """Weights kept beside the state: the base of adapters, the reference of a KL, a teacher."""
         wanted = self.model.config.lora or "reference_logp" in self.objective.needs
-        return self.params() if wanted else None
+        return self.params() if wanted or self.recipe.teacher is not None else None
+
+    def other(self) -> Params | None:
+        """The second policy of divergences, if the objective has any."""
+        return self.policy_params() if DIVERGENCES & self.objective.needs else None
 
     def rollouts(self) -> Rollouts:
         """Rollouts of one update, with what is known of the weights that sampled them."""
@@ -133,6 +139,17 @@ class AbstractRun:
             known["reference_logp"] = drawn.behaviour_logp
         if self.recipe.critic is not None:
             known["values"] = drawn.behaviour_logp
+        if self.recipe.teacher is not None:
+            known["teacher_logp"] = drawn.behaviour_logp
+        sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
+            "Q": drawn.prompt_tokens.shape[1]
+        }
+        numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
+        chain = self.recipe.experience
+        for field in chain.gives if chain is not None else ():
+            kind, axes = axes_of(Rollouts)[field]
+            shape = tuple(sizes[axis] for axis in axes)
+            known[field] = _shape(shape, numbers[kind], sharding)
         if "prompt_logp" in self.objective.needs:
             shape = drawn.prompt_tokens.shape
             known["prompt_logp"] = _shape(shape, drawn.behaviour_logp.dtype, sharding)
@@ -170,7 +187,8 @@ class AbstractRun:
         base = self.params() if self.model.config.lora else None
         fresh = _shape((), jnp.bool_, whole)
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
-            return step.lower(self.state(), base, self.rollouts(), _key(whole), fresh)
+            rows = self.rollouts()
+            return step.lower(self.state(), base, rows, _key(whole), fresh, self.other())
 
     def lower_fit(self) -> jax.stages.Lowered | None:
         """The update of the critic, if the method has one; it takes more than to ask for values."""
@@ -221,7 +239,8 @@ def abstract_run(
       ValueError: a mesh that the devices do not fill or that does not divide the model, sequences
         longer than the model was made for, or an objective that training cannot feed.
     """
-    check_needs(recipe, config.method, config.updates_per_step())
+    chain = recipe.experience or experience()
+    check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
     length = config.prompt_tokens + config.response_tokens
     if length > shape.max_positions:
         raise ValueError(
@@ -236,7 +255,7 @@ def abstract_run(
         sampler = replace(model, mesh=regrouped(mesh, config.sample_mesh))
     for each in (model, sampler):
         parameter_shardings(each.config, each.mesh)
-    sampling = config.sampling(recipe.sampling)
+    sampling = config.sampling(chain.draw[1].sampling)
     rates = config.rate(), config.critic_rate()
     optimizers = (make_optimizer(config, rate) for rate in rates)
     return AbstractRun(config, model, sampler, recipe, sampling, *optimizers, opening)

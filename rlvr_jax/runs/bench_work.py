@@ -21,9 +21,10 @@ from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.policy import ModelConfig, shipped_weights
-from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
-from rlvr_jax.runs import TrainConfig, preset, resolve_hyperparameters
+from rlvr_jax.runs import TrainConfig, preset
+from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import Run, make_run
+from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
 
 PROMPT_TOKENS, NEW_TOKENS, SAMPLES = 32, 64, 8
 
@@ -74,6 +75,7 @@ def prepared(size: str, folder: str, method: str = "", micro_batches: int | None
     config = dataclasses.replace(preset(task.name, method), model=path, **pieces)
     budget = config.response_tokens or task.response_tokens
     recipe = methods.recipe(method, **config.method_arguments(budget))
+    recipe = compose(config, task, recipe)
     return make_run(config, task, recipe, path)
 
 
@@ -99,7 +101,8 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
     )
     hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
     recipe = methods.recipe(method, **hyperparameters)
-    run = make_run(config, _task(work), recipe, folder)
+    task = _task(work)
+    run = make_run(config, task, compose(config, task, recipe), folder)
     sampler = dataclasses.replace(run.start.sampler, stop_tokens=())
     return dataclasses.replace(run, start=dataclasses.replace(run.start, sampler=sampler))
 

@@ -6,8 +6,10 @@ import logging
 import re
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 
 from rlvr_jax.parallel import has_accelerator
@@ -28,8 +30,8 @@ def latest_step(directory: Path) -> int | None:
 class Checkpoints:
     """The last two states of a run, each under the number of its step; saving is asynchronous.
 
-    A state is parameters, optimizer, method state and the number of updates. Random keys and the
-    position in the data are functions of the seed and the step, so the step is all they need.
+    A state is parameters, optimizer, what the parts of the method and of the experience keep, and
+    counts. Random keys are functions of the seed and the step, so the step is all they need.
 
     Args:
       state: the like of which will be saved; only its sizes are read.
@@ -61,7 +63,8 @@ class Checkpoints:
         A part of the objective that the checkpoint does not know has the state it has in `like`.
 
         Raises:
-          ValueError: the checkpoint lacks anything else, or is of a state with other parts.
+          ValueError: the checkpoint lacks anything else, or is of a state with other parts or
+            sizes.
         """
         named = _named(like)
         found = self._manager.item_metadata(step).tree.keys()
@@ -75,13 +78,20 @@ class Checkpoints:
                 f" {', '.join(besides) or 'no other'}"
             )
         stored = {name: leaf for name, leaf in named.items() if name in found}
+        shapes = self._manager.item_metadata(step).tree
+        for name, leaf in stored.items():
+            if tuple(shapes[name].shape) != leaf.shape:
+                raise ValueError(
+                    f"resume: {name} must have the shape {tuple(shapes[name].shape)} as in the"
+                    f" checkpoint of step {step}, got {leaf.shape}"
+                )
         abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, stored)
         for leaf in stored.values():
             if isinstance(leaf, jax.Array):
                 leaf.delete()
         restored = self._manager.restore(step, args=ocp.args.StandardRestore(abstract))
         # Orbax may hand back containers of its own; the values go into ours.
-        leaves = [restored.get(name, leaf) for name, leaf in named.items()]
+        leaves = [_like(restored.get(name, leaf), leaf) for name, leaf in named.items()]
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def wait(self) -> None:
@@ -94,11 +104,19 @@ class Checkpoints:
         self._manager.close()
 
 
-def _named(state: TrainState) -> dict[str, jax.Array]:
+def _named(state: TrainState) -> dict[str, Any]:
     # Not the tree itself: empty optimizer states and registered classes have no place in a file.
-    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(state)}
+    leaves = jax.tree.leaves_with_path(state)
+    return {jax.tree_util.keystr(path): _like(leaf, leaf) for path, leaf in leaves}
+
+
+def _like(found: Any, wanted: Any) -> Any:
+    """What the host keeps is an array of numpy, numbers too; what devices keep stays there."""
+    return found if isinstance(wanted, jax.Array) else np.asarray(found)
 
 
 def _of_new_part(name: str, found: Collection[str]) -> bool:
-    part = re.match(r"\.method_state\['[^']*'\]", name)
+    if name == ".drawn":  # of a run from before tokens were counted
+        return True
+    part = re.match(r"\.(method_state|data)\['[^']*'\]", name)
     return part is not None and not any(other.startswith(part[0]) for other in found)

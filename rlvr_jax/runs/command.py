@@ -23,21 +23,21 @@ import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
-from rlvr_jax.objectives import Selection, mixed_outcomes
-from rlvr_jax.tasks import Task
+from rlvr_jax.experience import experience
+from rlvr_jax.experience.prompts import tokens_fingerprint
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
-from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
-from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
 from rlvr_jax.runs.memory_check import describe_memory
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
-from rlvr_jax.experience.prompts import tokens_fingerprint
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.settings import check_same_run, plain, resolved, shown_settings
-from rlvr_jax.types import Recipe, replace
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.layout import describe_layout
+from rlvr_jax.types import Recipe
 
 __all__ = [
     "check_directory",
@@ -115,7 +115,7 @@ def train(
         first_step = _first_step(config)
     run = make_run(config, task, recipe, card["model"])
     card["resolved"] = resolved(run)
-    card["prompts"] = tokens_fingerprint([run.start.train_table, run.start.test_table])
+    card["prompts"] = tokens_fingerprint([*run.start.tables.values(), run.start.test_table])
     if stored.get("prompts", card["prompts"]) != card["prompts"]:
         raise ValueError(
             "resume: the tokens of the prompts must be those of the run (fingerprint"
@@ -152,14 +152,7 @@ def run_card(
         raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
     budget = config.response_tokens or task.response_tokens
     hyperparameters = config.method_arguments(budget)
-    recipe = methods.recipe(config.method, **hyperparameters)
-    if config.dynamic_sampling:
-        if recipe.selection is not None:
-            raise ValueError(
-                f"TrainConfig: dynamic_sampling must be 0 for method {config.method!r}, which has a"
-                f" selection of its own, got {config.dynamic_sampling}"
-            )
-        recipe = replace(recipe, selection=Selection(mixed_outcomes, config.dynamic_sampling))
+    recipe = compose(config, task, methods.recipe(config.method, **hyperparameters))
     card = {
         "method": config.method,
         "task": config.task,
@@ -181,12 +174,9 @@ def _terms(recipe: Recipe) -> list[str]:
     terms = list(recipe.objective.labels)
     if recipe.critic is not None:
         terms.append(f"critic: {recipe.critic.label}")
-    if recipe.selection is not None:
-        keep, rounds = recipe.selection.keep.__name__, recipe.selection.max_rounds
-        terms.append(f"groups: {keep}, at most {rounds} batches drawn")
-    if recipe.reward is not None:
-        terms.append(f"reward: {recipe.reward.__qualname__.partition('.')[0]}")
-    return terms
+    usual = experience().labels
+    own = [label for label in recipe.experience.labels if label not in usual]
+    return [*terms, *(f"experience: {label}" for label in own)]
 
 
 def describe_end(config: TrainConfig, summary: dict[str, Any]) -> str:
@@ -289,6 +279,7 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
         "entropy_end": last["held_out/entropy"],
         "n": last["held_out/n"],
         "steps": last["step"],
+        "drawn_tokens": int(sum(row.get("drawn_tokens", 0) for row in run.metrics)),
         "wall_seconds_of_steps": sum(row.get("wall_s", 0.0) for row in run.timings),
         "wall_seconds_of_last_start": seconds,
     }

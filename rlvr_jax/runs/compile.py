@@ -18,6 +18,7 @@ from pathlib import Path
 import jax
 
 from rlvr_jax import policy, tasks
+from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.policy import REMAT_POLICIES, ModelConfig
@@ -27,7 +28,6 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.types import replace
 
 __all__ = ["main"]
@@ -132,4 +132,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(json.dumps(report) if options.json else describe_report(report))
     return 0 if report["fits"] else 1
-

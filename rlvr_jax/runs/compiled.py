@@ -20,8 +20,8 @@ from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import waves
 from rlvr_jax.runs.abstract import AbstractRun, abstract_run
 from rlvr_jax.runs.config import TrainConfig, check_config
-from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
 from rlvr_jax.training.layout import copies_weights
+from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.types import replace
 
 __all__ = ["compile_run"]
@@ -56,7 +56,8 @@ def compile_run(
     objective = recipe.objective
     if not config.mesh:
         # float32: a parameter and its two moments, or what adapters lie on; and a reference.
-        held = 4 if config.lora_rank else 12 + 4 * ("reference_logp" in objective.needs)
+        beside = "reference_logp" in objective.needs or recipe.teacher is not None
+        held = 4 if config.lora_rank else 12 + 4 * beside + 4 * bool(DIVERGENCES & objective.needs)
         held += 12 * (recipe.critic is not None)
         shaped = replace(
             shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
@@ -129,7 +130,8 @@ def compile_run(
             work=score_work(run.model.config, **shared),
         )
     say("compiling the update")
-    beside = {"critic"} if run.model.config.lora else {"critic", "frozen weights"}
+    read = run.model.config.lora or (run.other() is not None and run.recipe.teacher is not None)
+    beside = {"critic"} if read else {"critic", "frozen weights"}
     programs["update"] = measure(
         run.lower_update(),
         given={name: size for name, size in kept.items() if name not in beside},
@@ -222,6 +224,8 @@ def _held(run: AbstractRun) -> dict[str, Any]:
         "optimizer": state.optimizer_state,
         "critic": run.critic(),
         "frozen weights": run.frozen(),
+        # A copy of the weights that sampled, where no teacher stands in their place.
+        "second policy": run.other() if run.recipe.teacher is None else None,
     }
     return {name: tree for name, tree in held.items() if tree is not None}
 

@@ -32,6 +32,11 @@ class TrainConfig:
     """Name of a published method (`python -m rlvr_jax.methods` lists them)."""
     hyperparameters: tuple[str, ...] = ()
     """Of the method, as name=value."""
+    experience: str = ""
+    """Name of a method whose experience (prompts, draws, stages) is taken in the place of the
+    method's own; empty: its own."""
+    stage: tuple[str, ...] = ()
+    """Stages of your own that act last, each as module:function or module:function:name=value,…."""
     task: str = "brackets"
     """Built-in name, reasoning_gym:<data set>, jsonl:<file>, tfds:<name>, or module:name."""
     model: str = ""
@@ -40,6 +45,9 @@ class TrainConfig:
     """Directory of the run; refused if it exists, unless resuming."""
     steps: int = 300
     """Rollout batches."""
+    drawn_tokens: int = 0
+    """Tokens that the sampler may produce: the run ends, evaluated, at the first step that reaches
+    them, if it has not come to its last one before; 0: as many as the steps take."""
     seed: int = 0
     """Of everything random: prompts, rollouts, minibatches, the method's choices."""
     resume: bool = False
@@ -126,7 +134,7 @@ class TrainConfig:
         """The sampler's settings.
 
         Args:
-          prescribed: those that the method sets (`Recipe.sampling`).
+          prescribed: those that the method's draw sets.
         Raises:
           ValueError: a prescribed name that is none of the sampler's, or a setting that was given
             another value.
@@ -137,7 +145,7 @@ class TrainConfig:
         for name, value in prescribed.items():
             if name not in known:
                 raise ValueError(
-                    f"Recipe.sampling of method {self.method!r} must name settings of the sampler"
+                    f"the draw of method {self.method!r} must name settings of the sampler"
                     f" ({', '.join(known)}), got {name!r}"
                 )
             if getattr(own, name) not in (getattr(Sampling(), name), value):
@@ -153,15 +161,17 @@ class TrainConfig:
             return None
         return LoraConfig(self.lora_rank, self.lora_alpha, self.lora_targets)
 
-    def wave(self) -> tuple[int, int]:
+    def wave(self, samples: int = 0) -> tuple[int, int]:
         """Prompts, and samples of each, that one call of the sampler draws.
 
+        Args:
+          samples: of a group that are drawn at first; 0: as many as are trained.
         Raises:
           ValueError: the batch has no such number of equal waves.
         """
         sizes = mesh_sizes(self.sample_mesh or self.mesh)
         shards = math.prod(sizes[axis] for axis in ROWS)
-        prompts, samples = self.prompts_per_step, self.samples_per_prompt
+        prompts, samples = self.prompts_per_step, samples or self.samples_per_prompt
         known = {
             prompts * samples // (part * own): (part, own)
             for part, own in waves(prompts, samples, shards)
@@ -242,6 +252,7 @@ _AT_LEAST_ZERO = (
     "micro_batches",
     "response_tokens",
     "prompt_tokens",
+    "drawn_tokens",
     "dynamic_sampling",
     "warmup_updates",
     "weight_decay",

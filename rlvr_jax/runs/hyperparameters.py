@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Aggregation
 
-__all__ = ["parse_hyperparameters", "resolve_hyperparameters"]
+__all__ = ["parse_hyperparameters", "read_arguments", "resolve_hyperparameters"]
 
 # Parameters that stand for any number of arguments.
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -65,16 +65,32 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
       ValueError: unknown method or hyperparameter (closest names), or a value of another type.
     """
     recipe = methods.method(method).recipe
-    parameters = inspect.signature(recipe).parameters
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if equals and name not in inspect.signature(recipe).parameters:
+            # The registry's own error names the closest ones.
+            methods.recipe(method, **{name: text})
+    return read_arguments(method, recipe, pairs)
+
+
+def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Reads name=value pairs by the annotations of a function, or by the types of its defaults.
+
+    Args:
+      owner: whose they are, for errors.
+    Raises:
+      ValueError: an unknown name, or a value of another type.
+    """
+    parameters = inspect.signature(function).parameters
     values = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise ValueError(f"hyperparameters must be name=value, got {pair!r}")
         if name not in parameters:
-            # The registry's own error names the closest ones.
-            methods.recipe(method, **{name: text})
-        values[name] = _read(method, text, parameters[name], _kinds(recipe, parameters[name]))
+            known = ", ".join(parameters) or "it has none"
+            raise ValueError(f"hyperparameters of {owner} must be among {known}, got {name!r}")
+        values[name] = _read(owner, text, parameters[name], _kinds(function, parameters[name]))
     return values
 
 

@@ -13,13 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.experience import RunActor
+from rlvr_jax.experience.evaluation import Evaluation, answered_by, evaluate
 from rlvr_jax.parallel import fetch, first_says, has_accelerator, must_stop
 from rlvr_jax.runs.checkpoints import Checkpoints
-from rlvr_jax.experience.evaluation import Evaluation, evaluate
+from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
 from rlvr_jax.runs.step import sample_rows, take_step
 from rlvr_jax.training.update import TrainState
+from rlvr_jax.types import replace
 
 __all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
 
@@ -44,28 +47,39 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
         )
         return float(jnp.sum(now - then)) / max(int(part.mask.sum()), 1)
 
+    params, table = run.evaluator_params(state), run.start.test_table
+    name, draw = run.experience.draw
+    answer = None
+    if draw.of_policy:
+        version = step * run.config.updates_per_step()
+        actor = RunActor(run.evaluator, params, {"plain": table}, version, run.scorer(state))
+        own = state.data.get(name, ())
+        answer = answered_by(draw, own, actor, table, run.setting, step)
     return evaluate(
         run.evaluator,
-        run.evaluator_params(state),
-        run.start.test_table,
+        params,
+        table,
         run.held_out,
         run.config.evaluation_samples,
         run.key("evaluation", step),
         kl,
+        answer,
     )
 
 
 def _rows_of_update(run: Run) -> np.ndarray:
     """As many rows of an evaluation's call as an update has, groups of one prompt each, from as
-    many prompts as there are, at equal distances: prompts of one kind stand together."""
+    many prompts as there are, at equal distances: prompts of one kind stand together. Rows come
+    twice where a stage makes groups of fewer rows than they have."""
     size = run.config.samples_per_prompt
     groups = np.arange(run.config.prompts_per_step // run.config.minibatches)
     there = min(run.evaluator.num_prompts, len(run.held_out))
     times, prompts = np.divmod(groups, there)
     if len(groups) < there:
         prompts = groups * there // len(groups)
-    first = prompts * run.evaluator.samples + times * size
-    return (first[:, None] + np.arange(size)).reshape(-1)
+    samples = run.evaluator.samples
+    places = (times[:, None] * size + np.arange(size)) % samples
+    return (prompts[:, None] * samples + places).reshape(-1)
 
 
 def train_steps(
@@ -99,7 +113,11 @@ def train_steps(
     for step in range(first_step, config.steps):
         if asked or must_stop(step, first_step):
             break
+        if step and _has_ended(config, state, step):
+            return state
         started = time.perf_counter()
+        state = run.prepared(state, step)
+        data = state.data
         taken = take_step(run, state, step)
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
@@ -107,18 +125,22 @@ def train_steps(
             kept = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.
             if config.updates_per_step() == 1 and state.critic is None:
-                checkpoints.save(step, state)
+                checkpoints.save(step, replace(state, data=data))
                 kept = "the state before this update is saved"
             told = ", ".join(f"{name} is {value}" for name, value in watched.items())
             raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
-        if (step + 1) % interval == 0 or step + 1 == config.steps:
+        ends = _has_ended(config, state, step + 1)
+        if (step + 1) % interval == 0 or ends:
             evaluating = time.perf_counter()
             found = evaluate_run(run, state, step + 1)
             metrics |= found.metrics
             writer.write_counts(step + 1, found.counts())
+            told = run.experience.at_evaluation(state.data, found.metrics)
+            state = replace(state, data=told)
             timings["evaluate_s"] = time.perf_counter() - evaluating
         timings["wall_s"] = time.perf_counter() - started
         writer.log(step + 1, metrics, timings)
+        writer.write_outcomes(step + 1, taken.seen)
         writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
         on_step(step + 1, metrics, timings)
         due = (
@@ -126,9 +148,9 @@ def train_steps(
             if config.checkpoint_every
             else first_says(time.perf_counter() - saved_at > CHECKPOINT_SECONDS)
         )
-        if due or step + 1 == config.steps:
+        if due or ends:
             checkpoints.save(step + 1, state)
-            if step + 1 < config.steps and not has_accelerator():
+            if not ends and not has_accelerator():
                 # On a CPU the arrays themselves are written, and an update that cannot be made in
                 # their place would allocate a second state.
                 checkpoints.wait()
@@ -137,6 +159,11 @@ def train_steps(
         return state
     checkpoints.save(step, state)
     raise Stopped(f"stopped after step {step}")
+
+
+def _has_ended(config: TrainConfig, state: TrainState, steps: int) -> bool:
+    """Whether a run has taken its last step, or drawn all the tokens it may."""
+    return steps >= config.steps or 0 < config.drawn_tokens <= int(state.drawn)
 
 
 @contextmanager

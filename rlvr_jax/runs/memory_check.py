@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
 from rlvr_jax.policy import Model
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic import critic_shapes
 from rlvr_jax.training.layout import state_shardings, trained_shapes
-from rlvr_jax.experience.sampling import Sampler
 
 __all__ = ["cache_bytes", "check_memory", "describe_memory", "free_bytes", "least_bytes"]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,27 +16,31 @@ import optax
 from jax.sharding import Mesh
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Spec, UpdatePlan
-from rlvr_jax.parallel import distribute, parameter_shardings, replicated
-from rlvr_jax.policy import Model, Params, lora
-from rlvr_jax.rollout import Sampling, named_key
-from rlvr_jax.tasks import Batches, Task
-from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.training.critic import initial_critic
+from rlvr_jax.experience import Experience, Setting, View
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.grades import check_grades_suffice
-from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
-from rlvr_jax.runs.memory_check import cache_bytes, check_memory, least_bytes
-from rlvr_jax.training.learning import Learner
-from rlvr_jax.training.pieces import usual_pieces
-from rlvr_jax.training.programs import Programs, make_programs
 from rlvr_jax.experience.prompts import (
     PromptTable,
     check_embedded,
+    check_readable,
     encode_prompts,
     shared_opening,
 )
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.objectives import Spec, UpdatePlan
+from rlvr_jax.parallel import distribute, parameter_shardings, replicated
+from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.runs.composition import setting_of
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.memory_check import cache_bytes, check_memory, least_bytes
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.critic import initial_critic
+from rlvr_jax.training.layout import make_meshes, sampling_mesh, state_shardings
+from rlvr_jax.training.learning import Learner, Scorer
+from rlvr_jax.training.pieces import usual_pieces
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.programs import Programs, make_programs
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
@@ -45,15 +52,21 @@ class LoadedPolicy:
     """A policy folder with a task's prompts in its tokens, ready to sample.
 
     `model` has the mesh to train on, where `params` lie; the sampler's own model that to sample on.
+    `tables` are the train prompts by the label of the view that they are shown in.
     """
 
     path: str
     model: Model
     params: Params | None
     tokenizer: Any
-    train_table: PromptTable
+    tables: Mapping[str, PromptTable]
     test_table: PromptTable
     sampler: Sampler
+
+    @property
+    def train_table(self) -> PromptTable:
+        """The train prompts as they are."""
+        return self.tables["plain"]
 
 
 def load_policy(
@@ -64,6 +77,8 @@ def load_policy(
     optimizer: optax.GradientTransformation | None = None,
     frozen: bool = False,
     critic_optimizer: optax.GradientTransformation | None = None,
+    views: Sequence[View] = (),
+    samples: int = 0,
 ) -> LoadedPolicy:
     """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
 
@@ -74,6 +89,8 @@ def load_policy(
       sampling: how tokens are drawn; as in `config` if None.
       optimizer, frozen, critic_optimizer: what memory is wanted for besides the weights; see
         `least_bytes`.
+      views: in which the train prompts are shown, besides as they are.
+      samples: responses that are drawn to a prompt at first; 0: as many as are trained.
     Raises:
       ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
         budget or with a token that the model does not embed, or sequences longer than the model
@@ -82,15 +99,23 @@ def load_policy(
     mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = policy.tokenizer(path)
-    train_table = encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")
+    tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
+    for view in views:
+        shown = [view.show(prompt, task).text for prompt in task.train]
+        where = f"train, view {view.label}"
+        table = encode_prompts(tokenizer, task.train, config.prompt_tokens, where, shown)
+        check_readable(table, shown, where)
+        tables[view.label] = table
     test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
     options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
-    width = max(train_table.tokens.shape[1], test_table.tokens.shape[1])
+    every = [*tables.values(), test_table]
+    width = max(table.tokens.shape[1] for table in every)
+    samples = samples or config.samples_per_prompt
     budget = config.response_tokens or task.response_tokens
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
-        for table in (train_table, test_table):
+        for table in every:
             check_embedded(table, shape.vocab_size)
         if width + budget > shape.max_positions:
             room = shape.max_positions - width
@@ -114,19 +139,19 @@ def load_policy(
         tokenizer,
         task,
         config.prompts_per_step,
-        config.samples_per_prompt,
-        config.wave(),
+        samples,
+        config.wave(samples),
         budget,
         sampling or config.sampling(),
         stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
-        opening=shared_opening([train_table, test_table]),
+        opening=shared_opening(every),
     )
     return LoadedPolicy(
         path,
         model,
         params,
         tokenizer,
-        _widen(train_table, width),
+        {label: _widen(table, width) for label, table in tables.items()},
         _widen(test_table, width),
         sampler,
     )
@@ -159,6 +184,9 @@ class Run:
       weights: of `start`, where it keeps none.
       held_out: positions of the test prompts that evaluations ask.
       evaluator: the sampler that draws their responses.
+      teacher: weights of another policy that the recipe names as its teacher.
+      programs: compiled, each once; `variant` makes those for batches that are split otherwise.
+      setting: what the parts of the experience know of the run.
     """
 
     config: TrainConfig
@@ -170,8 +198,15 @@ class Run:
     critic_optimizer: optax.GradientTransformation
     held_out: np.ndarray
     evaluator: Sampler
-    batches: Batches
+    setting: Setting
     programs: Programs
+    variant: Callable[[BatchPlan], Programs]
+    teacher: Params | None = None
+
+    @property
+    def experience(self) -> Experience:
+        """How its batches come to be."""
+        return self.recipe.experience
 
     def initial_state(self) -> TrainState:
         """The state before the first update."""
@@ -197,7 +232,23 @@ class Run:
             whole = self.start.params if self.adapts else params
             critic = initial_critic(model, self.critic_optimizer, whole)
         rest = distribute(rest, replicated(model.mesh))
-        return TrainState(params, init(params), *rest, critic)
+        teacher = None
+        if teacher_decay(self.recipe.teacher) is not None:
+            teacher = jax.tree.map(jnp.copy, params)
+        data = self.experience.init(self.setting)
+        drawn = np.zeros((), np.int64)
+        return TrainState(params, init(params), *rest, critic, teacher, drawn, data)
+
+    def prepared(self, state: TrainState, step: int) -> TrainState:
+        """The state that a step begins with: the experience may start weights or optimizer anew."""
+        events = self.experience.events(state.data, step)
+        if not events:
+            return state
+        fresh = self.initial_state()
+        kept = {"optimizer_state": fresh.optimizer_state}
+        if "restart" in events:
+            kept["params"] = fresh.params
+        return replace(state, **kept)
 
     @property
     def learner(self) -> Learner:
@@ -211,7 +262,25 @@ class Run:
             model.mesh,
             frozen,
             self.adapts,
+            self.variant,
+            self.most_rows(),
+            self.teacher_params if self.recipe.teacher is not None else None,
+            teacher_decay(self.recipe.teacher),
         )
+
+    def teacher_params(self, state: TrainState) -> Params:
+        """All weights of the teacher."""
+        if self.recipe.teacher == "start":
+            return self.start.params
+        if state.teacher is None:
+            return self.teacher
+        average = replace(state, params=state.teacher)
+        return lora.attach(self.start.params, average.params) if self.adapts else average.params
+
+    def most_rows(self) -> float:
+        """Rows of a batch at most, as a multiple of prompts × samples."""
+        _, draw = self.experience.draw
+        return math.prod(part.most for part in (draw, *self.experience.stages.values()))
 
     @property
     def adapts(self) -> bool:
@@ -237,6 +306,11 @@ class Run:
     def key(self, name: str, *numbers: int) -> jax.Array:
         """The random key of a purpose, folded with numbers (step, update)."""
         return named_key(self.config.seed, name, *numbers)
+
+    def scorer(self, state: TrainState) -> Callable[..., dict[str, np.ndarray]]:
+        """What asks a policy for token statistics of rollouts, in pieces of an update's rows:
+        (rollouts, needs, of whom) -> statistics by name."""
+        return Scorer(self.learner, self.policy_params(state), self.start_params).score
 
     def memory(self) -> dict[str, int]:
         """Bytes on a device that are known before anything is computed, by what they are for."""
@@ -288,48 +362,60 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
         `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
     """
-    check_needs(recipe, config.method, config.updates_per_step())
+    chain = recipe.experience
+    check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
-    batches = Batches(task, config.prompts_per_step, config.seed)
     held_out = held_out_indices(task, config.evaluation_prompts)
     optimizer = make_optimizer(config, config.rate())
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
-    sampling = config.sampling(recipe.sampling)
+    frozen |= recipe.teacher == "start"
+    sampling = config.sampling(chain.draw[1].sampling)
+    setting = setting_of(config, task, chain)
     if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
         raise ValueError(
             f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
         )
     fitted = critic_optimizer if recipe.critic is not None else None
-    start = load_policy(config, task, model_path, sampling, optimizer, frozen, fitted)
+    start = load_policy(
+        config,
+        task,
+        model_path,
+        sampling,
+        optimizer,
+        frozen,
+        fitted,
+        chain.views,
+        setting.drawn_samples,
+    )
     sampler = start.sampler
     if not config.mesh:
-        mesh = sampling_mesh(sampler.model, config.wave()[0])
+        mesh = sampling_mesh(sampler.model, sampler.wave[0])
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
     if not config.micro_batches:
         width = start.train_table.tokens.shape[1]
         group = width + config.samples_per_prompt * start.sampler.response_tokens
         config = replace(config, micro_batches=usual_pieces(config.plan(), start.model.mesh, group))
-    evaluator = evaluation_sampler(
-        start.sampler,
-        len(held_out),
-        config.evaluation_samples,
-        waves=config.sample_waves,
-        mesh_given=bool(config.mesh),
-    )
-    programs = make_programs(
-        start.model,
-        start.sampler.model,
-        evaluator.model,
-        start.params if config.lora_rank else None,
-        recipe,
-        optimizer,
-        critic_optimizer,
-        config.plan(),
-        start.sampler.opening,
-    )
+    evaluator = start.sampler
+    if not chain.draw[1].of_policy:
+        evaluator = evaluation_sampler(
+            start.sampler,
+            len(held_out),
+            config.evaluation_samples,
+            waves=config.sample_waves,
+            mesh_given=bool(config.mesh),
+        )
+    base = start.params if config.lora_rank else None
+    models = start.model, start.sampler.model, evaluator.model
+
+    @functools.cache
+    def variant(plan):
+        opening = start.sampler.opening
+        return make_programs(*models, base, recipe, optimizer, critic_optimizer, plan, opening)
+
+    programs = variant(config.plan())
     weights = StartWeights(start.path, start.model.mesh, None if frozen else start.params)
     if not frozen:
         start = replace(start, params=None)
@@ -343,8 +429,10 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         critic_optimizer=critic_optimizer,
         held_out=held_out,
         evaluator=evaluator,
-        batches=batches,
+        setting=setting,
         programs=programs,
+        variant=variant,
+        teacher=_other_teacher(recipe.teacher, start),
     )
 
 
@@ -365,6 +453,45 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
                 f"TrainConfig: samples_per_prompt must be at least 2 for method {config.method!r}"
                 f" ({sentence.rstrip('.')}), got 1"
             )
+
+
+def teacher_decay(teacher: str | None) -> float | None:
+    """The decay of "average:0.99"; None for other teachers.
+
+    Raises:
+      ValueError: no number in [0, 1).
+    """
+    if teacher is None or not teacher.startswith("average:"):
+        return None
+    try:
+        decay = float(teacher.removeprefix("average:"))
+    except ValueError:
+        decay = math.nan
+    if not 0 <= decay < 1:
+        raise ValueError(f"Recipe: teacher must be average:<decay in [0, 1)>, got {teacher!r}")
+    return decay
+
+
+def _other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
+    """The weights of a teacher that is another folder.
+
+    Raises:
+      ValueError: it has another shape or other tokens than the policy.
+    """
+    if teacher is None or teacher == "start" or teacher_decay(teacher) is not None:
+        return None
+    model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
+    own = start.model.config
+    names = ("vocab_size", "width", "num_layers", "num_heads", "num_kv_heads", "head_size")
+    for name in names:
+        if getattr(model.config, name) != getattr(own, name):
+            raise ValueError(
+                f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"
+                f" {getattr(model.config, name)}"
+            )
+    if policy.tokenizer(teacher).get_vocab() != start.tokenizer.get_vocab():
+        raise ValueError(f"Recipe: teacher {teacher} must have the policy's tokens, got others")
+    return params
 
 
 def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.experience import Batch
+
 __all__ = ["NoWriter", "RunWriter", "write_json"]
 
 
@@ -37,7 +39,7 @@ class RunWriter:
         self.samples = directory / "samples"
         self.samples.mkdir(parents=True, exist_ok=True)
         self._files = {}
-        for name in ("metrics", "timings", "held_out"):
+        for name in ("metrics", "timings", "held_out", "outcomes"):
             path = directory / f"{name}.jsonl"
             _keep_until(path, after_step)
             self._files[name] = path.open("a")
@@ -63,6 +65,20 @@ class RunWriter:
         self._files["held_out"].write(json.dumps({"step": step, **counts}) + "\n")
         self._files["held_out"].flush()
 
+    def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
+        """Appends what each visit of a prompt came to, to `outcomes.jsonl`: one line a step, with
+        the prompts' numbers, the views they were shown in, and the outcomes of their groups, before
+        any filter; null without a verdict."""
+        groups = [(batch, rows) for batch in seen for rows in batch.groups]
+        line = {
+            "step": step,
+            "number": [batch.asks[rows[0]].number for batch, rows in groups],
+            "view": [batch.asks[rows[0]].view.label for batch, rows in groups],
+            "outcome": [[batch.grades[row].outcome for row in rows] for batch, rows in groups],
+        }
+        self._files["outcomes"].write(json.dumps(line) + "\n")
+        self._files["outcomes"].flush()
+
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Writes the kept responses of a step."""
         path = self.samples / f"step_{step:06d}.jsonl"
@@ -82,6 +98,9 @@ class NoWriter:
         """Nothing."""
 
     def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def write_outcomes(self, step: int, seen: Sequence[Batch]) -> None:
         """Nothing."""
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:

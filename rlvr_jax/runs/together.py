@@ -23,12 +23,12 @@ from rich.progress import Progress
 
 from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator, num_cores
-from rlvr_jax.tasks import Task
 from rlvr_jax.runs.command import run_card, train
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.settings import check_same_run, check_settings
+from rlvr_jax.tasks import Task
 
 __all__ = ["default_jobs", "train_together"]
 
@@ -215,7 +215,8 @@ def _summary(config: TrainConfig, load: Callable[[str], Task]) -> dict[str, Any]
             f"resume: steps must be at least the {found['steps']} that the run in"
             f" {str(config.run_dir)!r} has taken, got {config.steps}"
         )
-    return found if found["steps"] == config.steps else None
+    spent = 0 < config.drawn_tokens <= found.get("drawn_tokens", 0)
+    return found if found["steps"] == config.steps or spent else None
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, graded_one_by_one
+from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task, graded_one_by_one
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 
@@ -44,6 +44,7 @@ __all__ = [
     "Prompt",
     "Response",
     "SelfCheck",
+    "StepScore",
     "Task",
     "graded_one_by_one",
     "load",

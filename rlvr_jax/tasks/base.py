@@ -7,9 +7,9 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Grade", "Prompt", "Response", "Task", "graded_one_by_one"]
+__all__ = ["Grade", "Prompt", "Response", "StepScore", "Task", "graded_one_by_one"]
 
 
 # Fields of a prompt that are empty in most tasks.
@@ -120,8 +120,21 @@ class Grade:
         object.__setattr__(self, "answer", (self.answer or "").strip() or None)
 
 
+class StepScore(NamedTuple):
+    """A step of a response; it begins where the one before it ends.
+
+    Fields:
+      end: characters of the response up to its end.
+      score: how good it is, usually in [0, 1].
+    """
+
+    end: int
+    score: float
+
+
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
 Show = Callable[[Prompt, str], str]
+ScoreSteps = Callable[[Prompt, str], Sequence[StepScore]]
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,8 @@ class Task:
       show_hint: (prompt, hint) -> the text that the policy is shown when it is given the hint, a
         text such as the first steps of a solution. None: the task has no way of its own.
       show_answer: (prompt, answer) -> the same for somebody's answer, right or wrong.
+      score_steps: (prompt, text of a response) -> its steps in order, for methods that ask which of
+        them are right. None: the task does not say.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
     Raises:
@@ -160,6 +175,7 @@ class Task:
     answers: bool = False
     show_hint: Show | None = None
     show_answer: Show | None = None
+    score_steps: ScoreSteps | None = None
     derived: Sequence[str] = ()
 
     def __post_init__(self):

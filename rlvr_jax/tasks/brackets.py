@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.bracket_equations import equation_scores
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
 
@@ -116,6 +117,7 @@ def brackets(
         base_model=BASE_MODEL,
         rewards=("outcome", "legal"),
         answers=True,
+        score_steps=equation_scores,
         derived=("solution", "meta"),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -15,14 +16,15 @@ from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import named_key
+from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState
-from rlvr_jax.training.pieces import spread
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Programs
+from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["Learner", "learn"]
+__all__ = ["Learner", "Scorer", "learn"]
 
 Metrics = dict[str, float]
 Records = dict[str, np.ndarray]
@@ -40,6 +42,10 @@ class Learner:
       mesh: where the policy is trained.
       frozen: weights that stay as they are: below adapters, or of the reference; None: neither.
       adapts: adapters are trained, on top of `frozen`.
+      variant: (plan) -> programs for batches that are split in another way; compiled when used.
+      most: rows of a batch at most, as a multiple of the plan's.
+      teacher: (state) -> all weights of the teacher; None: the recipe has none.
+      decay: of the average that a state's `teacher` is; None: it has none.
     """
 
     objective: Objective
@@ -49,30 +55,113 @@ class Learner:
     mesh: Mesh
     frozen: Params | None
     adapts: bool
+    variant: Callable[[BatchPlan], Programs] | None = None
+    most: float = 1.0
+    teacher: Callable[[TrainState], Params] | None = None
+    decay: float | None = None
+
+    def programs_of(self, plan: BatchPlan) -> Programs:
+        """The programs for a plan: the learner's own for its own."""
+        return self.programs if plan == self.plan else self.variant(plan)
 
     def policy_params(self, state: TrainState) -> Params:
         """All weights of the policy in a state, adapters attached; nothing is copied."""
         return lora.attach(self.frozen, state.params) if self.adapts else state.params
 
 
+@dataclass(frozen=True)
+class Scorer:
+    """Asks policies for token statistics of rollouts, with the program that scores updates.
+
+    Fields:
+      params: of the current policy.
+      start: gives those that the run began with.
+    """
+
+    learner: Learner
+    params: Params
+    start: Callable[[], Params]
+
+    def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
+        """Statistics by name, [B, T].
+
+        Args:
+          needs: of "logp" and "entropy".
+          of: "current" or "start".
+        Raises:
+          ValueError: another need or policy.
+        """
+        unknown = sorted({*needs} - {"logp", "entropy"})
+        if unknown or of not in ("current", "start"):
+            raise ValueError(
+                "score: needs must be among logp, entropy, of the current or the start policy, got"
+                f" {sorted(needs)} of {of!r}"
+            )
+        params = self.params if of == "current" else self.start()
+        size, count = self.learner.plan.rows, len(rollouts.group)
+        found = []
+        for first in range(0, count, size):
+            # The last piece is filled up with rows that were scored before.
+            rows = np.arange(first, first + size) % count
+            told = fetch(self.learner.programs.measure(params, _rows(rollouts, rows)))
+            found.append((rows[: min(size, count - first)], told))
+        cut = ((rows, {k: v[: len(rows)] for k, v in told.items()}) for rows, told in found)
+        whole = _joined(count, cut)
+        return {name: whole[name] for name in needs}
+
+
 def learn(
-    learner: Learner, state: TrainState, rollouts: Rollouts, step: int
+    learner: Learner,
+    state: TrainState,
+    rollouts: Rollouts,
+    step: int,
+    further: Sequence[Rollouts] = (),
 ) -> tuple[TrainState, Metrics, Records]:
     """All updates of one step.
 
     Args:
       rollouts: the batch as numpy arrays, groups one after the other.
+      further: batches of at most an update's rows, each learned from in one update more; they bring
+        their advantages and old log-probs.
     Returns:
       The new state, metrics averaged over the updates, and the per-token record of the first pass
       over the batch, rows in the batch's order.
     """
-    orders = _orders(learner, rollouts, step)
+    several = "component_rewards" in learner.objective.needs
+    made = arrange(learner.plan, rollouts, several, learner.mesh, learner.seed, step, learner.most)
+    own = replace(learner, plan=made.plan, programs=learner.programs_of(made.plan))
+    state, metrics, records = _learned(own, state, made.rollouts, made.orders, step)
+    if made.count < len(made.rollouts.group):
+        records = {name: x[: made.count] for name, x in records.items()}
+    if made.left_out or learner.most > 1:
+        metrics["left_out_rows"] = float(made.left_out)
+    if learner.decay is not None:
+        state = replace(state, teacher=_averaged(state.teacher, state.params, learner.decay))
+    for number, rows in enumerate(further):
+        state, told = _learned_further(learner, state, rows, step, number)
+        for name in ("loss", "gradient_norm"):
+            metrics[f"further/{name}"] = told[name]
+        metrics["further/updates"] = float(number + 1)
+    return state, metrics, records
+
+
+def _learned(
+    learner: Learner,
+    state: TrainState,
+    rollouts: Rollouts,
+    orders: Sequence[np.ndarray],
+    step: int,
+) -> tuple[TrainState, Metrics, Records]:
+    """The updates of a batch that is dealt out to them."""
     parts = orders[: learner.plan.minibatches]
     # The policy's update is compiled for a state without a critic, which it would leave alone.
-    critic, state = state.critic, replace(state, critic=None)
+    critic, aside = state.critic, _aside(state)
+    other = _second_policy(learner, state)
+    state = replace(state, critic=None, **dict.fromkeys(aside))
     decide_once = learner.programs.decide_once
     once = len(orders) > 1 and decide_once is not None
-    rollouts = _measured(learner, state, critic, rollouts, parts, once)
+    teacher = learner.teacher and learner.teacher(replace(state, **aside))
+    rollouts = _measured(learner, state, critic, rollouts, parts, once, teacher)
     decided = {}
     if once:
         key = named_key(learner.seed, "decide_once", step)
@@ -80,35 +169,59 @@ def learn(
         names = ("advantage", "weight", "kept")
         rollouts = replace(rollouts, **fetch({name: getattr(told, name) for name in names}))
         state = replace(state, method_state=method_state)
-    state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step)
+    state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
     if critic is not None:
         critic, fitted = _fitted(learner, critic, rollouts, parts)
         state, metrics = replace(state, critic=critic), metrics | fitted
+    state = replace(state, **aside)
     for name, value in fetch(decided).items():
         metrics[f"batch/{name}" if name in metrics else name] = float(value)
     return state, metrics, records
 
 
-def _orders(learner: Learner, rollouts: Rollouts, step: int) -> list[np.ndarray]:
-    """The rows of each update in turn; those of the first `minibatches` are all rows once."""
-    plan = learner.plan
-    groups = plan.prompts // plan.minibatches
-    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
-    # are not pulled back.
-    several = "component_rewards" in learner.objective.needs
-    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
-    equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
-    orders = []
-    for epoch in range(plan.epochs):
-        order = np.arange(plan.prompts)
-        if plan.updates > 1:
-            seed = [learner.seed, zlib.crc32(b"minibatches"), step, epoch]
-            order = np.random.default_rng(seed).permutation(plan.prompts)
-        for start in range(0, plan.prompts, groups):
-            part = np.sort(order[start : start + groups])
-            part = spread(part[np.argsort(equal[part], kind="stable")], learner.mesh)
-            orders.append((part[:, None] * plan.samples + np.arange(plan.samples)).reshape(-1))
-    return orders
+def _learned_further(
+    learner: Learner, state: TrainState, rollouts: Rollouts, step: int, number: int
+) -> tuple[TrainState, Metrics]:
+    """One update on rows that bring what was decided about them."""
+    plan = replace(learner.plan, minibatches=1, epochs=1, prompts=learner.plan.rows, samples=1)
+    made = arrange(plan, rollouts, False, learner.mesh, learner.seed, step, 1.0)
+    programs = learner.programs_of(made.plan)
+    critic, aside = state.critic, _aside(state)
+    teacher = learner.teacher and learner.teacher(state)
+    other = _second_policy(learner, state)
+    state = replace(state, critic=None, **dict.fromkeys(aside))
+    key = named_key(learner.seed, "further", step, number)
+    own = replace(learner, plan=made.plan, programs=programs)
+    rollouts = _measured(own, state, critic, made.rollouts, made.orders, False, teacher)
+    rows = _rows(rollouts, made.orders[0])
+    state, measured, _ = programs.update(state, rows, key, False, other)
+    told = {name: float(value) for name, value in fetch(measured).items()}
+    return replace(state, critic=critic, **aside), told
+
+
+def _aside(state: TrainState) -> dict[str, Any]:
+    """What of a state no compiled program sees."""
+    return {name: getattr(state, name) for name in ("data", "drawn", "teacher")}
+
+
+def _second_policy(learner: Learner, state: TrainState) -> Params | None:
+    """The weights that divergences compare with: the teacher's, else a copy of those that sampled;
+    None if the objective has none."""
+    if not DIVERGENCES & learner.objective.needs:
+        return None
+    if learner.teacher is not None:
+        return learner.teacher(state)
+    return jax.tree.map(jnp.copy, learner.policy_params(state))
+
+
+def _averaged(teacher: Params, params: Params, decay: float) -> Params:
+    """The teacher, a little nearer to the weights."""
+    return _average_of(teacher, params, jnp.asarray(decay))
+
+
+@partial(jax.jit, donate_argnums=0)
+def _average_of(teacher, params, decay):
+    return jax.tree.map(lambda t, p: (decay * t + (1 - decay) * p).astype(t.dtype), teacher, params)
 
 
 def _measured(
@@ -118,6 +231,7 @@ def _measured(
     rollouts: Rollouts,
     parts: Sequence[np.ndarray],
     once: bool,
+    teacher: Params | None = None,
 ) -> Rollouts:
     """The rollouts with what the objective reads of the critic, the reference, the old policy.
 
@@ -128,8 +242,7 @@ def _measured(
     policy = learner.policy_params(state)
 
     def over(parts, program, params) -> Records:
-        found = ((rows, fetch(program(params, _rows(rollouts, rows)))) for rows in parts)
-        return _joined(len(rollouts.group), found)
+        return _scored(parts, program, params, rollouts)
 
     known = {}
     if critic is not None:
@@ -137,6 +250,8 @@ def _measured(
     if "reference_logp" in objective.needs:
         reference = over(parts, programs.score, learner.frozen)
         known["reference_logp"] = reference["old_logp"]
+    if "teacher_logp" in objective.needs and teacher is not None:
+        known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
     if "prompt_logp" in objective.needs:
         known |= over(parts, programs.score_prompts, policy)
     old = {
@@ -145,7 +260,44 @@ def _measured(
     }
     compared = once and bool({"logp", *old} & objective.once_needs)
     old |= over(parts if compared else parts[1:], programs.score, policy)
+    shown = rollouts.shown_length
+    if shown is not None and shown.any():
+        # Of the context that a row was drawn in; the update trains it in another.
+        drawn = replace(rollouts, prompt_tokens=rollouts.shown_tokens, prompt_length=shown)
+        drawn = _where(shown > 0, drawn, rollouts)
+        found = _scored(parts, programs.measure, policy, drawn)
+        old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
+    stored = rollouts.stored
+    if stored is not None:
+        kept = {name: getattr(rollouts, name) for name in old}
+        for name, value in kept.items():
+            if value is not None:
+                rows = stored.reshape(-1, *[1] * (value.ndim - 1))
+                old[name] = np.where(rows, value, old[name])
+    if shown is not None:
+        stored = (shown > 0) | (False if stored is None else stored)
+        rollouts = replace(rollouts, stored=stored, shown_tokens=None, shown_length=None)
     return replace(rollouts, **known, **old)
+
+
+def _scored(parts, program, params, rollouts: Rollouts) -> Records:
+    """What a program tells of all rows, part by part."""
+    found = ((rows, fetch(program(params, _rows(rollouts, rows)))) for rows in parts)
+    return _joined(len(rollouts.group), found)
+
+
+def _where(rows: np.ndarray, one: Rollouts, two: Rollouts) -> Rollouts:
+    """Prompts of `one` in some rows, of `two` in the others; the narrower ones are padded."""
+    width = max(one.prompt_tokens.shape[1], two.prompt_tokens.shape[1])
+    padded = [
+        np.pad(x.prompt_tokens, ((0, 0), (0, width - x.prompt_tokens.shape[1]))) for x in (one, two)
+    ]
+    tokens = np.where(rows[:, None], *padded)
+    return replace(
+        two,
+        prompt_tokens=tokens,
+        prompt_length=np.where(rows, one.prompt_length, two.prompt_length),
+    )
 
 
 def _updated(
@@ -154,6 +306,7 @@ def _updated(
     rollouts: Rollouts,
     orders: Sequence[np.ndarray],
     step: int,
+    other: Params | None = None,
 ) -> tuple[TrainState, Rollouts, Metrics, Records]:
     """The state after the updates, the rollouts with all old statistics, metrics and record."""
     parts = learner.plan.minibatches
@@ -165,9 +318,9 @@ def _updated(
             rollouts = _with_old(rollouts, _joined(len(rollouts.group), recorded))
         key = named_key(learner.seed, "objective", step, number)
         own = _rows(rollouts, rows)
-        state, measured, record = learner.programs.update(state, own, key, number == 0)
+        state, measured, record = learner.programs.update(state, own, key, number == 0, other)
         metrics.append(measured)
-        empty.append(not own.mask.any())
+        empty.append(not own.scored.any())
         if number < parts:
             recorded.append((rows, fetch(record)))
     records = _joined(len(rollouts.group), recorded)

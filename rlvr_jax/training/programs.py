@@ -18,6 +18,7 @@ from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, old_statistics, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
@@ -35,9 +36,11 @@ class Programs:
       score: (params, rollouts of one update) -> what the objective needs of the weights that
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
         [B, T, K].
+      measure: the same arguments -> "logp" and "entropy" [B, T]; prompts of rows may differ.
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
-      update: (state, rollouts of one update, key, fresh) -> (state, metrics, record).
+      update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
+        the weights of the second policy of divergences, if the objective has any.
       values: (critic's parameters, rollouts of one update) -> its estimates, "values" [B, T]; None
         if the method has no critic.
       fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
@@ -47,6 +50,7 @@ class Programs:
     """
 
     score: Callable[..., dict[str, jax.Array]]
+    measure: Callable[..., dict[str, jax.Array]]
     score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
@@ -81,6 +85,7 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
+    measure = _jitted_measure(model, plan)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -89,6 +94,7 @@ def make_programs(
     reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
+        measure=lambda params, rollouts: measure(params, put(rollouts)),
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
@@ -97,6 +103,20 @@ def make_programs(
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )
+
+
+def _jitted_measure(model: Model, plan: BatchPlan) -> Any:
+    """The program that measures log-probs and entropies of any rows."""
+
+    def of_piece(params, rollouts):
+        stats = statistics(model, params, rollouts, {"logp", "entropy"})
+        return {"logp": stats.logp, "entropy": stats.entropy}
+
+    def measure(params, rollouts):
+        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
+        return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
+
+    return jax.jit(measure, out_shardings=row_sharding(model.mesh))
 
 
 def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
@@ -124,16 +144,19 @@ def jitted(
 
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
-      (state, base weights under adapters, rollouts, key, fresh).
+      (state, base weights under adapters, rollouts, key, fresh, the second policy's weights).
     """
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(plan, model.mesh)
 
     def of_piece(params, rollouts):
-        needs = set(wanted.values())
-        stats = policy.score(model, params, rollouts, needs, options, shared, opening)
-        return {field: getattr(stats, name) for field, name in wanted.items()}
+        # Held-out rollouts have no second prompt.
+        beside = rollouts.second_tokens is not None
+        own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
+        needs = set(own.values())
+        stats = statistics(model, params, rollouts, needs, options, shared, opening)
+        return {field: getattr(stats, name) for field, name in own.items()}
 
     def score(params, rollouts):
         if plan.micro_batches == 1:
@@ -141,7 +164,7 @@ def jitted(
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
 
-    def step(state, base, rollouts, key, fresh):
+    def step(state, base, rollouts, key, fresh, other=None):
         return update(
             model,
             objective,
@@ -154,6 +177,7 @@ def jitted(
             shared=shared,
             opening=opening,
             base=base,
+            other=other,
         )
 
     shardings = state_shardings(model, optimizer)

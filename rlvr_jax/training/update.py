@@ -13,6 +13,7 @@ cotangents are all 0 is not pulled back.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,15 +23,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-from rlvr_jax.kernels import token_stats
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
-from rlvr_jax.policy import Model, Params, lora, score
+from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
 from rlvr_jax.training.pieces import in_pieces, joined
+from rlvr_jax.training.statistics import DIVERGENCES, MEASURED, statistics
 from rlvr_jax.types import Recipe, Rollouts, TokenStats
-
-# What `policy.score` measures.
-MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp"} - {"kl", "reverse_kl", "js"}
 
 __all__ = [
     "Gradient",
@@ -55,6 +53,10 @@ class TrainState:
       method_state: of the objective, by the names of its parts.
       updates: how many the policy has had.
       critic: a `CriticState`, which an update of the policy leaves alone; None: there is none.
+      teacher: the exponential average of `params`, where a recipe has it for a teacher.
+      drawn: tokens that the run has drawn so far; None where updates are compiled.
+      data: of the experience's parts by name, numpy arrays of the host; None where updates are
+        compiled.
     """
 
     params: Params
@@ -62,6 +64,9 @@ class TrainState:
     method_state: dict[str, Any]
     updates: Array
     critic: Any = None
+    teacher: Any = None
+    drawn: Any = None
+    data: Any = None
 
 
 @jax.tree_util.register_dataclass
@@ -85,7 +90,8 @@ def statistics_needed(objective: Objective) -> frozenset[str]:
 def old_statistics(objective: Objective) -> dict[str, str]:
     """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
     wanted = {need: need.removeprefix("old_") for need in objective.needs if need[:4] == "old_"}
-    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in MEASURED}
+    alone = MEASURED - DIVERGENCES
+    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
 
 
 def scoring_options(objective: Objective) -> tuple[tuple[str, Any], ...]:
@@ -109,24 +115,27 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
     return shapes
 
 
-def check_needs(recipe: Recipe, method: str, updates_per_step: int) -> None:
+def check_needs(
+    recipe: Recipe, method: str, updates_per_step: int, given: Collection[str] = ()
+) -> None:
     """Refuses an objective that reads what nobody here measures or records.
 
+    Args:
+      given: records of rollouts that the run's experience fills.
     Raises:
-      ValueError: guidance; a need that is neither a statistic of one policy, the current or the
+      ValueError: a need that is neither a statistic of one policy, the current or the
         old one, nor log-probs of the reference or of prompts, nor told by grades, nor values of a
         critic that the recipe says how to fit; log-probs at temperatures that are not named; old
         log-probs of what is likeliest now, where several updates are taken per batch.
     """
     objective = recipe.objective
-    if recipe.guidance is not None:
-        raise ValueError(
-            f"Recipe.guidance of method {method!r} must be None, for training shows nothing but"
-            f" prompts, got {recipe.guidance!r}"
-        )
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
+    if "second_tokens" not in given:
+        known -= {"second_prompt_logp", "old_second_prompt_logp"}
+    if recipe.teacher is not None:
+        known.add("teacher_logp")
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}
-    known.add("sampled_entropy")
+    known |= {"sampled_entropy", *given}
     if recipe.critic is not None:
         known.add("values")
     if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
@@ -160,6 +169,7 @@ def objective_gradient(
     shared: int = 1,
     opening: int = 0,
     base: Params | None = None,
+    other: Params | None = None,
 ) -> Gradient:
     """Loss and gradient of an objective over all rows of an update.
 
@@ -173,6 +183,7 @@ def objective_gradient(
         (`policy.score`).
       opening: so many first tokens of all prompts are the same and computed once for a piece.
       base: frozen weights to which `params` are the adapters; None: `params` are all weights.
+      other: all weights of the second policy of divergences.
     Raises:
       ValueError: micro_batches does not divide the rows.
     """
@@ -185,7 +196,7 @@ def objective_gradient(
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
-        return score(model, whole, rollouts, needs, options, shared, opening)
+        return statistics(model, whole, rollouts, needs, options, shared, opening, other)
 
     grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
 
@@ -258,12 +269,15 @@ def with_old_statistics(
 
     Args:
       stats: of the current weights; where they are those that sampled (`fresh`) or nothing was
-        recorded, they are the old ones.
+        recorded, they are the old ones. But rows that are `stored` keep theirs.
     """
     known = {}
     for field, name in old_statistics(objective).items():
         now, then = jax.lax.stop_gradient(getattr(stats, name)), getattr(rollouts, field)
-        known[field] = now if then is None else jnp.where(fresh, now, then)
+        own = fresh
+        if rollouts.stored is not None:
+            own = fresh & ~rollouts.stored.reshape(-1, *[1] * (now.ndim - 1))
+        known[field] = now if then is None else jnp.where(own, now, then)
     return replace(rollouts, **known)
 
 
@@ -280,6 +294,7 @@ def update(
     shared: int = 1,
     opening: int = 0,
     base: Params | None = None,
+    other: Params | None = None,
 ) -> tuple[TrainState, dict[str, Array], dict[str, Array]]:
     """One optimizer update.
 
@@ -288,7 +303,7 @@ def update(
     was told nothing. The method's state is kept only where something is not finite.
 
     Args:
-      fresh, micro_batches, shared, opening, base: as for `objective_gradient`.
+      fresh, micro_batches, shared, opening, base, other: as for `objective_gradient`.
     Returns:
       The new state; scalar metrics; and per token, [B, T] or [B, T, K]: `old_logp` (and what else
       was needed of the old policy) as it was used, `logp`, `entropy`,
@@ -306,6 +321,7 @@ def update(
         shared=shared,
         opening=opening,
         base=base,
+        other=other,
     )
     norm = optax.tree.norm(gradient.grads)
     finite = jnp.isfinite(gradient.loss) & jnp.isfinite(norm)

@@ -50,6 +50,11 @@ def only(regularizer, aggregation=None):
     )
 
 
+def recipe_of(advantage, surrogate, **parts):
+    """A recipe of an objective on the token mean."""
+    return Recipe(objective(advantage, surrogate=surrogate, aggregation=token_mean(), **parts))
+
+
 def per_group(values, case):
     """One number per group from values that are equal on its rows."""
     return np.asarray(values)[:: int(golden.inputs(case)["group_size"])]

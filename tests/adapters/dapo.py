@@ -25,8 +25,8 @@ def outputs(case, hyper, soft):
     done = golden.evaluate(dapo, case, soft)
     return {
         "penalty": overlong_penalty(batch.length, max_length, hyper["cache"], hyper["factor"]),
-        "shaped": dapo.reward(batch),
-        "keep": dapo.selection.keep(batch.outcome, batch.group),
+        "shaped": done.batch.reward,
+        "keep": done.batch.mask.any(axis=1),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,

@@ -6,9 +6,9 @@ import golden_vectors as golden
 import jax.numpy as jnp
 from adapters.common import per_group
 
+from rlvr_jax.experience import budget_for_hard
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.rollout_budget import extra_rollouts, total_advantage
-from rlvr_jax.objectives.statistics.groups import group_sum
 
 LEFT_OUT = {}
 TABLE_SIZE = 8  # of the sheet, with these limits
@@ -20,25 +20,25 @@ def outputs(case, hyper):
     done = golden.evaluate(method, case)
     batch = golden.rollouts(case)
     given = (batch.outcome, batch.group)
-    right = per_group(group_sum((batch.outcome > 0.5).astype(jnp.int32), batch.group), case)
-    size = int(golden.inputs(case)["group_size"])
     found = {
         "cumulative": per_group(total_advantage(*given), case),
         "cumulative_std": per_group(total_advantage(*given, normalized=True), case),
-        "keep": method.selection.keep(*given),
+        "keep": done.batch.mask.any(axis=1),
         "advantages": done.signals.advantage,
         "token_loss": done.token_loss,
         "loss": done.loss,
         "dlogits": done.dlogits,
     }
+    outcomes = golden.experience_batch(batch).outcomes()
     for name, by_hardness in (("equal", False), ("hardness", True)):
         for suffix, normalized in (("", False), ("_std", True)):
             count = functools.partial(
                 extra_rollouts, by_hardness=by_hardness, normalized=normalized
             )
             every = jnp.arange(TABLE_SIZE + 1)
+            budget = budget_for_hard(by_hardness, normalized)
             found |= {
-                f"extra_{name}{suffix}": count(right, size, hyper["n_max"]),
+                f"extra_{name}{suffix}": budget(outcomes, hyper["n_max"]),
                 f"table_{name}{suffix}": count(every, TABLE_SIZE, TABLE_LIMITS[name]),
             }
     return found

@@ -4,6 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 from adapters.common import per_rollout
 
+from rlvr_jax.experience import experience, shape
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.advantages.group_relative import group_normalized, leave_one_out
 from rlvr_jax.objectives.algebra.core import objective
@@ -28,7 +29,7 @@ def outputs(case, hyper):
         own = objective(
             advantage, surrogate=ppo_clip(clip, clip), aggregation=rollout_mean_token_mean()
         )
-        return Recipe(own, reward=reward)
+        return Recipe(own, experience(stages=[shape(reward)]))
 
     rewards = {
         "noisy": plain_outcome,

@@ -3,13 +3,13 @@
 import functools
 
 import golden_vectors as golden
+import numpy as np
 from adapters.common import per_group
 
+from rlvr_jax.experience.curricula.pairs import easy_but_brittle, hard_but_solvable
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.advantages.group_relative import group_centered, group_normalized
 from rlvr_jax.objectives.advantages.rare_events import (
-    easy_but_brittle,
-    hard_but_solvable,
     pair_normalized,
     pass_rate,
     rare_event_advantage,
@@ -26,10 +26,12 @@ def outputs(case, hyper):
     }
     batch = golden.rollouts(case)
     given = (batch.outcome, batch.group)
+    outcomes = golden.experience_batch(batch).outcomes()
+    right, answers = (outcomes > 0.5).sum(axis=1), np.full(len(outcomes), outcomes.shape[1])
     found = {
         "pass_rate": per_group(pass_rate(*given), case),
-        "hard_but_solvable": per_group(hard_but_solvable(*given, hyper["c"]), case),
-        "easy_but_brittle": per_group(easy_but_brittle(*given, hyper["c"]), case),
+        "hard_but_solvable": hard_but_solvable(right, answers, hyper["c"]),
+        "easy_but_brittle": easy_but_brittle(right, answers, hyper["c"]),
         "closed_form": rare_event_advantage(*given),
     }
     for suffix, estimator in estimators.items():

@@ -47,16 +47,20 @@ OWN_BASELINE = {
     *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
     *("cgpo", "social_rl", "spae", "t_ppo", "ucas"),
 }
-NOT_ZERO_ALONE = {*OWN_BASELINE, "hpt", "reinforce"}
-NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, "ares", "copg", "gdpo", "laser"}
+# A stage estimates the advantage, before these tests change groups or rewards.
+BRINGS_ADVANTAGE = {"rorecomp"}
+NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "hpt", "reinforce"}
+NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
+# Read supervised rows and nothing on the mask; here the right ones are supervised.
+IMITATES = {"expert_iteration"}
 # Weights or advantages made of the current log-probs and held constant: the gradient that the paper
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
     *("ace", "aepo_agentic", "cgpo", "cispo", "copg", "f_dpg", "gtpo", "oblr_po", "rapid", "rpg"),
     *("simko", "steer"),
 }
-# Ratios of other log-probs than those of the sampled tokens.
-OTHER_RATIO = {"prerl"}
+# Ratios of other log-probs than those of the sampled tokens, or of none.
+OTHER_RATIO = {"expert_iteration", "luffy_mixed", "prerl"}
 # Divide by all rows that were drawn, by their definition.
 OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "siren"}
 CASE = "b"
@@ -79,21 +83,36 @@ def made(name):
         "d3s": {"token_share_start": 0.5},
         "passk_advantage": {"advantage": subset_normalized(k=2)},
         "capo_curvature": {"top_k": 3},  # as many as were measured
+        "ghpo": {"weights": (1.0, 0.5, 0.25)},  # as many as the record has
     }
     return recipe(name, **changed.get(name, {}))
 
 
 def batch_of(name, soft=False):
-    return golden.prepared(made(name), golden.rollouts(CASE, soft))
+    return prepared(name, golden.rollouts(CASE, soft))
 
 
 def batch_in(dtype, name, case):
-    return golden.prepared(made(name), golden.rollouts(case, False, dtype))
+    return prepared(name, golden.rollouts(case, False, dtype))
+
+
+def prepared(name, rollouts):
+    batch = golden.prepared(made(name), rollouts)
+    return replace(batch, supervised=batch.outcome > 0.5) if name in IMITATES else batch
+
+
+def cleared(batch, rows):
+    """The batch in which nothing is to be learned from some rows."""
+    gone = np.isin(np.arange(batch.mask.shape[0]), rows)
+    known = {"mask": array(np.asarray(batch.mask) & ~gone[:, None], bool)}
+    if batch.supervised is not None:
+        known["supervised"] = array(np.asarray(batch.supervised) & ~gone, bool)
+    return replace(batch, **known)
 
 
 def size_of_loss(step, batch):
     """Of its tokens: a loss of both signs may cancel."""
-    size = np.abs(step.token_loss).sum() / np.asarray(batch.mask).sum()
+    size = np.abs(step.token_loss).sum() / max(np.asarray(batch.mask).sum(), 1)
     return max(size, np.abs(step.loss))
 
 
@@ -150,7 +169,7 @@ def test_wider_padding_does_not_matter(name):
 @every_method
 def test_what_stands_off_the_mask_is_never_read(name):
     batch = batch_of(name)
-    mask = np.asarray(batch.mask)
+    mask = np.asarray(batch.scored)
 
     def poison(values):
         if values.shape != mask.shape or not np.issubdtype(values.dtype, np.floating):
@@ -164,23 +183,22 @@ def test_what_stands_off_the_mask_is_never_read(name):
 @every_method
 def test_rollouts_without_tokens_are_harmless(name):
     batch = batch_of(name, soft=name not in BINARY)
-    mask = np.asarray(batch.mask).copy()
-    mask[[0, 5, 11]] = False
-    found = run(name, batch=replace(batch, mask=array(mask, bool)))
+    found = run(name, batch=cleared(batch, [0, 5, 11]))
     assert_all_finite(found)
     assert not np.asarray(found.dstats.logp)[[0, 5, 11]].any()
     assert any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))
 
 
 @every_method
-def test_a_group_without_tokens_is_as_if_it_were_not_there(name):
-    """What only fills a batch or has no verdict: losses, metrics and states do not know of it."""
+def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
+    """What is only imitated, fills a batch or has no verdict: losses, metrics and states do not
+    know of it. A supervised row stands in the group of others."""
     rows = golden.inputs(CASE)["mask"].shape[0]
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added = np.array([1, 7, 14])
     told = {
         "mask": False,
-        "group": np.array([-7, -7, 99]),  # two together, one alone
+        "group": np.array([int(batch_of(name).group[0]), -7, 99]),
         "rollout_id": rows + np.arange(3),
         "reward": np.array([1, 0, 1]),
         "outcome": np.array([1, 0, 1]),
@@ -189,7 +207,12 @@ def test_a_group_without_tokens_is_as_if_it_were_not_there(name):
     fields = {field: np.asarray(getattr(batch, field)).copy() for field in told}
     for field, values in told.items():
         fields[field][added] = values
+    before = batch.supervised
+    supervised = np.zeros(rows + 3, bool) if before is None else np.asarray(before).copy()
+    supervised[added] = False
+    supervised[added[0]] = name not in IMITATES
     batch = replace(batch, **{field: array(v, v.dtype) for field, v in fields.items()})
+    batch = replace(batch, supervised=array(supervised, bool))
     found, wanted = run(name, changed(golden.stats(CASE), lambda v: v[order]), batch), run(name)
     factor = (rows + 3) / rows if name in OVER_ALL_ROWS else 1
     found = found._replace(loss=factor * found.loss)
@@ -218,7 +241,7 @@ def test_groups_of_equal_rewards_have_advantage_zero(name):
 @every_method
 def test_a_batch_without_tokens_has_loss_and_gradient_zero(name):
     batch = batch_of(name)
-    found = run(name, batch=replace(batch, mask=array(batch.mask & False, bool)))
+    found = run(name, batch=cleared(batch, np.arange(batch.mask.shape[0])))
     assert found.loss == 0
     assert_all_finite(found)
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(found.dstats))

@@ -118,8 +118,9 @@ def test_methods_that_cannot_act_on_policy_say_so():
     silent = {name for name in names() if not recipe(name).objective.remarks(once)}
     # These weigh or regress on their first update as on any other.
     assert silent == {
-        *("cgpo", "copg", "dpo_q", "f_dpg", "gpg", "gtpo", "hpt", "hybrid_npg", "implicit_prm"),
-        *("oblr_po", "opo", "reinforce", "rl_v", "rloo", "sweet_rl", "vpo"),
+        *("cgpo", "copg", "dpo_q", "expert_iteration", "f_dpg", "ghpo", "gpg", "gtpo", "hpt"),
+        *("hybrid_npg", "implicit_prm", "luffy_mixed", "oblr_po", "opo", "reinforce", "rl_v"),
+        *("rloo", "sweet_rl", "vpo"),
     }
 
 
@@ -181,7 +182,7 @@ def test_table_and_card_show_what_is_needed(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["methods", "dapo"])
     printed.main()
     card = capsys.readouterr().out
-    assert "clip_high = 0.28" in card and "mixed_outcomes" in card
+    assert "clip_high = 0.28" in card and "refill(uniform" in card
     assert np.all([label in card for label in recipe("dapo").objective.labels])
     condition = printed.card("kl_cov").partition("with one update per batch\n")[2]
     assert "penalize_high_covariance(fraction=0.002, coefficient=1) has no effect" in condition

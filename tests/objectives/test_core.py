@@ -7,24 +7,22 @@ import numpy as np
 import pytest
 
 from rlvr_jax.objectives import (
-    Selection,
     Transform,
     UpdatePlan,
     adaptive_entropy_bonus,
     describe,
     drop_high_covariance,
-    drop_rollouts,
     drop_truncated,
     entropy_bonus,
     fixed_length_mean,
     group_normalized,
+    group_spread,
     importance_weighted,
     is_chosen,
     is_clipped,
     keep_top_entropy,
     kl_penalty,
     leave_one_out,
-    mixed_outcomes,
     objective,
     overlong_shaping,
     penalize_high_covariance,
@@ -193,7 +191,8 @@ def test_tokens_that_the_clip_already_stops_are_not_drawn():
 
 def test_dropped_groups_leave_the_denominators():
     batch, stats = golden.rollouts("b"), golden.stats("b")
-    kept = drop_rollouts(batch, mixed_outcomes(batch.outcome, batch.group))
+    spread = group_spread(batch.outcome, batch.group)
+    kept = replace(batch, mask=batch.mask & (spread > 0)[:, None])
     num_all, num_kept = np.asarray(batch.mask).sum(), np.asarray(kept.mask).sum()
     assert 0 < num_kept < num_all
     whole, part = (golden.step(made(), stats, rows) for rows in (batch, kept))
@@ -207,13 +206,6 @@ def test_the_share_of_truncated_rollouts_is_reported():
     batch = replace(batch, truncated=jnp.asarray(truncated))
     metrics = golden.step(made(drop_truncated()), golden.stats("b"), batch).metrics
     golden.assert_agrees(metrics["dropped_rollouts_share"], truncated.mean())
-
-
-def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():
-    outcome = golden.array([0.1 + 0.2, 0.3, 1.0, 0.0, 1.0, 1.0], float)
-    group = golden.array([5, 5, 2, 2, 9, 0], np.int32)
-    found = jax.jit(mixed_outcomes)(outcome, group)
-    np.testing.assert_array_equal(found, [False, False, True, True, True, True])
 
 
 @pytest.mark.parametrize(
@@ -230,7 +222,6 @@ def test_mixed_outcomes_ignores_rounding_and_keeps_groups_of_one():
         (lambda: group_normalized(0.0), "group_normalized: epsilon must be positive, got 0"),
         (lambda: fixed_length_mean(0), "fixed_length_mean: length must be at least 1, got 0"),
         (lambda: overlong_shaping(8, 9), r"cache_length must be in \(0, max_length 8\], got 9"),
-        (lambda: Selection(mixed_outcomes, 0), "Selection: max_rounds must be at least 1, got 0"),
         (lambda: adaptive_entropy_bonus(1.0, 0.0), "adaptive_entropy_bonus: step .* got 0"),
         (lambda: adaptive_entropy_bonus(1.0, 0.1, initial=2.0), r"initial must be in \[0.0, 1.0\]"),
     ],

@@ -46,8 +46,9 @@ def test_the_best_of_equals_is_the_one_of_smallest_rollout_id():
     np.testing.assert_array_equal(found, [2, 2, 2])
 
 
-def test_turns_are_asked_for_only_by_the_score_that_reads_them():
+def test_turns_are_asked_for_whatever_the_score_reads():
+    """A task without turns has no use for a critic of turns."""
     assert "turn" in best_against_rest(0.1, turn_sum_score).needs
-    assert "turn" not in best_against_rest(0.1).needs
+    assert "turn" in best_against_rest(0.1).needs
     with pytest.raises(ValueError, match="coefficient must be positive, got 0"):
         best_against_rest(0.0)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import pytest
 
 from rlvr_jax import methods
-from rlvr_jax.parallel import compile as command
 from rlvr_jax.parallel import hlo
 from rlvr_jax.parallel.memory import sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
@@ -24,6 +23,7 @@ from rlvr_jax.policy import LoraConfig, Model, cached, lora, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.runs import compile as command
 from rlvr_jax.runs import compiled
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.compiled import compile_run
@@ -465,6 +465,31 @@ def test_a_mesh_that_does_not_divide_the_model_is_refused(capsys, tmp_path):
     code, _, err = run(capsys, "cpu:8", "--model", path, *SMALL, "--mesh", "tensor=8")
     assert code == 2
     assert "tensor must divide vocab = 13" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "beside"),
+    [
+        pytest.param("mdpo", "second policy", id="a second policy's distribution"),
+        pytest.param("prerl", None, id="a second prompt"),
+        pytest.param("hpt", None, id="rows of a teacher"),
+    ],
+)
+@pytest.mark.parametrize("topology", ["cpu:8", "v5e-8"])
+def test_updates_that_read_more_than_one_context_are_compiled(
+    capsys, model, topology, method, beside
+):
+    if topology != "cpu:8":
+        pytest.importorskip("libtpu")
+    shape = model if topology == "cpu:8" else "qwen2.5-0.5b"
+    options = ["--model", shape, *SMALL, "--method", method, "--json"]
+    with jax.enable_x64(topology == "cpu:8"):
+        code, out, err = run(capsys, topology, *options)
+    assert (code, err) == (0, "")
+    update = json.loads(out)["programs"]["update"]
+    assert update["flops"] > 0
+    assert beside is None or update["parts"][beside] > 0
 
 
 def test_without_libtpu_the_way_to_install_it_is_said(capsys, monkeypatch):

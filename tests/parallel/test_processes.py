@@ -113,7 +113,6 @@ def test_arrays_come_back_as_they_were(spec):
     tree = {"a": np.arange(16, dtype=np.int32).reshape(8, 2), "b": (np.ones(8, bool), None)}
     placed = parallel.distribute(tree, parallel.row_sharding(mesh))
     assert placed["a"].sharding == parallel.row_sharding(mesh)
-    np.testing.assert_array_equal(parallel.own_rows(placed["a"]), range(8))
     assert parallel.bytes_per_device(placed) * mesh.shape["data"] * mesh.shape["fsdp"] == 64 + 8
     found = parallel.fetch(placed)
     assert found["b"][1] is None and found["a"].dtype == np.int32

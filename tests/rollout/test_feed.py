@@ -10,9 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import (
     EXACT,
+    GREEDY,
     MODEL,
     PARAMS,
     PROMPT_LENGTH,
+    PROMPTS,
     RECORD,
     ROWS,
     SLOTS,
@@ -33,6 +35,8 @@ from rlvr_jax.rollout import (
     PRUNED,
     RUNNING,
     compact,
+    empty,
+    prefill,
     probe,
     reset,
     retire,
@@ -135,6 +139,49 @@ def test_a_draft_ends_with_a_stop_token_or_at_the_limit():
     pool = check(PARAMS, pool, draft, np.array([3, 3, 3, 1]), accept=always, stop_tokens=(0,))
     assert_array_equal(pool.length, PROMPT_LENGTH + np.array([2, 3, 2, 1]))
     assert_array_equal(pool.status, [FINISHED, RUNNING, BUDGET, RUNNING])
+
+
+def test_the_embeddings_of_tokens_are_as_good_as_the_tokens():
+    soft = np.arange(WIDTH)[None] < np.array([2, 1, 2, 0])[:, None]
+    embeddings = PARAMS["embedding"][PROMPTS]
+    # fillers where embeddings stand, and embeddings that nobody looks at where tokens do
+    tokens = np.where(soft, 0, PROMPTS)
+    given = jnp.where(soft[:, :, None], embeddings, 7.0)
+    pool = replace(empty(MODEL, ROWS, SLOTS), key=keys())
+    pool = give(PARAMS, pool, tokens, PROMPT_LENGTH, embeddings=given, embedded=soft)
+    assert_array_equal(
+        pool.tokens[:, :WIDTH], np.where(np.arange(WIDTH) < PROMPT_LENGTH[:, None], tokens, 0)
+    )
+    soft_rows, hard_rows = (draw(begun, sampling=GREEDY) for begun in (pool, started()))
+    behind = np.arange(SLOTS) >= PROMPT_LENGTH[:, None]
+    assert_array_equal(*(np.where(behind, p.tokens, 0) for p in (soft_rows, hard_rows)))
+    for name in RECORD:
+        assert_allclose(getattr(soft_rows, name), getattr(hard_rows, name), **EXACT)
+
+
+def test_other_embeddings_than_those_of_tokens_are_seen():
+    soft = np.arange(WIDTH)[None] < np.array([2, 1, 2, 0])[:, None]
+    embeddings = np.random.default_rng(9).normal(0, 0.3, (*soft.shape, MODEL.config.width))
+    pool = replace(empty(MODEL, ROWS, SLOTS), key=keys())
+    pool = give(PARAMS, pool, PROMPTS, PROMPT_LENGTH, embeddings=embeddings, embedded=soft)
+    one, plain = draw(pool, 1), draw(started(), 1)
+    assert np.array_equal(one.entropy[3], plain.entropy[3])
+    assert not np.any(np.isclose(one.entropy[:3].sum(1), plain.entropy[:3].sum(1)))
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"embedded": np.ones((ROWS, WIDTH), bool)}, "given together, got embedded alone"),
+        (
+            {"embeddings": np.ones((ROWS, 2, 3)), "embedded": np.ones((ROWS, 2), bool)},
+            r"the shape \(4, 4, .*\) and embedded \(4, 4\), got \(4, 2, 3\) and \(4, 2\)",
+        ),
+    ],
+)
+def test_embeddings_that_do_not_fit_are_refused(given, message):
+    with pytest.raises(ValueError, match=f"prefill: embeddings .*{message}"):
+        prefill(MODEL, PARAMS, started(), PROMPTS, PROMPT_LENGTH, **given)
 
 
 def test_a_finished_row_runs_again_when_it_is_given_tokens():

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 from scipy.stats import chi2
 
+from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, named_config, score
 from rlvr_jax.rollout import Processor, Sampling, row_keys, sample
 from rlvr_jax.types import replace
@@ -298,6 +299,28 @@ def test_a_shape_is_compiled_once():
         draw(np.array([1, 2, 0]), first_sample=9, seed=4)
         draw(sampling=Sampling())
     assert len(compiled) == 1
+
+
+def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
+    # In float32, which has a routine of its own for the largest of a row.
+    model = replace(MODEL, mesh=make_mesh("data=3", jax.devices()[:3]))
+    settings = dict(samples=5, sampling=SETTINGS["top-k"])
+    one, several = (
+        sample(
+            each,
+            PARAMS,
+            PROMPTS,
+            PROMPT_LENGTH,
+            PROMPT_ID,
+            np.zeros(3, np.int32),
+            jax.random.key(1),
+            response_tokens=BUDGET,
+            stop_tokens=(STOP,),
+            **settings,
+        )
+        for each in (MODEL, model)
+    )
+    assert_same_rollouts(several, one)
 
 
 def test_a_nearly_cold_policy_takes_the_most_probable_token():

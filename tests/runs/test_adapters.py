@@ -10,8 +10,8 @@ import training_runs
 
 from rlvr_jax import policy
 from rlvr_jax.policy import lora
-from rlvr_jax.training.learning import learn
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training.learning import learn
 
 LORA = dict(method="grpo", lora_rank=2, lora_alpha=4.0, lora_targets=("query", "up"))
 # Calls of the verifier: two by the self-check, one by the first evaluation, one by each step's
@@ -36,7 +36,7 @@ def test_a_step_moves_the_adapters_and_nothing_else(model):
     # Two moments for each number that is trained, and the count of updates.
     held = sum(x.size for x in jax.tree.leaves(state.params))
     assert sum(x.size for x in jax.tree.leaves(state.optimizer_state)) == 2 * held + 1
-    batch, _ = collect(run, state, 0)
+    batch = collect(run, state, 0).batch
     state, metrics, _ = learn(run.learner, state, batch.rollouts, 0)
     assert metrics["gradient_norm"] > 0
     assert all(np.any(state.params["layers"][f"{name}_lora_b"]) for name in ("query", "up"))

@@ -11,9 +11,9 @@ import training_runs
 
 from experiments import evaluate, store_rollouts
 from experiments.train import main
-from rlvr_jax.tasks import Grade, graded_one_by_one
 from rlvr_jax.runs import command, guarded
 from rlvr_jax.runs.run_writer import RunWriter
+from rlvr_jax.tasks import Grade, graded_one_by_one
 
 
 def without_prompts():

@@ -27,9 +27,9 @@ from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_po
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.checkpoints import Checkpoints
+from rlvr_jax.runs.step import collect
 from rlvr_jax.training.critic import CriticState, critic_values, fit_critic
 from rlvr_jax.training.learning import learn
-from rlvr_jax.runs.step import collect
 from rlvr_jax.types import replace
 
 # A model in float64 needs it.
@@ -159,7 +159,7 @@ def stepped(model, **changes):
     run = training_runs.prepared(settings)
     state = run.initial_state()
     before = jax.tree.map(np.asarray, state.critic)
-    batch, _ = collect(run, state, 0)
+    batch = collect(run, state, 0).batch
     return run, before, *learn(run.learner, state, batch.rollouts, 0)[:2]
 
 
@@ -239,7 +239,7 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
         return run.programs.fit_critic(critic, rollouts)
 
     spying = replace(run, programs=replace(run.programs, fit_critic=fit))
-    learn(spying.learner, run.initial_state(), collect(run, state, 1)[0].rollouts, 1)
+    learn(spying.learner, run.initial_state(), collect(run, state, 1).batch.rollouts, 1)
     config = replace(
         run.config,
         mesh="data=1",

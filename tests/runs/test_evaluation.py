@@ -9,13 +9,13 @@ import training_runs
 
 from experiments.evaluate import main
 from rlvr_jax.analysis import pass_at_k
-from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.experience.evaluation import evaluate, evaluation_sampler, held_out_indices, ks_for
-from rlvr_jax.training.layout import make_reshard
+from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.run import load_policy
-from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.runs.step import take_step
+from rlvr_jax.tasks import Grade, Prompt, Task
+from rlvr_jax.training.layout import make_reshard
 
 
 def task_of(kinds, mixture=None):
@@ -100,9 +100,9 @@ def test_every_sample_is_drawn_once_and_only_the_last_call_is_filled_up(
 ):
     asked, draw = [], Sampler.draw
 
-    def watched(self, params, table, indices, key, *, first_sample):
-        asked.append(list(zip(indices.tolist(), first_sample.tolist(), strict=True)))
-        return draw(self, params, table, indices, key, first_sample=first_sample)
+    def watched(self, params, tokens, length, numbers, key, *, first_sample):
+        asked.append(list(zip(numbers.tolist(), first_sample.tolist(), strict=True)))
+        return draw(self, params, tokens, length, numbers, key, first_sample=first_sample)
 
     monkeypatch.setattr(Sampler, "draw", watched)
     result = evaluated(model, training_runs.sums(), np.arange(prompts), samples=12)

@@ -8,11 +8,11 @@ import pytest
 import training_runs
 
 from rlvr_jax import methods
-from rlvr_jax.tasks import Grade
 from rlvr_jax.experience.evaluation import evaluate
 from rlvr_jax.experience.grades import check_grades_suffice, with_grades
-from rlvr_jax.training.learning import learn
 from rlvr_jax.runs.step import collect
+from rlvr_jax.tasks import Grade
+from rlvr_jax.training.learning import learn
 from rlvr_jax.types import replace
 
 
@@ -22,7 +22,7 @@ def prepared(model, method, **changes):
 
 def drawn(run):
     state = run.initial_state()
-    return state, collect(run, state, 0)[0]
+    return state, collect(run, state, 0).batch
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_a_number_that_does_not_apply_is_left_out_of_its_curve(plain):
     held_out = evaluate(
         sampler, run.sampler_params(state), *asked, 4, run.key("evaluation")
     ).metrics
-    for prefix, metrics in ("info", collect(run, state, 0)[1]), ("held_out/info", held_out):
+    for prefix, metrics in ("info", collect(run, state, 0).metrics), ("held_out/info", held_out):
         # A weighted mean of the same number over prompts.
         assert metrics[f"{prefix}/words"] == pytest.approx(3, rel=1e-12)
         assert math.isnan(metrics[f"{prefix}/none"])
@@ -213,7 +213,7 @@ def test_a_response_without_a_verdict_is_out_of_the_loss_and_of_its_group(model)
     advantage = records["advantage"][:, 0].reshape(-1, size)
     np.testing.assert_allclose(advantage[:, 1:], np.tile(wanted, (len(advantage), 1)), rtol=1e-4)
     assert (advantage[:, 0] == 0).all() and np.isfinite(metrics["loss"])
-    found = collect(run, run.initial_state(), 0)[1]
+    found = collect(run, run.initial_state(), 0).metrics
     assert found["verifier_no_verdict"] == len(advantage)
     assert found["outcome"] == pytest.approx(1 / (size - 1))
 
@@ -227,9 +227,11 @@ def test_a_selection_judges_a_group_by_its_verdicts(model):
     def verify(prompts, responses):
         return [Grade(groups[row // size % 3][row % size]) for row in range(len(prompts))]
 
-    _, metrics = collect(with_verify(run, verify), run.initial_state(), 0)
+    metrics = collect(with_verify(run, verify), run.initial_state(), 0).metrics
     number = run.config.prompts_per_step
-    assert metrics["selection/kept_share"] == pytest.approx(len(range(1, number, 3)) / number)
+    assert metrics["experience/refill/kept_share"] == pytest.approx(
+        len(range(1, number, 3)) / number
+    )
 
 
 def test_an_evaluation_counts_no_verdict_and_not_as_right(plain):

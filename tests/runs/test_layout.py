@@ -6,8 +6,8 @@ import pytest
 import training_runs
 
 from rlvr_jax import policy
-from rlvr_jax.training.layout import make_reshard
 from rlvr_jax.runs.step import take_step
+from rlvr_jax.training.layout import make_reshard
 
 
 def addresses(array):

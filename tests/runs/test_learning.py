@@ -6,8 +6,8 @@ import training_runs
 from numpy.testing import assert_allclose
 
 from rlvr_jax.policy import score, score_prompts
-from rlvr_jax.training.learning import learn
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training.learning import learn
 from rlvr_jax.types import replace
 
 # float32 in programs of other shapes
@@ -26,7 +26,7 @@ def stepped(model, **changes):
     run = replace(run, programs=replace(programs, update=update))
     state = run.initial_state()
     params = jax.device_get(state.params)
-    batch, _ = collect(run, state, 0)
+    batch = collect(run, state, 0).batch
     _, _, records = learn(run.learner, state, batch.rollouts, 0)
     return run, batch.rollouts, params, given, records
 
@@ -49,7 +49,7 @@ def test_updates_without_tokens_measure_nothing(model):
     """Of four updates one has a group that is kept; the others' zeros are no entropies."""
     settings = training_runs.settings(model, "unused", method="rloo", minibatches=4)
     run = training_runs.prepared(settings)
-    batch, _ = collect(run, run.initial_state(), 0)
+    batch = collect(run, run.initial_state(), 0).batch
     size = run.config.samples_per_prompt
     kept = np.arange(len(batch.grades)) // size == 2
     mask = batch.rollouts.mask & kept[:, None]

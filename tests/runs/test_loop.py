@@ -10,9 +10,10 @@ import pytest
 import training_runs
 
 from rlvr_jax import policy
+from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.training.learning import learn
-from rlvr_jax.runs.step import collect
 from rlvr_jax.types import replace
 
 FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
@@ -136,9 +137,9 @@ def recording(run):
     """The run, and a list to which it adds (params, rollouts, fresh) of each update."""
     calls = []
 
-    def update(state, rollouts, key, fresh):
+    def update(state, rollouts, key, fresh, *others):
         calls.append((jax.device_get(state.params), rollouts, fresh))
-        return run.programs.update(state, rollouts, key, fresh)
+        return run.programs.update(state, rollouts, key, fresh, *others)
 
     return replace(run, programs=replace(run.programs, update=update)), calls
 
@@ -160,7 +161,7 @@ def two_steps(model):
     run, calls = recording(training_runs.prepared(config))
     state, steps = run.initial_state(), []
     for step in range(2):
-        batch, _ = collect(run, state, step)
+        batch = collect(run, state, step).batch
         start = scores(run, state.params, batch.rollouts)
         state, _, records = learn(run.learner, state, batch.rollouts, step)
         steps.append((batch, start, calls[4 * step :], records))
@@ -235,7 +236,7 @@ def test_what_compares_a_batch_is_decided_before_the_split(model, method, tolera
         )
         for number in (1, 2)
     )
-    batch, _ = collect(one, one.initial_state(), 0)
+    batch = collect(one, one.initial_state(), 0).batch
     (_, whole, wanted), (_, split, found) = (
         learn(run.learner, run.initial_state(), batch.rollouts, 0) for run in (one, two)
     )
@@ -259,30 +260,35 @@ def graded_by(model, rule, **changes):
 
 def test_dynamic_sampling_fills_the_batch_with_mixed_groups(model):
     run = graded_by(model, lambda prompt, number: prompt.kind == "large" and number == 0)
-    batch, metrics = collect(run, run.initial_state(), 0)
+    found = collect(run, run.initial_state(), 0)
+    batch, metrics = found.batch, found.metrics
     assert [prompt.kind for prompt in batch.prompts] == ["large"] * 16
     assert batch.rollouts.group.tolist() == np.repeat(range(4), 4).tolist()
     assert batch.rollouts.rollout_id.tolist() == list(range(16))
     assert batch.rollouts.mask.any(1).all()
-    assert metrics["selection/rounds"] > 1 and metrics["selection/filled_with_dropped"] == 0
+    assert (
+        metrics["experience/refill/rounds"] > 1
+        and metrics["experience/refill/filled_with_dropped"] == 0
+    )
     # Curves show all that was drawn, not what was selected.
     assert 0 < metrics["outcome"] < 0.25
-    np.testing.assert_allclose(metrics["outcome"], metrics["selection/kept_share"] / 4)
+    np.testing.assert_allclose(metrics["outcome"], metrics["experience/refill/kept_share"] / 4)
 
 
 def test_dropped_groups_that_fill_a_batch_are_masked(model):
     wanted = "1 + 2 ="
     run = graded_by(model, lambda prompt, number: prompt.text == wanted and number == 0)
-    run = replace(
-        run, recipe=replace(run.recipe, selection=replace(run.recipe.selection, max_rounds=4))
-    )
-    batch, metrics = collect(run, run.initial_state(), 0)
+    chain = experience(stages=[refill(uniform, rounds=4)])
+    setting = replace(run.setting, rounds=chain.rounds)
+    run = replace(run, recipe=replace(run.recipe, experience=chain), setting=setting)
+    found = collect(run, run.initial_state(), 0)
+    batch, metrics = found.batch, found.metrics
     kept = np.array([prompt.text == wanted for prompt in batch.prompts])
     # Four rounds of four are one epoch of the fifteen prompts.
-    assert kept.sum() == 4 and metrics["selection/filled_with_dropped"] == 3
+    assert kept.sum() == 4 and metrics["experience/refill/filled_with_dropped"] == 3
     np.testing.assert_array_equal(batch.rollouts.mask.any(1), kept)
     assert batch.rollouts.length.all()
-    assert metrics["selection/rounds"] == 4
+    assert metrics["experience/refill/rounds"] == 4
     assert metrics["sampled_rollouts"] == 4 * len(batch.prompts)
 
 
@@ -303,7 +309,7 @@ def test_every_round_draws_other_prompts(model):
 def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps):
     run = two_steps[0]
     state = run.initial_state()
-    batch, _ = collect(run, state, 0)
+    batch = collect(run, state, 0).batch
     reward = np.where(batch.rollouts.group == 0, np.nan, batch.rollouts.reward)
     broken = replace(batch.rollouts, reward=reward.astype(np.float32))
     _, metrics, _ = learn(run.learner, state, broken, 0)

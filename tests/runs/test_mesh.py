@@ -12,8 +12,8 @@ from jax.sharding import PartitionSpec
 from rlvr_jax.experience import prompts
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.checkpoints import Checkpoints
-from rlvr_jax.training.learning import learn
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training.learning import learn
 
 # float32 sums in another order, against the largest entry
 ROUNDING = 1e-5
@@ -37,7 +37,8 @@ def one_step(model, **changes):
         run = training_runs.prepared(config)
     state = run.initial_state()
     before = jax.device_get(state.params)
-    batch, metrics = collect(run, state, 0)
+    found = collect(run, state, 0)
+    batch, metrics = found.batch, found.metrics
     state, learned, record = learn(run.learner, state, batch.rollouts, 0)
     change = jax.tree.map(np.subtract, jax.device_get(state.params), before)
     return batch.rollouts, metrics | learned, record, change, state
@@ -47,7 +48,7 @@ def one_step(model, **changes):
 def alone(model):
     """The step on one device, sampling included."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "sampling_mesh", lambda config, sampler: sampler.mesh)
+        patch.setattr(run_module, "sampling_mesh", lambda sampler, prompts: sampler.mesh)
         return one_step(model)
 
 
@@ -164,7 +165,8 @@ def test_a_state_is_read_onto_another_mesh(model, tmp_path):
         found = checkpoints.restore(1, jax.tree.map(lambda x: x + 1, like))
         jax.tree.map(np.testing.assert_array_equal, *map(jax.device_get, (found, saved)))
         for ours, wanted in zip(*map(jax.tree.leaves, (found, like)), strict=True):
-            assert ours.sharding == wanted.sharding
+            # What the host keeps lies nowhere.
+            assert getattr(ours, "sharding", None) == getattr(wanted, "sharding", None)
     checkpoints.close()
 
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import training_runs
 
-from rlvr_jax.training.learning import learn
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training.learning import learn
 
 # A vocabulary of 14 has no 50 likeliest, rollouts of random weights are all above the entropy where
 # one is dropped, and subsets of 4 rollouts need groups of more.
@@ -32,7 +32,7 @@ def assert_a_step_moves_the_policy(name, model, **plan):
     run = training_runs.prepared(settings)
     state = run.initial_state()
     before = jax.tree.map(np.asarray, state.params)
-    batch, _ = collect(run, state, 0)
+    batch = collect(run, state, 0).batch
     state, metrics, records = learn(run.learner, state, batch.rollouts, 0)
     assert np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all()
     assert all(np.isfinite(values).all() for values in records.values())

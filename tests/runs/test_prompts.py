@@ -10,8 +10,6 @@ from tokenizers import AddedToken
 from training_runs import WORDS, sums
 
 from rlvr_jax import policy
-from rlvr_jax.tasks import Prompt
-from rlvr_jax.training.learning import learn
 from rlvr_jax.experience.prompts import (
     LEAST_OPENING,
     PromptTable,
@@ -23,6 +21,8 @@ from rlvr_jax.experience.prompts import (
 )
 from rlvr_jax.runs.run import load_policy
 from rlvr_jax.runs.step import collect
+from rlvr_jax.tasks import Prompt
+from rlvr_jax.training.learning import learn
 from rlvr_jax.types import Rollouts, replace
 
 EOS = WORDS.index("<eos>")
@@ -136,7 +136,7 @@ def test_verifiers_see_how_the_prompt_ends_by_the_chat_template(model, tmp_path)
     stored["chat_template"] = "{{ messages[0]['content'] }} = ="
     path.write_text(json.dumps(stored))
     run = training_runs.prepared(training_runs.settings(folder, tmp_path / "run"))
-    batch = collect(run, run.initial_state(), 0)[0]
+    batch = collect(run, run.initial_state(), 0).batch
     tails = [response.prompt_tail for response in batch.responses]
     assert tails == [f"{prompt.text} = =" for prompt in batch.prompts]
 
@@ -227,7 +227,7 @@ def test_what_is_trained_are_the_sampled_tokens_whatever_their_text_says(model, 
     config = training_runs.settings(folder, tmp_path / "run", minibatches=2)
     run = training_runs.prepared(config)
     state = run.initial_state()
-    batch = collect(run, state, 0)[0]
+    batch = collect(run, state, 0).batch
     texts = [response.text for response in batch.responses]
     tokens = batch.rollouts.tokens
     again = [run.start.tokenizer(text)["input_ids"] for text in texts]

@@ -8,14 +8,15 @@ import pytest
 import training_runs
 
 from rlvr_jax import methods
-from rlvr_jax.tasks import Grade
+from rlvr_jax.experience import experience, plain
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import check_config
 from rlvr_jax.runs.run import check_group_size, make_run
 from rlvr_jax.runs.settings import check_settings, resolved, shown_settings
 from rlvr_jax.runs.step import collect
-from rlvr_jax.training.update import check_needs
+from rlvr_jax.tasks import Grade
 from rlvr_jax.types import replace
 
 PLAIN = dict(method="grpo", hyperparameters=("kl_coefficient=0",))
@@ -24,11 +25,13 @@ PLAIN = dict(method="grpo", hyperparameters=("kl_coefficient=0",))
 def made(model, recipe=None, **changes):
     config = training_runs.settings(model, "unused", **{**PLAIN, **changes})
     recipe = recipe or methods.recipe("grpo", kl_coefficient=0)
-    return make_run(config, training_runs.sums(), recipe, config.model)
+    task = training_runs.sums()
+    return make_run(config, task, compose(config, task, recipe), config.model)
 
 
 def test_what_a_method_prescribes_is_sampled_with_and_shown(model):
-    recipe = replace(methods.recipe("grpo", kl_coefficient=0), sampling={"temperature": 0.6})
+    colder = experience(draw=plain(temperature=0.6))
+    recipe = replace(methods.recipe("grpo", kl_coefficient=0), experience=colder)
     run = made(model, recipe, top_p=0.9)
     sampling = run.start.sampler.sampling
     assert (sampling.temperature, sampling.top_p) == (0.6, 0.9)
@@ -47,10 +50,18 @@ def test_what_a_method_cannot_prescribe_is_refused(prescribed, sentence):
         TrainConfig(method="grpo", temperature=0.9).sampling(prescribed)
 
 
-def test_a_method_that_shows_more_than_prompts_is_refused():
-    recipe = replace(methods.recipe("grpo"), guidance="a hint")
-    with pytest.raises(ValueError, match=r"guidance of method 'grpo' must be None.*got 'a hint'"):
-        check_needs(recipe, "grpo", 1)
+@pytest.mark.parametrize(
+    ("slot", "value", "instead"),
+    [
+        ("guidance", "a hint", r"stages=\[…\]"),
+        ("sampling", {"temperature": 0.6}, r"draw=plain\(temperature=…\)"),
+        ("selection", 3, r"refill\(uniform, rounds=…\)"),
+        ("reward", min, r"shape\(…\)"),
+    ],
+)
+def test_a_slot_of_earlier_recipes_names_what_replaced_it(slot, value, instead):
+    with pytest.raises(ValueError, match=rf"Recipe: {slot} must be a part of its exp.*{instead}"):
+        replace(methods.recipe("grpo"), **{slot: value})
 
 
 def test_a_method_that_weighs_by_the_sampler_refuses_one_that_cuts(model):
@@ -106,7 +117,7 @@ def test_a_run_from_before_there_was_the_setting_learned_from_cut_responses():
 
 def test_responses_that_are_cut_teach_nothing_if_asked(model):
     runs = [made(model, mask_truncated=masked) for masked in (False, True)]
-    (kept, _), (masked, _) = (collect(run, run.initial_state(), 0) for run in runs)
+    kept, masked = (collect(run, run.initial_state(), 0).batch for run in runs)
     cut = kept.rollouts.truncated
     assert cut.any() and not cut.all()
     wanted = kept.rollouts.mask & ~cut[:, None]
@@ -117,13 +128,14 @@ def test_responses_that_are_cut_teach_nothing_if_asked(model):
 def test_dynamic_sampling_is_one_setting(model):
     config = training_runs.settings(model, "unused", dynamic_sampling=2, **PLAIN)
     card, task, recipe = run_card(config)
-    assert card["loss_terms"][-1] == "groups: mixed_outcomes, at most 2 batches drawn"
+    assert card["loss_terms"][-1] == "experience: refill(uniform, rounds=2)"
     # No group is mixed, so all batches are drawn.
     equal = dataclasses.replace(task, verify=lambda prompts, _: [Grade(0.0) for _ in prompts])
     run = make_run(config, equal, recipe, config.model)
-    assert collect(run, run.initial_state(), 0)[1]["selection/rounds"] == 2
+    assert collect(run, run.initial_state(), 0).metrics["experience/refill/rounds"] == 2
     dapo = dataclasses.replace(config, method="dapo", hyperparameters=())
     with pytest.raises(ValueError, match=r"dynamic_sampling must be 0 for method 'dapo'.*got 2"):
         run_card(dapo)
     terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
-    assert terms[-1] == "reward: overlong_shaping" and terms[-2].startswith("groups:")
+    assert terms[-1] == "experience: shape(overlong_shaping)"
+    assert terms[-2].startswith("experience: refill(uniform")

@@ -18,6 +18,7 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model, score
 from rlvr_jax.training import TrainState, objective_gradient, update
+from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import (
     check_needs,
     old_statistics,
@@ -169,7 +170,7 @@ def test_micro_batches_that_are_told_nothing_are_not_pulled_back(name, monkeypat
 
     counted.defvjp(lambda stats: (stats, None), visit)
     module = sys.modules[objective_gradient.__module__]
-    monkeypatch.setattr(module, "score", lambda *args: counted(score(*args)))
+    monkeypatch.setattr(module, "statistics", lambda *args: counted(statistics(*args)))
     own, state = objective_of(name), objective_of(name).init(Spec(4, ROWS, BUDGET))
     for second_group, expected in ([1.0, 0, 0, 1], 2), ([1.0, 1, 1, 1], 1):
         visited.clear()

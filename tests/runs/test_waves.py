@@ -8,6 +8,7 @@ import pytest
 import training_runs
 from compiling import compilations
 
+from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.rollout import sample
 
 # Some prompts are asked again, in another wave and in the same one.
@@ -23,7 +24,7 @@ def drawn(model, **changes):
     sampler = run.start.sampler
     params = run.sampler_params(run.initial_state())
     key = jax.random.key(5)
-    graded = sampler.draw(params, run.start.train_table, INDICES, key, first_sample=2)
+    graded = answered(sampler, params, run.start.train_table, INDICES, key, first_sample=2)
     return graded, sampler.wave
 
 

@@ -9,15 +9,19 @@
                          `score_weighted`, `reweighted_advantage`, `signed_by_outcome`
     another reward       `decoupled_normalized`, `constrained_advantage`, `hesitation_advantage`,
                          `pseudo_reward`, `self_rewarded`, `solved_group_advantage`
+    of answers in parts  `trace_normalized`
+    by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
     of another advantage `whitened`
 
 The critics whose estimates some of them read are here, too: `critic_of`, `value_loss`,
-`hybrid_critic_loss`, `huber_value_loss`. Weights, masks and terms that belong to one advantage
-stand beside it (`weigh_by_token_ratio`, `drop_demonstrated`, `verdict_loss`, …).
+`hybrid_critic`, `hybrid_critic_loss`, `huber_value_loss`. Weights, masks and terms that belong to
+one advantage stand beside it (`weigh_by_token_ratio`, `weigh_by_trace`, `drop_demonstrated`,
+`verdict_loss`, …).
 """
 
+from rlvr_jax.objectives.advantages.cells import *
 from rlvr_jax.objectives.advantages.conditional import *
 from rlvr_jax.objectives.advantages.constraints import *
 from rlvr_jax.objectives.advantages.critics import *
@@ -39,5 +43,6 @@ from rlvr_jax.objectives.advantages.risk import *
 from rlvr_jax.objectives.advantages.risk_credit import *
 from rlvr_jax.objectives.advantages.score_norms import *
 from rlvr_jax.objectives.advantages.self_verification import *
+from rlvr_jax.objectives.advantages.traces import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.objectives.advantages.windows import *

@@ -9,6 +9,7 @@ from jaxtyping import Array, Bool, Int
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.regularizers.imitation import imitate, off_policy_tokens
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.statistics.groups import group_count, group_mean, group_sum, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
@@ -88,18 +89,14 @@ def imitate_demonstrations(coefficient: float, solved: int) -> Transform:
       coefficient: c, at least 0.
       solved: as in `solved_group_advantage`.
     Reads: logp, outcome, group, off_policy, the mask of the rollouts. Writes: term.
-    Metrics: imitation_loss, the mean.
+    Metrics: those of `imitate`.
     Raises:
       ValueError: a negative coefficient.
     """
     check_at_least(0, "imitate_demonstrations", coefficient=coefficient)
 
-    def apply(signals, context, state):
-        rollouts = context.rollouts
-        rows = rollouts.off_policy & needs_demonstration(rollouts, solved)
-        loss = -masked_mean(context.stats.logp, rollouts.mask & rows[:, None])
-        signals = replace(signals, term=signals.term + coefficient * loss)
-        return signals, state, {"imitation_loss": loss}
+    def where(rollouts):
+        return off_policy_tokens(rollouts) & needs_demonstration(rollouts, solved)[:, None]
 
     label = describe("imitate_demonstrations", coefficient=float(coefficient), solved=solved)
-    return stateless(apply, needs={"logp", "off_policy"}, label=label)
+    return replace(imitate(coefficient, where, {"off_policy"}), label=label)

@@ -6,10 +6,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.objectives.advantages.returns import generalized_advantages
+from rlvr_jax.objectives.advantages.critics import Critic
+from rlvr_jax.objectives.advantages.returns import (
+    discounted_returns,
+    generalized_advantages,
+    token_rewards,
+)
+from rlvr_jax.objectives.algebra.parts import describe
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
-__all__ = ["HybridCriticLoss", "bootstrap_targets", "hybrid_critic_loss"]
+__all__ = ["HybridCriticLoss", "bootstrap_targets", "hybrid_critic", "hybrid_critic_loss"]
 
 
 class HybridCriticLoss(NamedTuple):
@@ -56,3 +63,24 @@ def hybrid_critic_loss(
     on_policy = masked_mean((values - returns) ** 2, mask & ~other)
     off = masked_mean((values - targets) ** 2, mask & other)
     return HybridCriticLoss(on_policy + off, on_policy, off)
+
+
+def hybrid_critic(discount: float = 1.0) -> Critic:
+    """The critic that is fitted to returns on the policy's rows and to r_t + V_{t+1} on others'.
+
+    Args:
+      discount: γ of the returns, in [0, 1]; the targets of other rows are not discounted.
+    Raises:
+      ValueError: discount outside [0, 1].
+    Source: HNPG, https://github.com/YifeiZhou02/HNPG.
+    """
+    check_within(0, 1, "hybrid_critic", discount=discount)
+
+    def returns(rollouts):
+        mask = rollouts.mask
+        rewards = token_rewards(rollouts.reward, mask)
+        own = discounted_returns(rewards, mask, discount)
+        other = bootstrap_targets(rewards, jnp.where(mask, rollouts.values, 0), mask)
+        return jnp.where(rollouts.off_policy[:, None], other, own)
+
+    return Critic(returns, jnp.inf, describe("hybrid_critic", discount=float(discount)))

@@ -1,7 +1,7 @@
 """Advantages that amplify rare successes and rare failures, on pairs of prompts."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform, describe
@@ -9,7 +9,6 @@ from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.shaping import Reward
 from rlvr_jax.objectives.statistics.group_order import group_index
 from rlvr_jax.objectives.statistics.groups import (
-    group_count,
     group_deviation,
     group_has_tokens,
     group_mean,
@@ -17,8 +16,6 @@ from rlvr_jax.objectives.statistics.groups import (
 )
 
 __all__ = [
-    "easy_but_brittle",
-    "hard_but_solvable",
     "pair_normalized",
     "pass_rate",
     "penalized_outcome",
@@ -29,22 +26,6 @@ __all__ = [
 def pass_rate(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
     """Share of right rollouts of the group."""
     return group_mean(outcome, group)
-
-
-def hard_but_solvable(
-    outcome: Float[Array, "B"], group: Int[Array, "B"], most: int
-) -> Bool[Array, "B"]:
-    """Groups with at least one and at most `most` right rollouts: p in [1/G, c/G]."""
-    right = _num_right(outcome, group)
-    return (right >= 1) & (right <= most)
-
-
-def easy_but_brittle(
-    outcome: Float[Array, "B"], group: Int[Array, "B"], most: int
-) -> Bool[Array, "B"]:
-    """Groups with at least one and at most `most` wrong rollouts: p in [1 - c/G, 1 - 1/G]."""
-    wrong = group_count(group) - _num_right(outcome, group)
-    return (wrong >= 1) & (wrong <= most)
 
 
 def rare_event_advantage(outcome: Float[Array, "B"], group: Int[Array, "B"]) -> Float[Array, "B"]:
@@ -96,8 +77,3 @@ def pair_normalized(epsilon: float = 1e-6) -> Transform:
         return centered / (group_std(rollouts.reward, pair, where=counted) + epsilon)
 
     return rollout_advantage(advantage, describe("pair_normalized", epsilon=epsilon))
-
-
-def _num_right(outcome, group):
-    right = pass_rate(outcome, group) * group_count(group).astype(outcome.dtype)
-    return jnp.round(right).astype(jnp.int32)

@@ -156,11 +156,12 @@ def objective(
 
     def decide(stats, rollouts, state, key):
         check_inputs(stats, rollouts, key, readers)
+        scored_logp = jnp.where(rollouts.scored, stats.logp, 0).astype(wide(stats.logp.dtype))
         stats, rollouts = on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
         if old_logp is None:
             old_logp = jax.lax.stop_gradient(stats.logp)
-        context = Context(stats, rollouts, old_logp, key)
+        context = Context(stats, rollouts, old_logp, key, scored_logp)
         signals = Signals.neutral(rollouts.mask, stats.logp.dtype)
         signals = surrogate.prepare(signals, context)
         done = ()
@@ -203,7 +204,11 @@ def objective(
         context = Context(TokenStats(), clean, old_logp, key)
         signals = Signals.neutral(clean.mask, nothing.dtype)
         signals = replace(signals, clip_low=None, clip_high=None, ratio=None)
-        signals, moved, metrics = run(whole, signals, context, state, key, {})
+        chain = whole
+        if clean.advantage is not None:
+            signals = replace(signals, advantage=clean.advantage)
+            chain = {name: part for name, part in whole.items() if part is not advantage}
+        signals, moved, metrics = run(chain, signals, context, state, key, {})
         usable = _graded(clean) & jnp.all(jnp.isfinite(signals.advantage))
         state = _kept(usable, moved, state)
         decided = {"advantage": signals.advantage, "weight": signals.weight, "kept": signals.mask}

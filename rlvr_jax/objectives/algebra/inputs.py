@@ -163,8 +163,12 @@ def wide(dtype) -> Any:
 
 def on_mask(stats: TokenStats, rollouts: Rollouts) -> tuple[TokenStats, Rollouts]:
     """Zeroes what stands off the mask and gives all numbers the dtype of the statistics, float32 at
-    least; rewards that are bools or integers are numbers."""
+    least; rewards that are bools or integers are numbers. Supervised rows are groups of their own:
+    nobody is compared with them."""
     mask, dtype = rollouts.mask, wide(stats.logp.dtype)
+    if rollouts.supervised is not None:
+        apart = jnp.min(rollouts.group) - 1 - jnp.arange(mask.shape[0], dtype=rollouts.group.dtype)
+        rollouts = replace(rollouts, group=jnp.where(rollouts.supervised, apart, rollouts.group))
 
     def clean(record):
         cleaned, kinds = {}, axes_of(type(record))

@@ -51,12 +51,15 @@ class Context:
       old_logp: [B, T], denominator of the ratio: `rollouts.old_logp`, or the current log-probs
         without gradient where that is None (the ratio is then exactly 1).
       key: PRNG key of this part alone, to be used once.
+      scored_logp: [B, T], current log-probs of the tokens on the mask and of those of supervised
+        rows, which stand nowhere else; differentiable, for `imitate`.
     """
 
     stats: TokenStats
     rollouts: Rollouts
     old_logp: Float[Array, "B T"]
     key: Any
+    scored_logp: Float[Array, "B T"] | None = None
 
 
 def _silent(plan: UpdatePlan) -> None:

@@ -92,7 +92,7 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
     Args:
       coefficient: β, positive.
       score: (log ratios [B, T], rollouts) -> [B], `token_mean_score` or `turn_sum_score`.
-    Reads: logp, reference_logp, reward, group, rollout_id, mask; turn. Writes: term.
+    Reads: logp, reference_logp, reward, group, rollout_id, turn, mask. Writes: term.
     Metrics: preferred_share, of the pairs that the critic orders as the rewards do.
     Raises:
       ValueError: coefficient not positive.
@@ -111,6 +111,7 @@ def best_against_rest(coefficient: float, score: Score = token_mean_score) -> Tr
         signals = replace(signals, term=signals.term + masked_mean(losses, pairs))
         return signals, state, {"preferred_share": masked_mean(ordered, pairs)}
 
-    needs = {"logp", "reference_logp", "batch_statistics"}
+    # Trajectories without turns are no matter of a critic of turns, whatever the score reads.
+    needs = {"logp", "reference_logp", "batch_statistics", "turn"}
     label = describe("best_against_rest", coefficient=float(coefficient), score=score)
-    return stateless(apply, needs | ({"turn"} if score is turn_sum_score else set()), label)
+    return stateless(apply, needs, label)

@@ -2,7 +2,8 @@
 
     of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
                          (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)
-    of groups            `group_mean` … (groups), `group_rank` … (group_order)
+    of groups            `group_mean` … (groups), `group_rank` … (group_order), `trace_ids` …
+                         (traces)
     of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`
     against another one  `k3` … (divergences), `forward_kl_generator` … (f_divergences),
                          `token_log_ratio_reward` … (implicit_rewards)
@@ -23,4 +24,5 @@ from rlvr_jax.objectives.statistics.order_statistics import *
 from rlvr_jax.objectives.statistics.ratios import *
 from rlvr_jax.objectives.statistics.scopes import *
 from rlvr_jax.objectives.statistics.steps import *
+from rlvr_jax.objectives.statistics.traces import *
 from rlvr_jax.objectives.statistics.window_entropy import *

@@ -19,7 +19,7 @@
     penalty     `penalize_high_covariance`, `protect_low_probability`
 
 Advantages and terms that belong to one of these stand beside it: `normalized_by_origin`,
-`on_policy_normalized`, `token_normalized`, `off_policy_divergence`.
+`on_policy_normalized`, `relative_to_own_rows`, `token_normalized`, `off_policy_divergence`.
 """
 
 from rlvr_jax.objectives.transforms.balance import *

@@ -6,11 +6,21 @@ from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
 from rlvr_jax.objectives.statistics.divergences import Divergence
-from rlvr_jax.objectives.statistics.groups import group_deviation, group_std
+from rlvr_jax.objectives.statistics.groups import (
+    group_count,
+    group_deviation,
+    group_mean,
+    group_std,
+)
 from rlvr_jax.objectives.statistics.masked import masked_mean
 from rlvr_jax.types import replace
 
-__all__ = ["drop_off_policy", "off_policy_divergence", "on_policy_normalized"]
+__all__ = [
+    "drop_off_policy",
+    "off_policy_divergence",
+    "on_policy_normalized",
+    "relative_to_own_rows",
+]
 
 
 def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
@@ -31,6 +41,32 @@ def on_policy_normalized(epsilon: float = 1e-6) -> Transform:
         return jnp.where(own, scaled, 0)
 
     label = describe("on_policy_normalized", epsilon=epsilon)
+    return rollout_advantage(advantage, label, needs={"off_policy"})
+
+
+def relative_to_own_rows(epsilon: float = 1e-6) -> Transform:
+    """A_i = (R_i - mean) / (std + ε) for all rows, mean and std of the policy's own in the group.
+
+    The scale is 1 + ε where own rows do not differ; an own row that is alone in its group is its
+    own measure: mean 0, std 1.
+
+    Args:
+      epsilon: ε, added to the standard deviation (n - 1), outside its root.
+    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    Source: "grpo_split" of LUFFY, https://github.com/ElliottYan/LUFFY.
+    """
+    check_positive("relative_to_own_rows", epsilon=epsilon)
+
+    def advantage(rollouts):
+        reward, group, own = rollouts.reward, rollouts.group, ~rollouts.off_policy
+        alone = group_count(group, own) <= 1
+        spread = group_std(reward, group, where=own)
+        scale = jnp.where(alone | (spread == 0), 1, spread) + epsilon
+        return (reward - jnp.where(alone, 0, group_mean(reward, group, where=own))) / scale
+
+    label = describe("relative_to_own_rows", epsilon=epsilon)
     return rollout_advantage(advantage, label, needs={"off_policy"})
 
 

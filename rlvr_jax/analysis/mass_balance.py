@@ -1,0 +1,91 @@
+"""The mass balance: what one policy gradient step does to the probability of right tokens.
+
+Hu et al. 2025, "BroRL", https://arxiv.org/abs/2510.01180: one state, a softmax over tokens with
+probabilities p, N samples, reward R_c for right and R_w for wrong tokens, 0 for those that were not
+sampled. To first order in the rate η
+
+    Δz_i   = (η/N) p_i (R_i 1[i sampled] - S),   S = R_c P⁺ + R_w P⁻
+    ΔQ⁺    = (η/N) [(R_c - S) Q⁻ A + (S - R_w) Q⁺ B + S (Q⁺ U⁻ - Q⁻ U⁺)]
+
+Q⁺ and Q⁻ are the mass of right and wrong tokens, P⁺ and P⁻ that of the sampled ones, A and B the
+sum of p² over sampled right and wrong ones, U⁺ and U⁻ that over the others. What was sampled always
+adds to Q⁺ (R_c ≥ S ≥ R_w, which needs R_c ≥ 0 ≥ R_w); what was not may take, and vanishes as
+everything is sampled. The factor 1/N is the average over samples: the statement is about signs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["MassBalance", "mass_balance"]
+
+
+class MassBalance(NamedTuple):
+    """The change of Q⁺ in one step, in its terms.
+
+    Fields:
+      sampled_right, sampled_wrong, unsampled: [...], the three terms.
+      change: [...], their sum.
+      direct: [...], the same summed over the tokens, Σ p_i (Δz_i - Σ_j p_j Δz_j) over right ones.
+      step: [..., V], Δz.
+      baseline: [...], S.
+      right_mass: [...], Q⁺ before the step.
+    """
+
+    sampled_right: np.ndarray
+    sampled_wrong: np.ndarray
+    unsampled: np.ndarray
+    change: np.ndarray
+    direct: np.ndarray
+    step: np.ndarray
+    baseline: np.ndarray
+    right_mass: np.ndarray
+
+
+def mass_balance(
+    probability: np.ndarray,
+    sampled: np.ndarray,
+    right: np.ndarray,
+    samples: np.ndarray,
+    right_reward: float = 1.0,
+    wrong_reward: float = -1.0,
+    learning_rate: float = 1.0,
+) -> MassBalance:
+    """What one step does to the probability of right tokens.
+
+    Args:
+      probability: p, [..., V], summing to 1.
+      sampled: bool [..., V], tokens that occur among the samples.
+      right: bool [V] or [..., V].
+      samples: N, [...].
+      right_reward, wrong_reward: R_c and R_w.
+      learning_rate: η.
+    Raises:
+      ValueError: probabilities that do not sum to 1; fewer than one sample.
+    """
+    p = np.asarray(probability, float)
+    total = p.sum(axis=-1)
+    if not np.allclose(total, 1):
+        raise ValueError(f"mass_balance: probability must sum to 1, got {total.ravel()[:3]}")
+    if np.any(np.asarray(samples) < 1):
+        raise ValueError(f"mass_balance: samples must be at least 1, got {np.min(samples)}")
+    right = np.broadcast_to(right, p.shape)
+    rate = learning_rate / np.asarray(samples, float)
+
+    def mass(where, power=1):
+        return np.sum(np.where(where, p**power, 0), axis=-1)
+
+    right_mass, wrong_mass = mass(right), mass(~right)
+    baseline = right_reward * mass(right & sampled) + wrong_reward * mass(~right & sampled)
+    gained = rate * (right_reward - baseline) * wrong_mass * mass(right & sampled, 2)
+    freed = rate * (baseline - wrong_reward) * right_mass * mass(~right & sampled, 2)
+    left = right_mass * mass(~right & ~sampled, 2) - wrong_mass * mass(right & ~sampled, 2)
+    unsampled = rate * baseline * left
+    reward = np.where(sampled, np.where(right, right_reward, wrong_reward), 0.0)
+    step = rate[..., None] * p * (reward - baseline[..., None])
+    moved = p * (step - np.sum(p * step, axis=-1, keepdims=True))
+    direct = np.sum(np.where(right, moved, 0), axis=-1)
+    change = gained + freed + unsampled
+    return MassBalance(gained, freed, unsampled, change, direct, step, baseline, right_mass)

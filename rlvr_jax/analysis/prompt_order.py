@@ -1,0 +1,113 @@
+"""Orders the prompts of a run by how their outcomes went from visit to visit.
+
+    python -m rlvr_jax.analysis.prompt_order RUN
+    python -m rlvr_jax.analysis.prompt_order RUN --by impact --top 20
+
+reads `outcomes.jsonl` of a run directory and prints prompts, first the one that 1-shot RLVR would
+train on: number (position in the task's train prompts), score, visits, mean and last pass rate.
+
+    variance   population std of a prompt's mean outcomes
+    impact     1 - Σ (acc - avg)² / Σ (1 - avg)², avg the mean curve of all prompts
+
+Source: Wang et al. 2025, https://arxiv.org/abs/2504.20571 (variance), whose code,
+https://github.com/ypwang61/One-Shot-RLVR, has the other, too ("lim").
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rlvr_jax.analysis.run_directory import read_json_lines
+
+__all__ = ["historical_variance", "learning_impact", "main", "order", "read_histories"]
+
+
+def historical_variance(histories: Sequence[Sequence[float]]) -> np.ndarray:
+    """Population standard deviation of each prompt's pass rates, float64 [n]."""
+    return np.array([np.std(np.asarray(history, float)) for history in histories])
+
+
+def learning_impact(histories: Sequence[Sequence[float]]) -> np.ndarray:
+    """1 - Σ (acc - avg)² / Σ (1 - avg)² over visits, float64 [n]; avg is the mean of all prompts.
+
+    Histories are cut to the shortest one; where the average is 1 throughout, the score is 1 for
+    prompts that are always right, too.
+    """
+    shortest = min(map(len, histories))
+    rates = np.array([history[:shortest] for history in histories], float)
+    average = rates.mean(axis=0)
+    missed = np.sum((1 - average) ** 2)
+    return 1 - np.sum((rates - average) ** 2, axis=1) / (missed if missed > 0 else 1.0)
+
+
+def order(scores: np.ndarray) -> np.ndarray:
+    """Places by falling score, int [n]; equal ones keep their order."""
+    return np.argsort(-np.asarray(scores), kind="stable")
+
+
+def read_histories(run: str | Path) -> dict[int, list[float]]:
+    """The pass rates of each prompt of a run, visit by visit, by its number, rising.
+
+    Visits under another view than the plain one do not count, nor answers without a verdict.
+
+    Raises:
+      ValueError: no `outcomes.jsonl` in the directory, or no visit in it.
+    """
+    path = Path(run) / "outcomes.jsonl"
+    if not path.is_file():
+        raise ValueError(f"read_histories: run must be a directory with outcomes.jsonl, got {run}")
+    # After a resume a step may stand there twice; the later line counts.
+    lines = {line["step"]: line for line in read_json_lines(path)}
+    found: dict[int, list[float]] = {}
+    for _, line in sorted(lines.items()):
+        visits = zip(line["number"], line["view"], line["outcome"], strict=True)
+        for number, view, outcomes in visits:
+            known = [outcome for outcome in outcomes if outcome is not None]
+            if view == "plain" and known:
+                found.setdefault(number, []).append(float(np.mean(known)))
+    if not found:
+        raise ValueError(f"read_histories: {path} must hold visits of prompts, got none")
+    return dict(sorted(found.items()))
+
+
+SCORES: Mapping[str, Callable[[Sequence[Sequence[float]]], np.ndarray]] = {
+    "variance": historical_variance,
+    "impact": learning_impact,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the order; see the module."""
+    parser = argparse.ArgumentParser(description="Orders a run's prompts by their outcomes.")
+    parser.add_argument("run", help="run directory")
+    parser.add_argument("--by", choices=SCORES, default="variance", help="the score")
+    parser.add_argument("--top", type=int, default=10, help="prompts to print; 0: all")
+    parser.add_argument("--visits", type=int, default=2, help="visits that a prompt must have")
+    given = parser.parse_args(arguments)
+    if given.top < 0:
+        parser.error(f"--top must be at least 0, got {given.top}")
+    try:
+        known = read_histories(given.run)
+    except ValueError as error:
+        parser.error(str(error))
+    histories = {number: rates for number, rates in known.items() if len(rates) >= given.visits}
+    if not histories:
+        most = max(map(len, known.values()))
+        parser.error(
+            f"--visits must be at most {most}, as often as a prompt came, got {given.visits}"
+        )
+    numbers, scores = list(histories), SCORES[given.by](list(histories.values()))
+    print(f"{len(numbers)} of {len(known)} prompts have {given.visits} visits or more")
+    print("  rank  number     score  visits   mean   last")
+    for rank, place in enumerate(order(scores)[: given.top or None].tolist(), start=1):
+        rates = histories[numbers[place]]
+        told = f"{len(rates):6d}  {np.mean(rates):.3f}  {rates[-1]:.3f}"
+        print(f"{rank:6d}  {numbers[place]:6d}  {scores[place]:8.4f}  {told}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,346 @@
+"""The in-process actor: a run's sampler, verifier and scorer at the current weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import grades
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import GIVEN, Batch, concatenate
+from rlvr_jax.experience.prompts import PromptTable, encode_text
+from rlvr_jax.experience.sampling import Sampler, occurrences
+from rlvr_jax.policy import Params
+from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.types import Rollouts, axes_of
+
+__all__ = ["RunActor", "behind_given", "rows_of_responses"]
+
+SMALLEST = 8
+"""A call draws at least this part of a wave: programs for 1, 1/2, 1/4 and 1/8 of it are made."""
+
+QUARTERS = 4
+"""Given tokens are padded to so many quarters of the budget, for as many programs at most."""
+
+Scorer = Callable[[Rollouts, Iterable[str], str], dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class RunActor:
+    """A policy at work, see `Actor`.
+
+    Fields:
+      sampler: of the run; its samples per prompt are those of first draws.
+      params: as the sampler reads them.
+      tables: prompts of the task by the label of the view that they are shown in.
+      weight_version: updates that the weights have seen.
+      scorer: (rollouts, needs, of whom) -> token statistics.
+    """
+
+    sampler: Sampler
+    params: Params
+    tables: Mapping[str, PromptTable]
+    weight_version: int
+    scorer: Scorer
+
+    def draw(
+        self,
+        asks: Sequence[Ask],
+        key: jax.Array,
+        sampling: Mapping[str, Any] | None = None,
+        constants: Any = None,
+    ) -> Batch:
+        """Samples all asks; see `Actor`. Asks that differ in round, samples, or in whether they
+        have a temperature or given tokens are drawn by calls of their own.
+
+        Raises:
+          ValueError: a view that is longer than the prompts' budget, or given tokens that leave no
+            room for a response.
+        """
+        started = time.perf_counter()
+        sampler = self.sampler
+        if sampling:
+            sampler = replace(sampler, sampling=replace(sampler.sampling, **sampling))
+        given = [self._given(ask) for ask in asks]
+        calls: dict[tuple, list[int]] = {}
+        for place, (ask, (tokens, _)) in enumerate(zip(asks, given, strict=True)):
+            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0)
+            calls.setdefault(kind, []).append(place)
+        first = np.array([ask.first_sample for ask in asks])
+        # Asks that say themselves which samples they are need no other numbers.
+        known: dict[tuple[int, int], int] = {}
+        same = np.array([known.setdefault((a.number, a.first_sample), len(known)) for a in asks])
+        for places in calls.values():
+            repeats = occurrences(same[places])
+            first[places] += repeats * np.array([asks[place].samples for place in places])
+        drawn = []
+        for (number, *_), places in calls.items():
+            own = [asks[place] for place in places]
+            begun = [given[place] for place in places]
+            folded = jax.random.fold_in(key, number)
+            rollouts = self._called(sampler, own, begun, first[places], folded, constants)
+            drawn.append(self._batch(rollouts, own))
+        batch = drawn[0]
+        if len(drawn) > 1:
+            order = np.argsort(np.concatenate(list(calls.values())), kind="stable")
+            whole = concatenate(drawn)
+            batch = whole.take(np.concatenate([whole.groups[place] for place in order]))
+            sizes = [len(whole.groups[place]) for place in order]
+            group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+            batch = batch.with_rollouts(group=group).renumbered()
+        return replace(batch, sample_seconds=time.perf_counter() - started)
+
+    def written(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> Batch:
+        """Rows of given responses; see `Actor`.
+
+        Raises:
+          ValueError: a view that is longer than the prompts' budget.
+        """
+        sampler = self.sampler
+        samples = [ask.samples for ask in asks]
+        tokens, length = (np.repeat(x, samples, axis=0) for x in self.prompts(asks))
+        heat = [ask.temperature or sampler.sampling.temperature for ask in asks]
+        rollouts = rows_of_responses(
+            tokens,
+            length,
+            responses,
+            np.repeat(np.arange(len(asks), dtype=np.int32), samples),
+            np.repeat(np.asarray(heat, wide_dtype(sampler.model.config.compute_dtype)), samples),
+            sampler.response_tokens,
+            self.weight_version,
+        )
+        return self._batch(rollouts, asks)
+
+    def grade(self, batch: Batch) -> Batch:
+        """The batch with the grades of the task's verifier."""
+        return grades.grade(self.sampler.task, batch)
+
+    def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
+        """Token statistics [B, T] by name; see `Actor`."""
+        return self.scorer(batch.rollouts, needs, of)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, without a template and without special tokens."""
+        return encode_text(self.sampler.tokenizer, text)
+
+    def stop_token(self) -> int:
+        """The first of the sampler's stop tokens, which is the tokenizer's end of sequence."""
+        return self.sampler.stop_tokens[0]
+
+    def _batch(self, rollouts: Rollouts, asks: Sequence[Ask]) -> Batch:
+        rows = [ask for ask in asks for _ in range(ask.samples)]
+        if any(ask.cell >= 0 for ask in asks):
+            cells = np.array([ask.cell for ask in rows], np.int32)
+            rollouts = replace(rollouts, cell=cells)
+        return Batch(rollouts, rows, (), self.sampler.tokenizer)
+
+    def _given(self, ask: Ask) -> tuple[list[int], bool]:
+        """What a response begins with, and whether that is trained."""
+        shown = ask.view.show(ask.prompt, self.sampler.task)
+        tokens = [*self.encode(shown.opening), *ask.given] if shown.opening else list(ask.given)
+        room = self.sampler.response_tokens
+        if len(tokens) >= room:
+            raise ValueError(
+                f"draw: given tokens must be fewer than the {room} of a response, got"
+                f" {len(tokens)} for prompt {ask.prompt.text[:80]!r}"
+            )
+        return tokens, shown.trained
+
+    def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens [n, P] and lengths [n] of what is shown; see `Actor`."""
+        width = next(iter(self.tables.values())).tokens.shape[1]
+        tokens = np.zeros((len(asks), width), np.int32)
+        length = np.zeros(len(asks), np.int32)
+        for row, ask in enumerate(asks):
+            table = self.tables.get(ask.view.label)
+            if table is not None and table.has(ask.number, ask.prompt):
+                tokens[row], length[row] = table.tokens[ask.number], table.length[ask.number]
+                continue
+            shown = ask.view.show(ask.prompt, self.sampler.task)
+            ids = self.tables["plain"].encode(shown.text)
+            if len(ids) > width:
+                raise ValueError(
+                    f"prompt_tokens must be at least {len(ids)} for view {ask.view.label} of prompt"
+                    f" {ask.prompt.text[:80]!r}, got {width}"
+                )
+            tokens[row, : len(ids)], length[row] = ids, len(ids)
+        return tokens, length
+
+    def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
+        """Rollouts of asks of one kind, in as few calls as the sizes of programs allow."""
+        tokens, length = self.prompts(asks)
+        numbers = np.array([ask.number for ask in asks], np.int32)
+        temperature = None
+        if asks[0].temperature is not None:
+            temperature = np.array([ask.temperature for ask in asks], np.float32)
+        samples = asks[0].samples
+        begun = [ids for ids, _ in given]
+        prompts = tokens, length
+        if any(begun):
+            quarter = -(-sampler.response_tokens // QUARTERS)
+            most = -(-max(map(len, begun)) // quarter) * quarter
+            least = min(map(len, begun)) // quarter * quarter
+            sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
+            prompts = _with_given(tokens, length, begun, most)
+
+        def call(sampler, part):
+            heat = None if temperature is None else temperature[part]
+            return sampler.draw(
+                self.params,
+                prompts[0][part],
+                prompts[1][part],
+                numbers[part],
+                key,
+                first_sample=first[part].astype(np.int32),
+                weight_version=self.weight_version,
+                temperature=heat,
+                constants=constants,
+            )
+
+        if (len(asks), samples) == (sampler.num_prompts, sampler.samples):
+            drawn = call(sampler, np.arange(len(asks)))
+        else:
+            parts = []
+            for start, count, size in calls_of(len(asks), samples, sampler):
+                # Padding asks the first one again.
+                part = np.arange(start, start + size)
+                part = np.where(part < start + count, part, start)
+                own = replace(sampler, num_prompts=size, samples=samples, wave=(size, samples))
+                found = call(own, part)
+                parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
+            drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+            rows = np.arange(len(asks) * samples, dtype=np.int32)
+            drawn = replace(drawn, group=rows // np.int32(samples), rollout_id=rows)
+        if any(begun):
+            rows = [ids for ids in begun for _ in range(samples)]
+            trained = np.repeat([flag for _, flag in given], samples)
+            whole = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
+            drawn = behind_given(drawn, *whole, rows, trained, self.sampler.response_tokens)
+        return drawn
+
+
+def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int, int]]:
+    """Calls that draw some asks: (first ask, asks, prompts of the program).
+
+    Programs have 1, 1/2, 1/4 or 1/8 of the rows of a wave, in whole groups that its devices divide.
+    """
+    prompts, wave_samples = sampler.wave
+    devices = sampler.model.mesh.size if sampler.model.mesh is not None else 1
+    rows = prompts * wave_samples
+    sizes = []
+    for part in (1, 2, 4, SMALLEST):
+        size = max(1, rows // part // samples)
+        sizes.append(-(-size // devices) * devices if size >= devices else size)
+    sizes = sorted(set(sizes))
+    found, start = [], 0
+    while start < count:
+        size = next((size for size in sizes if size >= count - start), sizes[-1])
+        found.append((start, min(size, count - start), size))
+        start += size
+    return found
+
+
+def _with_given(tokens, length, given, most) -> tuple[np.ndarray, np.ndarray]:
+    """Prompts with the tokens that a response begins with behind them."""
+    whole = np.pad(tokens, ((0, 0), (0, most)))
+    for row, ids in enumerate(given):
+        whole[row, length[row] : length[row] + len(ids)] = ids
+    return whole, length + np.array(list(map(len, given)), length.dtype)
+
+
+def rows_of_responses(
+    prompt_tokens: np.ndarray,
+    prompt_length: np.ndarray,
+    responses: Sequence[Sequence[int]],
+    group: np.ndarray,
+    temperature: np.ndarray,
+    response_tokens: int,
+    weight_version: int = 0,
+) -> Rollouts:
+    """The record of responses that nobody has drawn or scored; none is cut.
+
+    Args:
+      prompt_tokens, prompt_length, group, temperature: of the rows.
+      responses: tokens of the rows, `response_tokens` each at most.
+    """
+    count = len(responses)
+    length = np.array(list(map(len, responses)), np.int32)
+    tokens = np.zeros((count, response_tokens), np.int32)
+    for row, ids in enumerate(responses):
+        tokens[row, : len(ids)] = ids
+    nothing = np.zeros(tokens.shape, temperature.dtype)
+    none = np.full(count, -1, np.int32)
+    return Rollouts(
+        prompt_tokens=prompt_tokens,
+        prompt_length=prompt_length,
+        tokens=tokens,
+        length=length,
+        mask=np.arange(response_tokens)[None] < length[:, None],
+        group=group,
+        rollout_id=np.arange(count, dtype=np.int32),
+        parent=none,
+        branch_position=none,
+        truncated=np.zeros(count, bool),
+        behaviour_logp=nothing,
+        entropy=nothing,
+        temperature=np.repeat(temperature[:, None], response_tokens, axis=1),
+        outcome=nothing[:, 0],
+        reward=nothing[:, 0],
+        weight_version=np.full(count, weight_version, np.int32),
+    )
+
+
+def behind_given(
+    drawn: Rollouts,
+    prompt_tokens: np.ndarray,
+    prompt_length: np.ndarray,
+    given: Sequence[Sequence[int]],
+    trained: np.ndarray,
+    response_tokens: int,
+) -> Rollouts:
+    """Rollouts whose responses begin with tokens that were drawn behind as part of the prompt.
+
+    Args:
+      drawn: rows of the sampler, whose prompts end with the given tokens.
+      prompt_tokens, prompt_length: of the rows, without them.
+      given: the tokens of each row; off the mask, and recorded as given, unless `trained` [B].
+      response_tokens: budget of given and drawn tokens together; what exceeds it is cut.
+    """
+    count = np.array(list(map(len, given)))
+    places = np.arange(response_tokens)[None] - count[:, None]
+    width = drawn.tokens.shape[1]
+    inside = (places >= 0) & (places < width)
+    index = np.clip(places, 0, width - 1)
+    front = places < 0
+    known: dict[str, Any] = {}
+    for name, (_, axes) in axes_of(Rollouts).items():
+        array = getattr(drawn, name)
+        if array is not None and axes[:2] == ("B", "T"):
+            spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
+            moved = np.take_along_axis(array, spread, axis=1)
+            shown = inside.reshape(spread.shape)
+            known[name] = np.where(shown, moved, np.zeros((), array.dtype))
+    for row, ids in enumerate(given):
+        known["tokens"][row, : len(ids)] = ids
+    length = count + drawn.length
+    origin = known.get("origin")
+    origin = np.zeros(front.shape, np.int32) if origin is None else origin
+    return replace(
+        drawn,
+        **known
+        | {
+            "mask": known["mask"] | (front & np.asarray(trained)[:, None]),
+            # Rows are scored at their temperature wherever the mask is.
+            "temperature": np.where(inside, known["temperature"], drawn.temperature[:, :1]),
+            "origin": np.where(front, np.int32(GIVEN), origin),
+            "prompt_tokens": prompt_tokens,
+            "prompt_length": prompt_length,
+            "length": np.minimum(length, response_tokens).astype(drawn.length.dtype),
+            "truncated": drawn.truncated | (length > response_tokens),
+        },
+    )

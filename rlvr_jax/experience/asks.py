@@ -1,0 +1,77 @@
+"""What is asked of the policy: a prompt, what is shown of it, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rlvr_jax.tasks import Prompt, Task
+
+__all__ = ["PLAIN", "Ask", "Shown", "View"]
+
+
+class Shown(NamedTuple):
+    """What the policy sees of a prompt, and what its response begins with.
+
+    Fields:
+      text: in the place of the prompt's own text.
+      opening: text that the response begins with; it is graded with the rest and counts in the
+        budget of the response.
+      trained: the opening is learned from as if the policy had drawn it.
+    """
+
+    text: str
+    opening: str = ""
+    trained: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to show a prompt.
+
+    Fields:
+      label: the call that makes it, e.g. "hint(fraction=0.25)"; equal labels show the same.
+      show: (prompt, task) -> `Shown`, pure.
+      needs: fields of the task's prompts that it reads ("solution", "hints") beside their text.
+    """
+
+    label: str
+    show: Callable[[Prompt, Task], Shown] = field(compare=False)
+    needs: frozenset[str] = frozenset()
+
+
+PLAIN = View("plain", lambda prompt, task: Shown(prompt.text))
+"""A prompt as it is."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One prompt, asked some times; its responses are a group.
+
+    A response is drawn with a random key of (seed, part, step, round, number, sample): it does not
+    depend on what else is asked.
+
+    Fields:
+      prompt: what is answered and graded.
+      number: its identity: the position in `task.train`, or behind it for prompts that a run makes.
+      samples: responses.
+      view: how it is shown.
+      round: of the step; further prompts of a step have later ones.
+      first_sample: number of its first sample, for one that is asked again under the same key.
+      temperature: of the sampler; None: the run's.
+      rating: drawn, graded and counted, never trained; apart from the others, under another key.
+      cell: label that its rows carry (role, domain); -1: none.
+      given: tokens that every response begins with, not drawn and not trained.
+    """
+
+    prompt: Prompt
+    number: int
+    samples: int
+    view: View = PLAIN
+    round: int = 0
+    first_sample: int = 0
+    temperature: float | None = None
+    rating: bool = False
+    cell: int = -1
+    given: Sequence[int] = ()

@@ -1,0 +1,347 @@
+"""The chain: how parts make a batch.
+
+    curriculum → draw → stages                     before the update
+    observe of every part, with all that was seen  after it
+
+Parts are pure functions of their state, the step and what they are given. State is keyed by the
+name of the part, so that a checkpoint survives another part being inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.batch import Batch, given_tokens
+from rlvr_jax.experience.curricula.batches import shuffled_epochs
+from rlvr_jax.experience.draws.plain import plain
+from rlvr_jax.experience.grades import grade_answers
+from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
+from rlvr_jax.rollout import named_key
+
+__all__ = ["Collected", "Experience", "experience"]
+
+Part = Curriculum | Draw | Stage
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a step's experience is.
+
+    Fields:
+      batch: that is trained on.
+      state: of the parts, before they observe.
+      seen: all graded batches of the step, in order, before any filter; what was only rated is
+        batches of its own.
+      metrics: of the parts, and counts: drawn_tokens (that the sampler produced, whatever became
+        of them), given_tokens (that it was fed behind prompts) and scored_tokens (that parts had
+        scored).
+    """
+
+    batch: Batch
+    state: dict[str, Any]
+    seen: Sequence[Batch]
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Experience:
+    """How a batch comes to be; made by `experience`.
+
+    Fields:
+      curricula, draw, stages: its parts, by name, in order.
+    """
+
+    curricula: Mapping[str, Curriculum]
+    draw: tuple[str, Draw]
+    stages: Mapping[str, Stage]
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """All parts by name, in order of action."""
+        return {**self.curricula, self.draw[0]: self.draw[1], **self.stages}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """One per part, in order of action."""
+        return tuple(part.label for part in self.parts.values())
+
+    @property
+    def needs(self) -> dict[str, frozenset[str]]:
+        """Fields of prompts that parts read, by the part's label."""
+        return {part.label: part.needs for part in self.parts.values() if part.needs}
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """Records of `Rollouts` that stages fill."""
+        return frozenset().union(*(stage.gives for stage in self.stages.values()))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Other views than the plain one that prompts may be shown in."""
+        parts = (*self.curricula.values(), *self.stages.values())
+        return tuple({view.label: view for part in parts for view in part.views}.values())
+
+    @property
+    def rounds(self) -> int:
+        """Batches of prompts that a step may take at most."""
+        return 1 + sum(stage.rounds for stage in self.stages.values())
+
+    def drawn_samples(self, samples: int) -> int:
+        """Rollouts of a group that are drawn first, for so many to be trained on."""
+        for stage in reversed(self.stages.values()):
+            samples = stage.size(samples)
+        return samples
+
+    def init(self, setting: Setting) -> dict[str, Any]:
+        """The state before the first step; parts without any have no entry."""
+        states = {name: part.init(setting) for name, part in self.parts.items()}
+        return {name: state for name, state in states.items() if jax.tree.leaves(state)}
+
+    def events(self, state: Mapping[str, Any], step: int) -> frozenset[str]:
+        """What the loop does before a step; see `Curriculum`."""
+        asked = (part.events(state.get(name, ()), step) for name, part in self.curricula.items())
+        return frozenset().union(*asked)
+
+    def collect(
+        self, actor: Actor, state: Mapping[str, Any], step: int, setting: Setting
+    ) -> Collected:
+        """The batch of a step.
+
+        Args:
+          state: of `init` or the last `observe`.
+          setting: as for `init`.
+        Raises:
+          ValueError: a curriculum that proposes nothing, or a stage that gives no rows.
+        """
+        return _Step(self, actor, dict(state), step, setting).run()
+
+    def observe(
+        self, collected: Collected, learned: Batch, step: int, setting: Setting
+    ) -> tuple[dict[str, Any], dict[str, float]]:
+        """The state after a step, and metrics.
+
+        Args:
+          learned: the trained batch with its old log-probs.
+        """
+        state, metrics = dict(collected.state), {}
+        for name, part in self.parts.items():
+            turn = Turn(step, _key(setting, f"observe/{name}", step), setting, _no_more)
+            new, told = part.observe(state.get(name, ()), turn, collected.seen, learned)
+            if name in state:
+                state[name] = _like(part.label, state[name], new)
+            _add(metrics, told, name)
+        return state, metrics
+
+    def at_evaluation(self, state: Mapping[str, Any], found: Mapping[str, float]) -> dict[str, Any]:
+        """The state once the held-out numbers are known."""
+        told = dict(state)
+        for name, part in self.curricula.items():
+            if part.at_evaluation is not None and name in told:
+                new = part.at_evaluation(told[name], found)
+                told[name] = _like(part.label, told[name], new)
+        return told
+
+
+def experience(
+    curriculum: Curriculum | Sequence[Curriculum] | None = None,
+    draw: Draw | None = None,
+    stages: Sequence[Stage] = (),
+) -> Experience:
+    """Composes parts into an experience.
+
+    Args:
+      curriculum: one, or several: the first picks prompts, the others say how they are asked. None:
+        whole epochs over the task's train prompts.
+      draw: None: plain sampling.
+      stages: act on the drawn batch, in the given order.
+    Raises:
+      ValueError: what is no part.
+    """
+    curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
+    for where, kind, given in (
+        ("curriculum", Curriculum, curricula),
+        ("draw", Draw, [draw] if draw is not None else []),
+        ("each of stages", Stage, stages),
+    ):
+        for part in given:
+            _check_part(where, part, kind)
+    named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
+    names = list(named)
+    number = len(curricula) or 1
+    return Experience(
+        {name: named[name] for name in names[:number]},
+        (names[number], named[names[number]]),
+        {name: named[name] for name in names[number + 1 :]},
+    )
+
+
+class _Step:
+    """One step of a chain: the actor that its stages see, and what it has seen."""
+
+    def __init__(self, chain, actor, state, step, setting):
+        self.chain, self.state = chain, state
+        self.step, self.setting = step, setting
+        self.rounds, self.asked = 0, set()
+        self.seen: list[Batch] = []
+        counts = ("drawn_tokens", "given_tokens", "scored_tokens")
+        self.metrics: dict[str, float] = dict.fromkeys(counts, 0.0)
+        self.actor = _Counting(actor, self.metrics)
+
+    def run(self) -> Collected:
+        asks = self._propose()
+        if not asks:
+            labels = ", ".join(part.label for part in self.chain.curricula.values())
+            raise ValueError(
+                f"{labels}: propose must return asks to train on, got none in step {self.step}"
+            )
+        batch = self.grade(self.draw(asks))
+        for name, stage in self.chain.stages.items():
+            key = _key(self.setting, name, self.step)
+            turn = Turn(self.step, key, self.setting, self.more)
+            batch, state, told = stage.apply(batch, self, self.state.get(name, ()), turn)
+            _check_batch(stage.label, batch)
+            if name in self.state:
+                self.state[name] = _like(stage.label, self.state[name], state)
+            _add(self.metrics, told, name)
+        return Collected(batch, self.state, self.seen, self.metrics)
+
+    def _propose(self) -> list[Ask]:
+        """The asks of a round that are trained; those that only rate are drawn and graded here."""
+        asks: list[Ask] = []
+        for name, part in self.chain.curricula.items():
+            key = _key(self.setting, name, self.step)
+            turn = Turn(self.step, key, self.setting, _no_more, self.rounds)
+            asks = list(part.propose(asks, self.state.get(name, ()), turn))
+        self.rounds += 1
+        ratings = [ask for ask in asks if ask.rating]
+        if ratings:
+            self.grade(self.draw(ratings, _key(self.setting, "ratings", self.step)))
+        return [ask for ask in asks if not ask.rating]
+
+    # What stages call: the recipe's own draw, and the actor.
+
+    def draw(self, asks: Sequence[Ask], key: jax.Array | None = None) -> Batch:
+        """Responses, drawn as the recipe draws.
+
+        Args:
+          key: of the stage; None: that of first draws, for prompts of a round of their own.
+        """
+        name, part = self.chain.draw
+        key = named_key(self.setting.seed, "sampler", self.step) if key is None else key
+        turn = Turn(self.step, key, self.setting, _no_more)
+        batch, state, told = part.apply(asks, self.actor, self.state.get(name, ()), turn)
+        if name in self.state:
+            self.state[name] = _like(part.label, self.state[name], state)
+        _add(self.metrics, told, name, sums=True)
+        return batch
+
+    def grade(self, batch: Batch) -> Batch:
+        """The batch with grades, rows of one trace with that of its last one; it is among what is
+        seen, unless another policy wrote all of it."""
+        graded = grade_answers(self.actor.grade, batch)
+        foreign = batch.rollouts.off_policy
+        if foreign is None or not foreign.all():
+            self.seen.append(graded)
+        return graded
+
+    def more(self, count: int) -> list[Ask]:
+        """Further asks of the curriculum, or none when the rounds are used up."""
+        if self.setting.rounds < 2:
+            raise ValueError("more: a stage that asks for prompts must declare rounds, got 0")
+        asks: list[Ask] = []
+        while len(asks) < count and self.rounds < self.setting.rounds:
+            asks += self._propose()
+        return asks[:count]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return getattr(self.actor, name)
+
+
+class _Counting:
+    """An actor that counts the tokens that it draws, is given and scores."""
+
+    def __init__(self, actor, metrics):
+        self.actor, self.metrics = actor, metrics
+
+    def draw(self, *asked, **how) -> Batch:
+        batch = self.actor.draw(*asked, **how)
+        given = float(given_tokens(batch.rollouts).sum())
+        self.metrics["given_tokens"] += given
+        self.metrics["drawn_tokens"] += float(batch.rollouts.length.sum()) - given
+        return batch
+
+    def score(self, batch: Batch, *asked, **how) -> dict[str, Any]:
+        self.metrics["scored_tokens"] += float(batch.rollouts.length.sum())
+        return self.actor.score(batch, *asked, **how)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return getattr(self.actor, name)
+
+
+def _key(setting: Setting, name: str, step: int) -> jax.Array:
+    return named_key(setting.seed, f"experience/{name}", step)
+
+
+def _no_more(count: int) -> list[Ask]:
+    raise ValueError(f"more: only stages may ask for further prompts, got {count}")
+
+
+def _named(parts: Sequence[Part]) -> dict[str, Part]:
+    """Parts by name; the second use of one function is called name_2, and so on."""
+    named: dict[str, Part] = {}
+    for part in parts:
+        name = base = part.label.split("(")[0]
+        number = 1
+        while name in named:
+            number += 1
+            name = f"{base}_{number}"
+        named[name] = part
+    return named
+
+
+def _check_part(where: str, part: Any, kind: type) -> None:
+    if isinstance(part, kind):
+        return
+    got = getattr(part, "__name__", repr(part))
+    called = f"; it has to be called: {got}(…)" if callable(part) else ""
+    raise ValueError(f"experience: {where} must be a {kind.__name__}, got {got}{called}")
+
+
+def _check_batch(label: str, batch: Any) -> None:
+    if not isinstance(batch, Batch):
+        raise ValueError(f"{label}: apply must return a Batch first, got {type(batch).__name__}")
+    rows = len(batch.rollouts.group)
+    for name, given in (("asks", batch.asks), ("grades", batch.grades)):
+        if len(given) != rows:
+            raise ValueError(
+                f"{label}: {name} must be as many as the {rows} rows, got {len(given)}"
+            )
+    if not rows:
+        raise ValueError(f"{label}: apply must leave rows, got none")
+
+
+def _like(label: str, before: Any, after: Any) -> Any:
+    """The new state, which must be shaped as the old one: it has a place in checkpoints."""
+    after = jax.tree.map(np.asarray, after)
+    old, new = (
+        [(jax.tree_util.keystr(path), np.shape(x), np.asarray(x).dtype) for path, x in leaves]
+        for leaves in map(jax.tree.leaves_with_path, (before, after))
+    )
+    if old != new:
+        changed = sorted(map(str, set(old) ^ set(new)))
+        raise ValueError(f"{label}: state must keep its arrays, shapes and dtypes, got {changed}")
+    return after
+
+
+def _add(metrics: dict[str, float], told: Mapping[str, float], name: str, sums: bool = False):
+    for metric, value in told.items():
+        if sums:
+            metrics[metric] = metrics.get(metric, 0.0) + float(value)
+        else:
+            metrics[f"{name}/{metric}" if metric in metrics else metric] = float(value)

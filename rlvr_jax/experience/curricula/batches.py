@@ -1,0 +1,42 @@
+"""The plain curriculum: whole epochs over the train prompts, kinds in the shares of the task."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.parts import Curriculum, Setting, Turn
+from rlvr_jax.tasks import Batches
+
+__all__ = ["asks_for", "shuffled_epochs"]
+
+
+def shuffled_epochs() -> Curriculum:
+    """Prompts in shuffled epochs, a pure function of the seed and the step; see `Batches`."""
+
+    def propose(asks, state, turn):
+        del asks, state
+        order = _order(turn.setting)
+        return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
+
+    return Curriculum(propose, "shuffled_epochs()")
+
+
+def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
+    """One ask for each of some train prompts, of the turn's round.
+
+    Args:
+      numbers: positions in the task's train prompts.
+    """
+    setting = turn.setting
+    return [
+        Ask(setting.task.train[number], int(number), setting.drawn_samples, round=turn.round)
+        for number in numbers
+    ]
+
+
+@functools.lru_cache(maxsize=4)
+def _order(setting: Setting) -> Batches:
+    """The order of a run's prompts; it holds caches alone."""
+    return Batches(setting.task, setting.prompts, setting.seed)

@@ -1,0 +1,109 @@
+"""What is known of each train prompt from its visits: the state that several curricula share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import Batch
+
+__all__ = ["History", "Visit", "no_history", "visited", "visits_of"]
+
+
+class History(NamedTuple):
+    """Of each of P prompts, as arrays of fixed shape.
+
+    Fields:
+      visits: int32 [P], groups that were graded.
+      last: int32 [P], step of the last one; -1 before the first.
+      mean: float [P], exponential average of the pass rates.
+      rates: float [P, E], pass rates of the last E visits, that of visit v (from 0) at v mod E; NaN
+        where there was none.
+    """
+
+    visits: np.ndarray
+    last: np.ndarray
+    mean: np.ndarray
+    rates: np.ndarray
+
+    @property
+    def latest(self) -> np.ndarray:
+        """Pass rate of the last visit, [P]; NaN before the first."""
+        place = (self.visits - 1) % self.rates.shape[1]
+        return np.take_along_axis(self.rates, place[:, None], axis=1)[:, 0]
+
+
+class Visit(NamedTuple):
+    """A group of answers to a train prompt.
+
+    Fields:
+      number: of the prompt.
+      outcomes: of the answers that have a verdict, at least one.
+      rows: of the group, in `batch`.
+      batch: that it was graded in.
+    """
+
+    number: int
+    outcomes: np.ndarray
+    rows: np.ndarray
+    batch: Batch
+
+    @property
+    def rate(self) -> float:
+        """The pass rate: mean outcome."""
+        return float(np.mean(self.outcomes))
+
+
+def no_history(prompts: int, kept: int = 1, prior: float = 0.5, dtype=np.float32) -> History:
+    """The history before the first visit.
+
+    Args:
+      kept: visits whose rates are remembered one by one (E).
+      prior: of `mean`.
+      dtype: of rates.
+    """
+    return History(
+        np.zeros(prompts, np.int32),
+        np.full(prompts, -1, np.int32),
+        np.full(prompts, prior, dtype),
+        np.full((prompts, kept), np.nan, dtype),
+    )
+
+
+def visited(
+    history: History, step: int, numbers: Sequence[int], rates: Sequence[float], decay: float = 0.0
+) -> History:
+    """The history after visits, in order: mean' = decay · mean + (1 - decay) · rate."""
+    visits, last, mean, kept = (array.copy() for array in history)
+    for number, rate in zip(numbers, rates, strict=True):
+        kept[number, visits[number] % kept.shape[1]] = rate
+        mean[number] = decay * mean[number] + (1 - decay) * rate
+        visits[number] += 1
+        last[number] = step
+    return History(visits, last, mean, kept)
+
+
+def visits_of(seen: Sequence[Batch], prompts: int) -> list[Visit]:
+    """The visits of a step, of the first `prompts` prompts.
+
+    A prompt counts as it was answered first in a round, with all copies that were asked at once:
+    what a stage draws again, under another view, says nothing about the prompt as it was asked.
+    Groups without any verdict are none.
+    """
+    found, known = [], set()
+    for batch in seen:
+        asks = [batch.asks[rows[0]] for rows in batch.groups]
+        for ask, rows, told in zip(asks, batch.groups, batch.outcomes(), strict=True):
+            outcomes = told[~np.isnan(told)]
+            if ask.number < prompts and _asked(ask) not in known and len(outcomes):
+                found.append(Visit(ask.number, outcomes, rows, batch))
+        known.update(map(_asked, asks))
+    return found
+
+
+def _asked(ask: Ask) -> tuple[int, int, bool]:
+    """What asks have in common that a curriculum proposed together for one prompt."""
+    return ask.number, ask.round, ask.rating

@@ -1,0 +1,102 @@
+"""Temperatures on the scale of the entropies that the last batch had."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.draws.plain import plain
+from rlvr_jax.experience.parts import Draw
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.rollout import heated_by_entropy
+
+__all__ = ["EntropyScale", "entropy_heated", "entropy_scale"]
+
+LEAST_ENTROPY = 1e-8
+LEAST_VARIANCE = 1e-8
+LEAST_EXTREME = 1e-8
+
+
+class EntropyScale(NamedTuple):
+    """The logarithms of a batch's entropies; float64 scalars.
+
+    Fields:
+      center: c, their quantile.
+      spread: s, root of the mean square distance from it.
+      highest, lowest: largest distance above and below, in units of s (h⁺ > 0 and h⁻ < 0).
+    """
+
+    center: np.ndarray
+    spread: np.ndarray
+    highest: np.ndarray
+    lowest: np.ndarray
+
+
+def entropy_scale(entropy: np.ndarray, mask: np.ndarray, pivot: float) -> EntropyScale:
+    """The scale of the tokens on the mask, of which there is at least one.
+
+    With e = ln max(H, 1e-8): c is the entry of the sorted e at index round(pivot · (n - 1)),
+    s² = max(mean (e - c)², 1e-8), h = (e - c) / s.
+
+    Args:
+      entropy: H of the policy, nats, [B, T].
+      mask: bool [B, T].
+      pivot: share of the tokens that lie below the center, in [0, 1].
+    """
+    e = np.log(np.maximum(np.asarray(entropy)[np.asarray(mask)].astype(np.float64), LEAST_ENTROPY))
+    center = np.sort(e)[round(pivot * (len(e) - 1))]
+    spread = np.sqrt(max(np.mean((e - center) ** 2), LEAST_VARIANCE))
+    h = (e - center) / spread
+    found = (center, spread, max(h.max(), LEAST_EXTREME), min(h.min(), -LEAST_EXTREME))
+    return EntropyScale(*map(np.float64, found))
+
+
+def entropy_heated(strength: float, pivot: float, mirrored: bool = False) -> Draw:
+    """Draws tokens hotter where the policy is uncertain, colder where it is sure.
+
+    The temperature is multiplied by 1 + τ ĥ, with ĥ in [-1, 1] on the `entropy_scale` of the batch
+    that was learned from last; until there is one it stays. A batch without tokens leaves the
+    scale as it is. The entropies are the sampler's record, those of the policy at the run's
+    temperature. Evaluations draw plainly.
+
+    Args:
+      strength: τ, largest change of the temperature as a share of it, in [0, 1).
+      pivot: quantile of the entropies whose tokens keep their temperature, in [0, 1].
+      mirrored: tokens below the pivot are drawn hotter as well, see `entropy_position`.
+    Reads: entropy, mask. Metrics: entropy_scale/center (log nats) and /spread.
+    Raises:
+      ValueError: a strength or a pivot outside its range.
+    Source: HAPO, https://github.com/starriver030515/HAPO.
+    """
+    check_within(0, 1, "entropy_heated", strength=strength, pivot=pivot)
+    if strength == 1:
+        raise ValueError(f"entropy_heated: strength must be below 1, got {strength}")
+    processor = heated_by_entropy(mirrored)
+
+    def init(setting):
+        del setting
+        scale = EntropyScale(*map(np.float64, (0, 1, 1, -1)))
+        return {"scale": scale, "known": np.bool_(False)}
+
+    def apply(asks, actor, state, turn):
+        told = state["scale"]._asdict() | {"strength": strength if state["known"] else 0.0}
+        constants = {name: np.float32(x) for name, x in told.items()}
+        batch, _, metrics = plain(processor, lambda turn: constants).apply(asks, actor, (), turn)
+        return batch, state, metrics
+
+    def observe(state, turn, seen, learned):
+        del turn, seen
+        rollouts = learned.rollouts
+        if not rollouts.mask.any():
+            return state, {}
+        scale = entropy_scale(rollouts.entropy, rollouts.mask, pivot)
+        told = {"center": float(scale.center), "spread": float(scale.spread)}
+        metrics = {f"entropy_scale/{name}": value for name, value in told.items()}
+        return {"scale": scale, "known": np.bool_(True)}, metrics
+
+    label = describe(
+        "entropy_heated", strength=float(strength), pivot=float(pivot), mirrored=mirrored
+    )
+    return Draw(apply, label, init, observe)

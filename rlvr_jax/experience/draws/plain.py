@@ -1,0 +1,52 @@
+"""Plain sampling: each response from its prompt to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rlvr_jax.experience.parts import Draw, Turn
+from rlvr_jax.objectives import describe
+from rlvr_jax.rollout import Processor
+
+__all__ = ["plain"]
+
+
+def plain(
+    processor: Processor | None = None,
+    constants: Callable[[Turn], Any] | None = None,
+    scored_as_drawn: bool = False,
+    **sampling: Any,
+) -> Draw:
+    """Samples every response as a whole, evaluations without the processor.
+
+    Args:
+      processor: of logits, between temperature and cuts.
+      constants: (turn) -> what the processor reads as `StepContext.constants`, a pytree of arrays;
+        they are traced, so that they may move from step to step.
+      scored_as_drawn: the rows are scored and trained at the temperatures that the processor says
+        it has drawn with; else at that of the run.
+      sampling: settings of the sampler that are prescribed: temperature, top_k, top_p, min_p.
+    Raises:
+      ValueError: scored_as_drawn with a processor that says no temperature.
+    """
+    if scored_as_drawn and (processor is None or processor.temperature is None):
+        raise ValueError(
+            "plain: scored_as_drawn must be False without a processor that says what it divides"
+            f" by, got {scored_as_drawn} with {processor}"
+        )
+    own = {} if processor is None else {"processor": processor}
+
+    def apply(asks, actor, state, turn):
+        told = constants(turn) if constants is not None else None
+        batch = actor.draw(asks, turn.key, own, told)
+        if scored_as_drawn:
+            batch = batch.with_rollouts(temperature=batch.rollouts.drawn_temperature)
+        return batch, state, {}
+
+    named = {**sampling, **own}
+    if constants is not None:
+        named["constants"] = constants
+    if scored_as_drawn:
+        named["scored_as_drawn"] = True
+    return Draw(apply, describe("plain", **named), sampling=sampling)

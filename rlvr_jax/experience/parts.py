@@ -1,0 +1,249 @@
+"""What the parts of an experience are: curricula, draws, stages, and what they may know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.tasks import Task
+
+__all__ = [
+    "Actor",
+    "Curriculum",
+    "Draw",
+    "Setting",
+    "Stage",
+    "Turn",
+    "no_state",
+    "same_size",
+    "stateless",
+]
+
+Metrics = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What parts may know of a run before it begins.
+
+    Fields:
+      task: its train prompts are what is learned from.
+      prompts, samples: groups of a step, and rollouts of each that are trained on.
+      drawn_samples: rollouts of each that are drawn first; stages make the others of them.
+      response_tokens: budget of a response (T).
+      seed: of everything random.
+      steps: of the run.
+      rounds: batches of prompts that a step may take at most.
+    """
+
+    task: Task
+    prompts: int
+    samples: int
+    drawn_samples: int
+    response_tokens: int
+    seed: int = 0
+    steps: int = 1
+    rounds: int = 1
+
+
+class Turn(NamedTuple):
+    """Where a part is called.
+
+    Fields:
+      step: of the run, from 0.
+      key: of jax.random, of (seed, the part, step): all that is random comes from it.
+      setting: of the run.
+      more: (prompts) -> so many further asks of the curriculum, none of which the step has had;
+        fewer when the rounds are used up. Raises ValueError where no part was to ask for it.
+      round: of the step, in `propose`.
+    """
+
+    step: int
+    key: jax.Array
+    setting: Setting
+    more: Callable[[int], list[Ask]]
+    round: int = 0
+
+    def random(self) -> np.random.Generator:
+        """A generator of numpy, begun by the key: each call gives the same one."""
+        return np.random.default_rng(np.asarray(jax.random.key_data(self.key)).tolist())
+
+
+class Actor(Protocol):
+    """The current policy at work; parts talk to nothing else.
+
+    `RunActor` is the in-process sampler, scorer and verifier of a run. A test's actor may be a page
+    of numpy, and somebody else's engine can be one.
+    """
+
+    def draw(
+        self,
+        asks: Sequence[Ask],
+        key: jax.Array,
+        sampling: Mapping[str, Any] | None = None,
+        constants: Any = None,
+    ) -> Batch:
+        """Samples the responses of all asks, group by group, in the order of the asks.
+
+        Args:
+          key: of the part and step; a row is keyed by it, the ask's round and number, and its
+            sample.
+          sampling: settings of the sampler other than the run's.
+          constants: what a logits processor reads, traced.
+        """
+        ...
+
+    def written(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> Batch:
+        """Rows of given responses as if they had been drawn now, on the mask up to their ends; with
+        log-probs and entropies of 0.
+
+        Args:
+          responses: tokens, for each ask as many as it has samples, group by group.
+        """
+        ...
+
+    def grade(self, batch: Batch) -> Batch:
+        """The same rows with the verifier's grades, outcomes and rewards."""
+        ...
+
+    def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
+        """Token statistics [B, T] of rows, in the context that they have, under the policy `of`:
+        "current", "start" or "teacher"."""
+        ...
+
+    def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens [n, P], right-padded, and lengths [n] of what asks show."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, without a template."""
+        ...
+
+    def stop_token(self) -> int:
+        """The token that ends a response."""
+        ...
+
+
+def no_state(setting: Setting) -> tuple[()]:
+    """The state of a part that has none."""
+    del setting
+    return ()
+
+
+def same_size(samples: int) -> int:
+    """The group size before a part that leaves it alone."""
+    return samples
+
+
+def _observe_nothing(state, turn, seen, learned):
+    del turn, seen, learned
+    return state, {}
+
+
+def _no_events(state, step) -> frozenset[str]:
+    del state, step
+    return frozenset()
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Which prompts a step asks, and how.
+
+    Fields:
+      propose: (asks, state, turn) -> asks. The first curriculum of a chain gets none and picks
+        `setting.prompts` prompts; later ones set views, temperatures, levels of what they get.
+      label: the call that makes it; what stands before the bracket names its state.
+      init: (setting) -> state, a pytree of numpy arrays whose shapes never change.
+      observe: (state, turn, seen, learned) -> (state, metrics), after the updates. `seen` are all
+        graded batches of the step, before any filter; `learned` is the trained one.
+      at_evaluation: (state, found) -> state, told of the held-out metrics; None: it does not ask.
+      events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
+        began with) and "reset" (the optimizer).
+      needs: fields of prompts that it reads.
+      views: that it may show.
+      repeats: a prompt may come twice in one step.
+    """
+
+    propose: Callable[[list[Ask], Any, Turn], list[Ask]]
+    label: str
+    init: Callable[[Setting], Any] = no_state
+    observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
+    at_evaluation: Callable[[Any, Mapping[str, float]], Any] | None = None
+    events: Callable[[Any, int], frozenset[str]] = _no_events
+    needs: frozenset[str] = frozenset()
+    views: tuple[View, ...] = ()
+    repeats: bool = False
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How asks are answered.
+
+    Fields:
+      apply: (asks, actor, state, turn) -> (batch, state, metrics).
+      label, init, observe, needs: as in `Curriculum`.
+      sampling: settings of the sampler that it prescribes, for the whole run.
+      of_policy: it belongs to the policy, so that evaluations draw by it, too (chunks, turns); else
+        to training alone (processors, drafts).
+      most: rows that it gives at most, as a multiple of those that are asked for.
+    """
+
+    apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
+    label: str
+    init: Callable[[Setting], Any] = no_state
+    observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
+    needs: frozenset[str] = frozenset()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    of_policy: bool = False
+    most: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What becomes of the answers.
+
+    Fields:
+      apply: (batch, actor, state, turn) -> (batch, state, metrics).
+      label, init, observe, needs, views: as in `Curriculum`.
+      size: rollouts of a group behind the stage -> before it, e.g. 16 -> 4 where each of four is
+        branched three times.
+      rounds: batches of further prompts that it asks for at most.
+      gives: records of `Rollouts` that it fills, for the objective.
+      most: rows behind it at most, as a multiple of those before.
+      updates: batches of `Batch.further` that it gives at most.
+    """
+
+    apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
+    label: str
+    init: Callable[[Setting], Any] = no_state
+    observe: Callable[..., tuple[Any, Metrics]] = _observe_nothing
+    needs: frozenset[str] = frozenset()
+    views: tuple[View, ...] = ()
+    size: Callable[[int], int] = same_size
+    rounds: int = 0
+    gives: frozenset[str] = frozenset()
+    most: float = 1.0
+    updates: int = 0
+
+
+def stateless(
+    apply: Callable[[Batch, Actor, Turn], tuple[Batch, Metrics]], label: str = "", **declaration
+) -> Stage:
+    """A stage without state, of a function (batch, actor, turn) -> (batch, metrics).
+
+    Args:
+      label: the function that made `apply` if not given.
+      declaration: other fields of `Stage`.
+    """
+
+    def whole(batch, actor, state, turn):
+        batch, metrics = apply(batch, actor, turn)
+        return batch, state, metrics
+
+    return Stage(whole, label or apply.__qualname__.split(".")[0], **declaration)

@@ -1,0 +1,76 @@
+"""Tests of groups by their outcomes: (outcomes [G, N], NaN without a verdict) -> bool [G]."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlvr_jax.experience.batch import GroupTest
+from rlvr_jax.objectives.arguments import check_count
+
+__all__ = ["all_right", "all_wrong", "outside", "solved_at_most", "uniform"]
+
+ALIKE = 1e-6
+"""Outcomes closer than this count as equal: sums that differ by rounding are no signal."""
+
+
+def all_wrong(outcomes: np.ndarray) -> np.ndarray:
+    """Groups with verdicts, of which none is above 0."""
+    known = ~np.isnan(outcomes)
+    return known.any(axis=1) & ~(np.nan_to_num(outcomes) > 0).any(axis=1)
+
+
+def all_right(outcomes: np.ndarray) -> np.ndarray:
+    """Groups with verdicts, all of them 1."""
+    known = ~np.isnan(outcomes)
+    return known.any(axis=1) & (~known | (np.nan_to_num(outcomes) >= 1 - ALIKE)).all(axis=1)
+
+
+def solved_at_most(number: int) -> GroupTest:
+    """Groups with verdicts, of which at most so many are right (an outcome above ½).
+
+    Args:
+      number: at least 0.
+    Raises:
+      ValueError: a number that is no count.
+    """
+    check_count(0, "solved_at_most", number=number)
+
+    def few_right(outcomes):
+        known = ~np.isnan(outcomes)
+        right = np.sum(np.nan_to_num(outcomes) > 0.5, axis=1)
+        return known.any(axis=1) & (right <= number)
+
+    few_right.__name__ = f"solved_at_most({number})"
+    return few_right
+
+
+def uniform(outcomes: np.ndarray) -> np.ndarray:
+    """Groups whose outcomes are all equal, and those without a verdict; but not groups of one.
+
+    Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476 (dynamic sampling).
+    """
+    known = ~np.isnan(outcomes)
+    number = known.sum(axis=1)
+    highest = np.max(np.where(known, outcomes, -np.inf), axis=1, initial=-np.inf)
+    lowest = np.min(np.where(known, outcomes, np.inf), axis=1, initial=np.inf)
+    return (number == 0) | ((number > 1) & (highest - lowest <= ALIKE))
+
+
+def outside(low: float, high: float) -> GroupTest:
+    """Groups whose mean outcome is not strictly between two bounds, and those without a verdict.
+
+    Args:
+      low, high: the bounds, low below high.
+    Raises:
+      ValueError: low not below high.
+    """
+    if not low < high:
+        raise ValueError(f"outside: low must be below high, got {low} and {high}")
+
+    def test(outcomes: np.ndarray) -> np.ndarray:
+        number = (~np.isnan(outcomes)).sum(axis=1)
+        mean = np.nansum(outcomes, axis=1) / np.maximum(number, 1)
+        return (number == 0) | ~((low < mean) & (mean < high))
+
+    test.__name__ = f"outside({low:g}, {high:g})"
+    return test

@@ -1,0 +1,20 @@
+"""Stages that take rows out of the loss."""
+
+from __future__ import annotations
+
+from rlvr_jax.experience.parts import Stage, stateless
+
+__all__ = ["mask_truncated"]
+
+
+def mask_truncated() -> Stage:
+    """Takes responses that the budget cut out of the loss; their rewards stay in their groups.
+
+    Reads: truncated. Writes: mask.
+    """
+
+    def apply(batch, actor, turn):
+        del actor, turn
+        return batch.without(batch.rollouts.truncated), {}
+
+    return stateless(apply, "mask_truncated()")

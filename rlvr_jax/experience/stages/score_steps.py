@@ -1,0 +1,86 @@
+"""Scores of the steps of responses, by the task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.experience.parts import Stage, stateless
+
+__all__ = ["score_steps", "tokens_up_to"]
+
+
+def score_steps() -> Stage:
+    """Gives the steps of every response the scores that the task says (`Task.score_steps`).
+
+    The tokens of a step share an id, counted from 0, and its last one carries the score, so that
+    the score of a step is the sum over its tokens. Tokens behind the last step are in none. Rows
+    that bring ids and scores keep them.
+
+    Writes: step, process_reward. Metrics: steps (per row), step_score (mean over steps).
+    Raises:
+      ValueError: when a run begins, a task that does not score steps.
+    """
+
+    def init(setting):
+        if setting.task.score_steps is None:
+            raise ValueError(
+                f"score_steps: task must say how steps are scored (Task.score_steps), got"
+                f" {setting.task.name!r}, which does not"
+            )
+        return ()
+
+    def apply(batch, actor, turn):
+        del actor
+        rollouts = batch.rollouts
+        if rollouts.step is not None and rollouts.process_reward is not None:
+            return batch, {}
+        step = np.full(rollouts.mask.shape, -1, np.int32)
+        reward = np.zeros(rollouts.mask.shape, rollouts.reward.dtype)
+        number = 0
+        for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
+            scored = turn.setting.task.score_steps(prompt, response.text)
+            ids = rollouts.tokens[row, : rollouts.length[row]].tolist()
+            ends = tokens_up_to(batch.tokenizer, ids, [end for end, _ in scored])
+            first = 0
+            for place, (end, (_, score)) in enumerate(zip(ends, scored, strict=True)):
+                step[row, first:end] = place
+                reward[row, end - 1] += score
+                first = end
+            number += len(scored)
+        step = np.where(rollouts.mask, step, -1).astype(np.int32)
+        told = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
+        return batch.with_rollouts(step=step, process_reward=reward), told
+
+    gives = frozenset({"step", "process_reward"})
+    return stateless(apply, "score_steps()", init=init, gives=gives)
+
+
+def tokens_up_to(tokenizer: Any, ids: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """How many tokens it takes until their text has reached each of some lengths.
+
+    Args:
+      tokenizer: of transformers.
+      ids: of one text.
+      ends: numbers of characters, ascending, each at least 1.
+    Returns:
+      Numbers in [1, len(ids)], ascending; found by halving, for decoding is what costs.
+    """
+
+    def reached(count):
+        (text,) = tokenizer.batch_decode([ids[:count]], clean_up_tokenization_spaces=False)
+        return len(text)
+
+    found, low = [], 1
+    for end in ends:
+        high = len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if reached(middle) >= end:
+                high = middle
+            else:
+                low = middle + 1
+        found.append(low)
+    return found

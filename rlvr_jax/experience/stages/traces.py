@@ -1,0 +1,137 @@
+"""Worked solutions among the policy's own answers: rows that a teacher wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import Batch, GroupTest
+from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.objectives import TEACHER
+from rlvr_jax.objectives.arguments import check_count
+
+__all__ = ["add_traces", "demonstrate", "off_policy_rows"]
+
+GIVES = frozenset({"off_policy", "origin"})
+
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+
+
+def add_traces(per_group: int = 1) -> Stage:
+    """Puts the worked solution of every prompt into its group, in the place of a drawn answer.
+
+    The solution, its steps joined and ended by the stop token, is graded as an answer is: a wrong
+    one stays and is pushed down. One that is longer than the budget of a response is left out, and
+    its group is smaller.
+
+    Args:
+      per_group: rows of a group that are the solution; so many fewer are drawn.
+    Reads: Prompt.solution. Writes: off_policy and origin (a teacher's) of the rows that are added;
+      their log-probs are 0. Metrics: traces (rows added), traces_right (of them),
+      traces_too_long (prompts).
+    Raises:
+      ValueError: per_group below 1; when a run is set up, groups that would have no row of the
+        policy, and a prompt without a solution.
+    Source: LUFFY, https://github.com/ElliottYan/LUFFY.
+    """
+    check_count(1, "add_traces", per_group=per_group)
+
+    def size(samples):
+        if samples <= per_group:
+            raise ValueError(
+                f"add_traces: per_group must be below the {samples} rollouts of a group, got"
+                f" {per_group}"
+            )
+        return samples - per_group
+
+    def apply(batch, actor, turn):
+        every = np.ones(len(batch.groups), bool)
+        traces, fit = solutions(actor, batch.asks_of(every), per_group, turn)
+        batch = own_rows(batch)
+        if traces is not None:
+            batch = batch.with_groups(fit, traces, "append")
+        return batch, _told(traces, fit)
+
+    label = f"add_traces(per_group={per_group})"
+    return stateless(apply, label, needs=frozenset({"solution"}), size=size, gives=GIVES)
+
+
+def demonstrate(when: GroupTest) -> Stage:
+    """Puts the worked solution of some prompts into their groups, in the place of the last row.
+
+    A group of one keeps its row.
+
+    Args:
+      when: which groups, such as `solved_at_most(0)`.
+    Reads: outcome, Prompt.solution. Writes, metrics: as `add_traces`.
+    Raises:
+      ValueError: when a run is set up, a prompt without a solution.
+    Source: HPT, https://github.com/TsinghuaC3I/Unify-Post-Training.
+    """
+
+    def apply(batch, actor, turn):
+        wanted = np.asarray(when(batch.outcomes()))
+        batch = own_rows(batch)
+        traces, fit = solutions(actor, batch.asks_of(wanted), 1, turn)
+        if traces is None:
+            return batch, _told(traces, fit)
+        shown = wanted.copy()
+        shown[wanted] = fit
+        kept = [
+            rows[: max(1, len(rows) - there)]
+            for rows, there in zip(batch.groups, shown.astype(int), strict=True)
+        ]
+        places = np.repeat(np.arange(len(kept), dtype=np.int32), list(map(len, kept)))
+        rest = batch.take(np.concatenate(kept)).with_rollouts(group=places)
+        return rest.with_groups(shown, traces, "append"), _told(traces, fit)
+
+    label = f"demonstrate({when.__name__})"
+    return stateless(apply, label, needs=frozenset({"solution"}), gives=GIVES)
+
+
+def off_policy_rows(batch: Batch) -> Batch:
+    """The rows as those of a teacher."""
+    tokens = np.full(batch.rollouts.mask.shape, TEACHER, np.int32)
+    return batch.with_rollouts(off_policy=np.ones(len(batch), bool), origin=tokens)
+
+
+def own_rows(batch: Batch) -> Batch:
+    """The batch with records of who wrote its rows: the policy, unless they say something else."""
+    rollouts = batch.rollouts
+    known = {}
+    if rollouts.off_policy is None:
+        known["off_policy"] = np.zeros(len(batch), bool)
+    if rollouts.origin is None:
+        known["origin"] = np.zeros(rollouts.mask.shape, np.int32)
+    return batch.with_rollouts(**known)
+
+
+def solutions(
+    actor: Actor, asks: Sequence[Ask], copies: int, turn: Turn
+) -> tuple[Batch | None, np.ndarray]:
+    """Graded rows of the worked solutions of some prompts, and which of them fit the budget.
+
+    Returns:
+      One group for each that fits, None if none does; and bool [n].
+    """
+    stop = actor.stop_token()
+    tokens = [[*actor.encode("".join(ask.prompt.solution)), stop] for ask in asks]
+    fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
+    if not fit.any():
+        return None, fit
+    fitting = [replace(ask, samples=copies) for ask, there in zip(asks, fit, strict=True) if there]
+    rows = [ids for ids, there in zip(tokens, fit, strict=True) if there for _ in range(copies)]
+    return actor.grade(off_policy_rows(actor.written(fitting, rows))), fit
+
+
+def _told(traces: Batch | None, fit: np.ndarray) -> dict[str, float]:
+    outcomes = np.zeros(0) if traces is None else traces.rollouts.outcome
+    return {
+        "traces": float(len(outcomes)),
+        "traces_right": float(np.sum(outcomes > RIGHT)),
+        "traces_too_long": float(np.sum(~fit)),
+    }

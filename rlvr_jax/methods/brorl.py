@@ -1,0 +1,54 @@
+"""BroRL: hundreds of rollouts per prompt, where more steps no longer help.
+
+Hu et al. 2025, "BroRL: Scaling Reinforcement Learning via Broadened Exploration",
+https://arxiv.org/abs/2510.01180
+
+    A_i  = (R_i - mean) / (std + 1e-6) over N = 512 rollouts, std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, over groups of mixed outcomes
+
+The loss is that of the run it goes on from; N is a setting of the run: `--samples-per-prompt 512`
+with fewer prompts, and `--sample-waves` where a batch does not fit at once. What it rests on is
+`rlvr_jax.analysis.mass_balance`: sampled tokens always add to the mass of right ones, those that
+were not sampled may take from it, and with N fewer are left. The practical effect is that fewer
+groups are all right or all wrong, so that less of what is drawn is dropped.
+
+The paper goes on from ProRL, a GRPO with DAPO's decoupled clip and dynamic sampling and a KL to a
+reference that is renewed. Its constants were not read: the clip and the rounds are DAPO's.
+"""
+
+from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def brorl(
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    max_rounds: int = 10,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean of groups of mixed outcomes; give the run large groups.
+
+    Args:
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      max_rounds: batches that are drawn at most to fill one update.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[refill(uniform, max_rounds)]),
+    )
+
+
+METHOD = Method(
+    brorl,
+    "BroRL: Scaling Reinforcement Learning via Broadened Exploration",
+    "https://arxiv.org/abs/2510.01180",
+    changes="sampling, selection, surrogate, aggregation",
+    evidence="reconstruction",
+    left_out="the KL to a renewed reference of the run that it goes on from",
+)

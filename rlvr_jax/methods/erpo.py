@@ -1,0 +1,70 @@
+"""ERPO: prompts whose answers are all right are asked at a higher temperature, until one is wrong.
+
+"Explore Residual Prompts in Policy Optimization", https://arxiv.org/abs/2511.04800
+
+    T    = min(T₀ + κ m, T_max), m the visits in a row in which all answers were right
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+A group of equal outcomes teaches nothing; late in training most groups are all right. Heat makes
+them err again. m is kept by prompt and read off the outcomes, not the shaped reward. Old log-probs
+are those at T, so ρ is exact. All-wrong prompts stay at T₀.
+
+A reconstruction from the abstract and the reviews: the schedule, κ, T_max and the clip are ours
+(above 1.3 small models lose the format). So is the form of `reactivate`, which the reviews mention:
+the group's mean and std are taken with one virtual reward of 0, so that an all-right group is
+pushed up a little; off by default.
+"""
+
+from rlvr_jax.experience import experience, heat_solved, shuffled_epochs
+from rlvr_jax.objectives.advantages.group_relative import group_normalized, relative_to
+from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.statistics.groups import with_virtual
+from rlvr_jax.objectives.surrogates.aggregations import token_mean
+from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.types import Method, Recipe
+
+
+def erpo(
+    base_temperature: float = 1.0,
+    rise: float = 0.05,
+    max_temperature: float = 1.3,
+    reactivate: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean, with a temperature for each prompt.
+
+    Args:
+      base_temperature: of all other prompts (T₀), whatever the run's is.
+      rise: per all-right visit in a row (κ).
+      max_temperature: the highest (T_max).
+      reactivate: one virtual wrong answer in the statistics of every group.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    mean, std = with_virtual(0.0, 1)
+    if reactivate:
+        advantage = relative_to(mean, scale=std, epsilon=epsilon)
+    else:
+        advantage = group_normalized(epsilon)
+    return Recipe(
+        objective=objective(
+            advantage=advantage,
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            curriculum=[shuffled_epochs(), heat_solved(base_temperature, rise, max_temperature)]
+        ),
+    )
+
+
+METHOD = Method(
+    erpo,
+    "Explore Residual Prompts in Policy Optimization",
+    "https://arxiv.org/abs/2511.04800",
+    changes="curriculum, sampling",
+    evidence="reconstruction",
+)

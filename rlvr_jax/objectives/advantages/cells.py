@@ -1,0 +1,119 @@
+"""Statistics by cell: rows with one label (a role, an expert, a domain) among themselves.
+
+`Rollouts.cell` is the label; rows without one (-1) are a cell, too.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
+from rlvr_jax.objectives.algebra.inputs import MEASURED
+from rlvr_jax.objectives.algebra.parts import Transform, describe
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.statistics.groups import (
+    group_deviation,
+    group_has_tokens,
+    group_max,
+    group_mean,
+    group_std,
+    group_sum,
+    has_tokens,
+)
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
+from rlvr_jax.types import replace
+
+__all__ = ["cell_normalized", "groups_by_cell", "whitened_by_cell"]
+
+
+def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
+    """Ids of the groups split by cell: rows of one group and one cell have the same."""
+    span = jnp.max(cell) - jnp.min(cell) + 1
+    segment = jnp.searchsorted(jnp.sort(group), group).astype(group.dtype)  # any ids, from 0
+    return segment * span + (cell - jnp.min(cell))
+
+
+def cell_normalized(epsilon: float = 1e-6, within_groups: bool = False) -> Transform:
+    """A_i = (R_i - mean) / (std + ε) over the rows of the same cell; std divides by n - 1.
+
+    Groups without tokens do not count.
+
+    Args:
+      epsilon: ε, added to the standard deviation, outside its root.
+      within_groups: over the rows of the same group and cell.
+    Reads: reward, group, cell. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: epsilon not positive.
+    """
+    check_positive("cell_normalized", epsilon=epsilon)
+
+    def advantage(rollouts):
+        reward, group, cell = rollouts.reward, rollouts.group, rollouts.cell
+        ids = groups_by_cell(group, cell) if within_groups else cell
+        counted = group_has_tokens(rollouts.mask, group)
+        scale = group_std(reward, ids, where=counted) + epsilon
+        return group_deviation(reward, ids, where=counted) / scale
+
+    more = {"within_groups": True} if within_groups else {}
+    label = describe("cell_normalized", epsilon=epsilon, **more)
+    return rollout_advantage(advantage, label, needs={"cell"})
+
+
+def whitened_by_cell(
+    estimator: Transform, ddof: int = 0, epsilon: float = 0.0, floor: float = 1e-8
+) -> Transform:
+    """A'_t = (A_t - mean) / sqrt(max(var + ε, floor)) over the tokens of the same cell.
+
+    `whitened` with a mean and a variance for each cell.
+
+    Args:
+      estimator, ddof, epsilon, floor: as of `whitened`.
+    Reads: what the estimator reads, mask, cell. Writes: advantage. Metrics: the estimator's.
+    Raises:
+      ValueError: epsilon and floor are both not positive.
+    """
+    if not (epsilon > 0 or floor > 0):
+        raise ValueError(
+            f"whitened_by_cell: epsilon or floor must be positive, got {epsilon} and {floor}"
+        )
+
+    def apply(signals, context, state):
+        signals, state, metrics = estimator.apply(signals, context, state)
+        scaled = _whitened(
+            signals.advantage, signals.mask, context.rollouts.cell, ddof, epsilon, floor
+        )
+        return replace(signals, advantage=scaled), state, metrics
+
+    label = describe(
+        "whitened_by_cell", estimator=estimator.label, ddof=ddof, epsilon=epsilon, floor=floor
+    )
+    needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
+    return Transform(
+        estimator.init,
+        apply,
+        needs | {"cell"},
+        label,
+        estimator.remark,
+        estimator.options,
+        estimator.once or not estimator.needs & MEASURED,
+    )
+
+
+def _whitened(
+    values: Float[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    cell: Int[Array, "B"],
+    ddof: int,
+    epsilon: float,
+    floor: float,
+) -> Float[Array, "B T"]:
+    there = has_tokens(mask)
+    count = masked_count(mask, axis=1).astype(values.dtype)
+    rows = masked_sum(values, mask, axis=1) / jnp.maximum(count, 1)
+    centered = values - group_mean(rows, cell, there, weights=count)[:, None]
+    squares = group_sum(masked_sum(centered**2, mask, axis=1), cell, there)
+    variance = squares / jnp.maximum(group_sum(count, cell, there) - ddof, 1)
+    scaled = centered / jnp.sqrt(jnp.maximum(variance + epsilon, floor))[:, None]
+    # The mean of equal numbers may differ from them by rounding.
+    lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
+    highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
+    return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)

@@ -1,0 +1,52 @@
+"""Imitation: the log-likelihood of answers that are to be repeated, whatever they were worth."""
+
+from collections.abc import Callable, Iterable
+
+from jaxtyping import Array, Bool
+
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["imitate", "off_policy_tokens", "supervised_tokens"]
+
+Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
+
+
+def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """The tokens of supervised rows."""
+    return rollouts.supervised_tokens
+
+
+def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """The tokens on the mask that another policy wrote."""
+    return rollouts.mask & rollouts.off_policy[:, None]
+
+
+def imitate(
+    weight: float, where: Tokens = supervised_tokens, needs: Iterable[str] = ("supervised",)
+) -> Transform:
+    """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
+
+    Args:
+      weight: of the mean, at least 0.
+      where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
+      needs: optional records of the rollouts that it reads.
+    Reads: logp, what `where` reads. Writes: term.
+    Metrics: imitation_loss (the mean), imitated_tokens (their number).
+    Raises:
+      ValueError: a negative weight.
+    """
+    check_at_least(0, "imitate", weight=weight)
+
+    def apply(signals, context, state):
+        tokens = where(context.rollouts) & context.rollouts.scored
+        loss = -masked_mean(context.scored_logp, tokens)
+        signals = replace(signals, term=signals.term + weight * loss)
+        told = {"imitation_loss": loss, "imitated_tokens": masked_count(tokens).astype(loss.dtype)}
+        return signals, state, told
+
+    return stateless(
+        apply, {"logp", *needs}, describe("imitate", weight=float(weight), where=where)
+    )

@@ -1,0 +1,41 @@
+"""Statistics over the rows that are parts of one answer, given back to each row.
+
+A trace is every row with the same `Rollouts.trace`, in the order of `rollout_id`; -1 is a row that
+is an answer by itself. The functions of `groups` take `trace_ids` for groups, too.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.statistics.groups import group_max, group_sum
+from rlvr_jax.objectives.statistics.masked import masked_count
+
+__all__ = ["last_of_trace", "of_last_row", "trace_ids", "trace_tokens"]
+
+
+def trace_ids(trace: Int[Array, "B"] | None, rollout_id: Int[Array, "B"]) -> Int[Array, "B"]:
+    """One number for each trace; a row that is an answer by itself has its own."""
+    alone = -1 - rollout_id
+    return alone if trace is None else jnp.where(trace < 0, alone, trace)
+
+
+def last_of_trace(ids: Int[Array, "B"], rollout_id: Int[Array, "B"]) -> Bool[Array, "B"]:
+    """Rows that end their trace: one of each.
+
+    Args:
+      ids: of `trace_ids`.
+    """
+    # Every trace has a row, so nothing is the largest of none.
+    return rollout_id == group_max(rollout_id.astype(float), ids).astype(rollout_id.dtype)
+
+
+def of_last_row(
+    values: Float[Array, "B"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"]
+) -> Float[Array, "B"]:
+    """The value that the last row of the trace has."""
+    return group_sum(values, ids, where=last_of_trace(ids, rollout_id))
+
+
+def trace_tokens(mask: Bool[Array, "B T"], ids: Int[Array, "B"]) -> Int[Array, "B"]:
+    """Tokens on the mask in all rows of the trace."""
+    return group_sum(masked_count(mask, axis=1), ids)

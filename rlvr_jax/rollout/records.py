@@ -1,0 +1,58 @@
+"""Room in a pool for what is recorded of each token only if somebody asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.policy import Model
+from rlvr_jax.rollout.pool import Pool
+from rlvr_jax.rollout.processors import Processor, Sampling
+
+__all__ = ["with_records"]
+
+
+def with_records(
+    model: Model,
+    pool: Pool,
+    sampling: Sampling,
+    processor: Processor | None,
+    temperature: Float[Array, "R"] | float | None = None,
+    record_top: int = 0,
+) -> Pool:
+    """The pool with rows of that temperature, and with room for the records that are asked for.
+
+    Tokens that were drawn before there was a record have the temperature of `sampling` in it.
+
+    Raises:
+      ValueError: record_top is not in the vocabulary, or not what was recorded before.
+    """
+    vocabulary = model.config.vocab_size
+    if not 0 <= record_top <= vocabulary:
+        raise ValueError(
+            f"decode: record_top must be in 0 … {vocabulary}, the vocabulary, got {record_top}"
+        )
+    dtype, rows = pool.logp.dtype, pool.status.shape
+    if temperature is not None:
+        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), rows)
+        pool = replace(pool, temperature=temperature)
+    earlier = jnp.where(pool.mask, jnp.asarray(sampling.temperature, dtype), 0)
+    if pool.token_temperature is not None:
+        earlier = pool.token_temperature
+    elif pool.temperature is not None:
+        pool = replace(pool, token_temperature=earlier)
+    reports = processor is not None and processor.temperature is not None
+    if reports and pool.drawn_temperature is None:
+        pool = replace(pool, drawn_temperature=earlier)
+    if record_top and pool.topk_logp is None:
+        shape = *pool.tokens.shape, record_top
+        ids = jnp.zeros(shape, jnp.int32)
+        pool = replace(pool, topk_logp=jnp.zeros(shape, dtype), topk_ids=ids)
+    if record_top and pool.topk_logp.shape[-1] != record_top:
+        raise ValueError(
+            f"decode: record_top must be {pool.topk_logp.shape[-1]} as in the pool so far, got"
+            f" {record_top}"
+        )
+    return pool

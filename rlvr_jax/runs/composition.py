@@ -1,0 +1,118 @@
+"""A run's recipe: the objective of one method, the experience of it or of another, own stages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+from rlvr_jax import methods
+from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
+from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
+from rlvr_jax.tasks import Task
+from rlvr_jax.types import Recipe, replace
+
+__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of"]
+
+
+def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
+    """The recipe of a run: with the experience that its settings ask for.
+
+    Args:
+      recipe: of the run's method.
+    Raises:
+      ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
+        dynamic sampling beside another refill.
+    """
+    chain = recipe.experience or experience()
+    if config.experience:
+        budget = config.response_tokens or task.response_tokens
+        own = resolve_hyperparameters(config.experience, (), budget, config.steps)
+        chain = methods.recipe(config.experience, **own).experience or experience()
+    first = []
+    if config.dynamic_sampling:
+        if any(name.startswith("refill") for name in chain.stages):
+            raise ValueError(
+                f"TrainConfig: dynamic_sampling must be 0 for method"
+                f" {config.experience or config.method!r}, which refills batches by itself, got"
+                f" {config.dynamic_sampling}"
+            )
+        first = [refill(stage_room.uniform, config.dynamic_sampling)]
+    last = [own_stage(name) for name in config.stage]
+    if config.mask_truncated:
+        last.append(mask_truncated())
+    curricula = list(chain.curricula.values())
+    stages = [*first, *chain.stages.values(), *last]
+    chain = experience(curricula, chain.draw[1], stages)
+    check_prompts_suffice(task, chain)
+    return replace(recipe, experience=chain)
+
+
+def setting_of(config: TrainConfig, task: Task, chain: Experience) -> Setting:
+    """What the parts of an experience may know of a run."""
+    return Setting(
+        task,
+        config.prompts_per_step,
+        config.samples_per_prompt,
+        chain.drawn_samples(config.samples_per_prompt),
+        config.response_tokens or task.response_tokens,
+        config.seed,
+        config.steps,
+        chain.rounds,
+    )
+
+
+def check_prompts_suffice(task: Task, chain: Experience) -> None:
+    """Refuses parts that read what the task's prompts lack.
+
+    Raises:
+      ValueError: names the part, what it reads, and a prompt without it.
+    """
+    for label, needs in chain.needs.items():
+        for need in sorted(needs):
+            lacking = next((p for p in task.train if not getattr(p, need, None)), None)
+            if lacking is not None:
+                raise ValueError(
+                    f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
+                    f" have: {lacking.text[:80]!r}"
+                )
+
+
+def own_stage(name: str) -> Stage:
+    """The stage of module:function, called with the arguments behind a second colon."""
+    module, colon, rest = name.partition(":")
+    function, _, given = rest.partition(":")
+    if not (module and colon and function):
+        raise ValueError(f"stage must be module:function, got {name!r}")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(f"stage: no module {module!r} can be imported, got {name!r}") from None
+    finally:
+        sys.path.remove(here)
+    if not callable(found):
+        raise ValueError(
+            f"stage: module {module!r} must have a function {function!r}, got {name!r}"
+        )
+    pairs = tuple(filter(None, given.split(",")))
+    arguments = read_arguments(f"stage {function}", found, pairs)
+    missing = [
+        parameter.name
+        for parameter in inspect.signature(found).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and parameter.name not in arguments
+    ]
+    if missing:
+        raise ValueError(f"stage {function} must be given {', '.join(missing)}, got {name!r}")
+    stage = found(**arguments)
+    if not isinstance(stage, Stage):
+        raise ValueError(f"stage: {name!r} must return a Stage, got {type(stage).__name__}")
+    return stage

@@ -1,0 +1,215 @@
+"""Which rows of a batch each update gets.
+
+A batch of `plan.prompts` groups of `plan.samples` rows that answer one prompt each is split by
+whole groups, nothing is moved. Any other batch (groups of other sizes, rows of a group that have
+other prompts, more rows or fewer) is dealt out group by group and filled up with empty rows, so
+that an update is compiled for a few numbers of rows only.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.training.pieces import spread
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["Arrangement", "arrange", "update_sizes"]
+
+SIZES = 4
+"""Numbers of rows that an update is compiled for: the most, a half, a quarter, an eighth."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A batch made ready for its updates.
+
+    Fields:
+      rollouts: the batch with empty rows behind it.
+      orders: the rows of each update in turn; those of the first `minibatches` are all rows once.
+      plan: of these updates.
+      count: rows of the batch.
+      left_out: rows of groups for which no update had room.
+    """
+
+    rollouts: Rollouts
+    orders: list[np.ndarray]
+    plan: BatchPlan
+    count: int
+    left_out: int = 0
+
+
+def arrange(
+    plan: BatchPlan,
+    rollouts: Rollouts,
+    several: bool,
+    mesh: Mesh | None,
+    seed: int,
+    step: int,
+    most: float = 1.0,
+) -> Arrangement:
+    """Deals the rows of a batch out to updates.
+
+    Args:
+      rollouts: rows of a group follow one another.
+      several: the objective weighs several rewards, so that all of them say whether rows differ.
+      most: rows of a batch at most, as a multiple of those of the plan.
+    """
+    if _is_regular(plan, rollouts):
+        orders = _regular_orders(plan, rollouts, several, mesh, seed, step)
+        return Arrangement(rollouts, orders, plan, len(rollouts.group))
+    return _dealt(plan, rollouts, several, mesh, seed, step, most)
+
+
+def update_sizes(plan: BatchPlan, most: float, mesh: Mesh) -> list[int]:
+    """Rows of an update that it may be compiled for, in whole pieces of the plan's.
+
+    Args:
+      most: as for `arrange`.
+    """
+    piece = _piece(plan, mesh)
+    largest = most * plan.rows
+    return sorted({int(-(-largest // 2**n // piece) * piece) for n in range(SIZES)})
+
+
+def _piece(plan: BatchPlan, mesh: Mesh | None) -> int:
+    """Rows that the model sees at once, of which every device has its share."""
+    parts = 1 if mesh is None else int(np.prod([mesh.shape[axis] for axis in ROWS]))
+    return -(-(plan.rows // plan.micro_batches) // parts) * parts
+
+
+def _is_regular(plan: BatchPlan, rollouts: Rollouts) -> bool:
+    group = np.asarray(rollouts.group)
+    if len(group) != plan.prompts * plan.samples:
+        return False
+    groups = group.reshape(plan.prompts, plan.samples)
+    whole = (groups == groups[:, :1]).all() and len(np.unique(groups[:, 0])) == plan.prompts
+    apart = np.sum(group < 0)  # rows without a verdict are groups of their own
+    prompts = rollouts.prompt_tokens.reshape(plan.prompts, plan.samples, -1)
+    lengths = rollouts.prompt_length.reshape(plan.prompts, plan.samples)
+    alike = (prompts == prompts[:, :1]).all() and (lengths == lengths[:, :1]).all()
+    return bool(alike and (whole or apart))
+
+
+def _equal(rollouts: Rollouts, rows: np.ndarray, several: bool) -> bool:
+    """Whether rows earned the same, so that most objectives learn nothing of them."""
+    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)[rows]
+    return bool((np.ptp(rewards.reshape(len(rows), -1), axis=0) == 0).all())
+
+
+def _permutation(plan: BatchPlan, count: int, seed: int, step: int, epoch: int) -> np.ndarray:
+    if plan.updates == 1:
+        return np.arange(count)
+    return np.random.default_rng([seed, zlib.crc32(b"minibatches"), step, epoch]).permutation(count)
+
+
+def _regular_orders(plan, rollouts, several, mesh, seed, step) -> list[np.ndarray]:
+    groups = plan.prompts // plan.minibatches
+    # Groups of equal rewards, most of which get no gradient, come last: micro-batches of them alone
+    # are not pulled back.
+    rewards = np.asarray(rollouts.component_rewards if several else rollouts.reward)
+    equal = (np.ptp(rewards.reshape(plan.prompts, plan.samples, -1), axis=1) == 0).all(-1)
+    orders = []
+    for epoch in range(plan.epochs):
+        order = _permutation(plan, plan.prompts, seed, step, epoch)
+        for start in range(0, plan.prompts, groups):
+            part = np.sort(order[start : start + groups])
+            part = spread(part[np.argsort(equal[part], kind="stable")], mesh)
+            orders.append((part[:, None] * plan.samples + np.arange(plan.samples)).reshape(-1))
+    return orders
+
+
+def _dealt(plan, rollouts, several, mesh, seed, step, most) -> Arrangement:
+    group = _with_neighbours(np.asarray(rollouts.group))
+    starts = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
+    groups = np.split(np.arange(len(group)), starts[1:])
+    sizes = update_sizes(plan, most, mesh)
+    equal = [_equal(rollouts, rows, several) for rows in groups]
+    first = _packed(plan, groups, sizes[-1], seed, step, 0)
+    used = max(sum(len(groups[g]) for g in part) for part in first)
+    size = next(size for size in sizes if size >= used)
+    number = plan.minibatches
+    count = len(group)
+    left_out = count - sum(len(groups[g]) for part in first for g in part)
+    empty = number * size - (count - left_out)
+    kept = sorted(g for part in first for g in part)
+    orders = []
+    for epoch in range(plan.epochs):
+        parts = first if epoch == 0 else _packed(plan, groups, size, seed, step, epoch, kept)
+        free = count + np.arange(empty)
+        for part in parts:
+            part = sorted(part, key=lambda g: (equal[g], g))
+            rows = np.concatenate([groups[g] for g in part]) if part else np.zeros(0, int)
+            filling, free = free[: size - len(rows)], free[size - len(rows) :]
+            orders.append(np.concatenate([rows, filling]))
+    # One row has one prompt of its own as far as the model is told.
+    pieces = size // _piece(plan, mesh)
+    own = replace(plan, prompts=number * size, samples=1, micro_batches=pieces)
+    return Arrangement(_filled(rollouts, empty), orders, own, count, left_out)
+
+
+def _with_neighbours(group: np.ndarray) -> np.ndarray:
+    """Group numbers in which rows without a verdict, which have negative ones, stay where they
+    were drawn: with the rows before them."""
+    known = np.maximum.accumulate(np.where(group >= 0, np.arange(len(group)), -1))
+    return np.where(known >= 0, group[np.maximum(known, 0)], -1)
+
+
+def _packed(plan, groups, size, seed, step, epoch, kept=None) -> list[list[int]]:
+    """Groups dealt out in random order, each to the update with the fewest rows; those that find
+    no room are left out, unless they must be `kept`."""
+    parts: list[list[int]] = [[] for _ in range(plan.minibatches)]
+    rows = np.zeros(plan.minibatches, int)
+    wanted = np.arange(len(groups)) if kept is None else np.array(kept)
+    order = wanted[_permutation(plan, len(wanted), seed, step, epoch)]
+    # Large groups first where room is short: the order among equals stays random.
+    order = order[np.argsort([-len(groups[g]) for g in order], kind="stable")]
+    for g in order.tolist():
+        place = int(np.argmin(rows))
+        if rows[place] + len(groups[g]) <= size:
+            parts[place].append(g)
+            rows[place] += len(groups[g])
+    if kept is not None and sum(map(len, parts)) < len(kept):
+        return _packed(plan, groups, size, seed, step, 0, None)
+    return parts
+
+
+def _filled(rollouts: Rollouts, empty: int) -> Rollouts:
+    """The rollouts with empty rows behind them, each a group of its own that nobody counts."""
+    if not empty:
+        return rollouts
+
+    def more(x):
+        return np.concatenate([x, np.repeat(np.zeros_like(x[:1]), empty, axis=0)])
+
+    filled = jax.tree.map(more, rollouts)
+    count = len(rollouts.group)
+    numbers = np.arange(empty)
+
+    def numbered(name):
+        array = getattr(filled, name).copy()
+        array[count:] = getattr(rollouts, name).max() + 1 + numbers
+        return array
+
+    prompts = filled.prompt_length.copy()
+    prompts[count:] = 1  # the model reads a token
+    temperature = filled.temperature.copy()
+    temperature[count:] = 1
+    names = ("parent", "branch_position", "trace", "cell")
+    none = {n: x.copy() for n in names if (x := getattr(filled, n)) is not None}
+    for array in none.values():
+        array[count:] = -1
+    return replace(
+        filled,
+        group=numbered("group"),
+        rollout_id=numbered("rollout_id"),
+        prompt_length=prompts,
+        temperature=temperature,
+        **none,
+    )

@@ -1,0 +1,46 @@
+"""The vectors of GHPO: which groups are asked again and with how much, and the loss."""
+
+import golden_vectors as golden
+import numpy as np
+
+from rlvr_jax.experience import all_wrong
+from rlvr_jax.methods import recipe
+from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+LETTERS = 100
+
+
+def shown_fraction(view):
+    """How much of a solution a view shows, read off what it shows."""
+    solved = Prompt("?", solution=["x" * LETTERS])
+    task = Task("letters", [solved], [Prompt("test")], None)
+    return view.show(solved, task).text.count("x") / LETTERS
+
+
+def outputs(case, hyper):
+    method = recipe(
+        "ghpo",
+        fractions=hyper["stages"][1:],
+        weights=(1.0, hyper["format_weight"]),
+        epsilon=hyper["std_eps"],
+    )
+    batch = golden.rollouts(case)
+    rewards = batch.component_rewards[:, :2]
+    # One update for each batch: the old policy is the current one.
+    batch = replace(batch, outcome=rewards[:, 0], component_rewards=rewards, old_logp=None)
+    done = golden.evaluate(method, case, batch=batch)
+    wrong = all_wrong(golden.experience_batch(batch).outcomes())
+    # The last try is repeated where a group has had all of them.
+    tries = [shown_fraction(view) for view in method.experience.views]
+    tries.append(tries[-1])
+    return {
+        "all_wrong": wrong,
+        "next_hint_ratio": np.where(wrong[:, None], tries, 0),
+        "reward": done.batch.reward,
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

@@ -1,0 +1,50 @@
+"""LUFFY's vectors: the rows of another policy are the worked solutions."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import on_mask, recipe_of
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    by_origin,
+    drop_off_policy,
+    group_centered,
+    imitate,
+    off_policy_tokens,
+    ppo_clip,
+    relative_to_own_rows,
+    shaped_probability,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    gamma, clip = hyper["shape_gamma"], ppo_clip(hyper["clip"], hyper["clip"])
+    width = golden.inputs(case)["mask"].shape[1]
+    method = recipe("luffy_mixed", gamma=gamma, entropy_coefficient=0.0, max_length=width)
+    done = golden.evaluate(method, case)
+    batch = done.batch
+    split = golden.evaluate(recipe_of(relative_to_own_rows(hyper["std_eps"]), clip), case)
+    shaping = by_origin(clip, shaped_probability(gamma))
+    clipped = golden.evaluate(recipe_of(group_centered(), shaping), case)
+    imitation = imitate(hyper["sft_coef"], off_policy_tokens, {"off_policy"})
+    both = recipe_of(
+        group_centered(), clip, transforms=[drop_off_policy()], regularizers=[imitation]
+    )
+    sft = golden.evaluate(both, case)
+    foreign = np.asarray(batch.off_policy)[:, None]
+    shaped = np.where(foreign, on_mask(done.signals.ratio, batch), 0)
+    return {
+        "advantages": done.signals.advantage,
+        "advantages_split": split.signals.advantage,
+        "shaped": shaped,
+        "shaped_weight": shaped * (1 - shaped),
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "loss_clipped": clipped.loss,
+        "dlogits_clipped": clipped.dlogits,
+        "loss_rl_sft": sft.loss,
+        "dlogits_rl_sft": sft.dlogits,
+    }

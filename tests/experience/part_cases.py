@@ -1,0 +1,141 @@
+"""One chain for each public factory of the experience: what the contract test walks.
+
+A factory of `curricula`, `draws` or `stages` without a case here fails the contract.
+"""
+
+import numpy as np
+
+from rlvr_jax.experience import (
+    adaptive_levels,
+    adaptive_refill,
+    add_traces,
+    all_right,
+    all_wrong,
+    branch,
+    budget_for_hard,
+    chosen_prompts,
+    chunks,
+    critical_token,
+    demonstrate,
+    draw_more,
+    entropy_heated,
+    experience,
+    from_drafts,
+    growing_horizon,
+    heat_solved,
+    imitate_right,
+    mask_truncated,
+    outside,
+    plain,
+    prioritized,
+    rare_event_pair,
+    rate_first,
+    recompose,
+    redraw,
+    refill,
+    rehearse,
+    restart_every,
+    score_steps,
+    second_prompt,
+    select_cleanest,
+    select_consistent,
+    select_rows,
+    set_solved_aside,
+    shape,
+    shrinking_pool,
+    shuffled_epochs,
+    solved_at_most,
+    uniform,
+    variance_promotion,
+    without_prompt,
+)
+from rlvr_jax.experience.curricula.prioritized import undecided
+from rlvr_jax.experience.views import hide_words, hint
+from rlvr_jax.objectives import group_normalized, signed_outcome, weighted
+from rlvr_jax.rollout import annealed
+
+TESTS_OF_GROUPS = {
+    "all_right": all_right,
+    "all_wrong": all_wrong,
+    "solved_at_most": solved_at_most,
+    "outside": outside,
+    "uniform": uniform,
+}
+
+
+def shortest(batch, rows, number, turn):
+    del turn
+    order = batch.rollouts.length[rows].argsort(kind="stable")
+    return rows[order[:number]]
+
+
+def some_for_each(outcomes, most):
+    return np.arange(len(outcomes)) % (most - outcomes.shape[1])
+
+
+CASES = {
+    "shuffled_epochs": lambda: experience(shuffled_epochs()),
+    "prioritized": lambda: experience(
+        prioritized(undecided, explore=0.1, decay=0.7, resample_below=0.75),
+        stages=[refill(outside(0, 1), rounds=2)],
+    ),
+    "heat_solved": lambda: experience(
+        [chosen_prompts([0, 1]), heat_solved(base=1.0, rise=0.1, highest=1.2)]
+    ),
+    "shrinking_pool": lambda: experience(shrinking_pool(after=[2, 3], shares=[0.5, 0.2])),
+    "adaptive_levels": lambda: experience(adaptive_levels(window=2, prompts=1, threshold=0.3)),
+    "variance_promotion": lambda: experience(
+        variance_promotion(0.5, 0.8, 0.2, refresh=2, rated=3, rating_samples=3)
+    ),
+    "chosen_prompts": lambda: experience(chosen_prompts([3, 1])),
+    "rare_event_pair": lambda: experience(rare_event_pair(most=2, candidates=3)),
+    "adaptive_refill": lambda: experience(stages=[adaptive_refill(uniform, rounds=3)]),
+    "plain": lambda: experience(draw=plain(temperature=0.7)),
+    "growing_horizon": lambda: experience(
+        draw=plain(annealed(1.2, 0.1), growing_horizon(start=4.0, growth=1.0, most=6.0))
+    ),
+    "entropy_heated": lambda: experience(draw=entropy_heated(strength=0.05, pivot=0.8)),
+    "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
+    "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
+    "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
+    "redraw_again": lambda: experience(
+        stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
+    ),
+    "redraw_append": lambda: experience(stages=[redraw(all_wrong, hint(0.5), "append")]),
+    "rate_first": lambda: experience(
+        [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
+    ),
+    "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
+    "mask_truncated": lambda: experience(stages=[mask_truncated()]),
+    "shape": lambda: experience(stages=[shape(signed_outcome)]),
+    "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
+    "without_prompt": lambda: experience(stages=[without_prompt()]),
+    "shape_of_rewards": lambda: experience(stages=[shape(weighted([1.0, 0.5]), rewards=2)]),
+    "select_rows": lambda: experience(stages=[select_rows(shortest, "shortest()", drawn=2)]),
+    "branch": lambda: experience(stages=[branch(critical_token(), samples=3)]),
+    "branch_branches": lambda: experience(
+        stages=[branch(critical_token(top_k=3), samples=1) for _ in range(2)]
+    ),
+    "critical_token": lambda: experience(
+        stages=[branch(critical_token(2, barred_characters=0), samples=1)]
+    ),
+    "draw_more": lambda: experience(stages=[draw_more(some_for_each, most=2)]),
+    "budget_for_hard": lambda: experience(
+        stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
+    ),
+    "add_traces": lambda: experience(stages=[add_traces()]),
+    "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
+    "score_steps": lambda: experience(stages=[score_steps()]),
+    "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),
+    "select_cleanest": lambda: experience(stages=[select_cleanest()]),
+    "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
+    "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
+    "rehearse": lambda: experience(
+        [shuffled_epochs(), set_solved_aside(8, samples=1)], stages=[rehearse(0.25, capacity=3)]
+    ),
+    "imitate_right": lambda: experience(
+        stages=[imitate_right(capacity=8, round_steps=2, per_prompt=2)]
+    ),
+    "recompose": lambda: experience(stages=[recompose(group_normalized())]),
+}
+"""By factory; a word behind its name says which way it is used."""

@@ -1,0 +1,109 @@
+"""The laws of the experience, over every part: `part_cases` holds a chain for each factory."""
+
+import jax
+import numpy as np
+import numpy_actor
+import pytest
+from part_cases import CASES, TESTS_OF_GROUPS
+
+from rlvr_jax.experience import curricula, draws, stages
+
+STEPS = 4
+
+
+def factories():
+    """Public names of the rooms of parts that make a part."""
+    names = {*curricula.__all__, *draws.__all__, *stages.__all__}
+    return sorted(name for name in names - TESTS_OF_GROUPS.keys() if name.islower())
+
+
+def same(one, two):
+    """Whether two collections have the same bytes, but for wall times."""
+    jax.tree.map(np.testing.assert_array_equal, one.batch.rollouts, two.batch.rollouts)
+    assert one.batch.asks == two.batch.asks and one.batch.grades == two.batch.grades
+    assert one.metrics == two.metrics
+    jax.tree.map(np.testing.assert_array_equal, one.state, two.state)
+    return True
+
+
+def test_every_factory_has_a_case():
+    assert [name for name in factories() if name not in CASES] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_that_stops_after_any_step_goes_on_in_the_same_bytes(name):
+    chain = CASES[name]()
+    whole = numpy_actor.walk(chain, steps=STEPS)
+    for stop in range(1, STEPS):
+        # The state goes through a file in between: numpy arrays and nothing else.
+        state = jax.tree.map(lambda x: np.array(x), whole[stop - 1][2])
+        rest = numpy_actor.walk(CASES[name](), steps=STEPS - stop, first=stop, state=state)
+        for (one, told, after), (two, told_again, after_again) in zip(
+            whole[stop:], rest, strict=True
+        ):
+            assert same(one, two) and told == told_again
+            jax.tree.map(np.testing.assert_array_equal, after, after_again)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_state_keeps_its_arrays(name):
+    chain = CASES[name]()
+    shapes = [
+        jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), state)
+        for state in (chain.init(numpy_actor.setting(chain)), numpy_actor.walk(chain)[-1][2])
+    ]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_are_whole_groups_of_graded_answers(name):
+    chain = CASES[name]()
+    own = numpy_actor.setting(chain)
+    most = np.prod([part.most for part in (chain.draw[1], *chain.stages.values())])
+    for collected, _, _ in numpy_actor.walk(chain, steps=STEPS):
+        batch = collected.batch
+        rollouts = batch.rollouts
+        assert len(batch) == len(batch.grades) == len(rollouts.group)
+        assert 0 < len(batch) <= own.prompts * own.samples * most
+        assert np.all(np.diff(rollouts.group) >= 0)
+        np.testing.assert_array_equal(rollouts.rollout_id, np.arange(len(batch)))
+        assert np.all(rollouts.length <= own.response_tokens)
+        # Nothing is on the mask behind a response's end.
+        places = np.arange(own.response_tokens)[None]
+        assert not np.any(rollouts.mask & (places >= rollouts.length[:, None]))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_outcome_is_the_verifiers_word(name):
+    chain = CASES[name]()
+    for collected, _, _ in numpy_actor.walk(chain, steps=STEPS):
+        batch = collected.batch
+        told = [grade.outcome or 0.0 for grade in batch.grades]
+        np.testing.assert_array_equal(batch.rollouts.outcome, np.asarray(told, np.float32))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_counted_as_drawn_is_what_the_actor_drew(name):
+    drawn = []
+
+    class Counting(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            batch = super().draw(asks, key, sampling, constants)
+            drawn.append(int(batch.rollouts.mask.sum()))
+            return batch
+
+    chain = CASES[name]()
+    found = numpy_actor.walk(chain, Counting(), steps=STEPS)
+    counted = sum(collected.metrics["drawn_tokens"] for collected, _, _ in found)
+    assert counted == sum(drawn)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_seed_gives_another_batch(name):
+    chain = CASES[name]()
+    one, two = (
+        numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, seed=seed))[0][0]
+        for seed in (0, 1)
+    )
+    tokens = [found.batch.rollouts.tokens for found in (one, two)]
+    assert tokens[0].shape != tokens[1].shape or np.any(tokens[0] != tokens[1])

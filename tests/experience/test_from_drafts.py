@@ -1,0 +1,182 @@
+"""Responses that go on from what is left of a prompt's last ones."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+from numpy_actor import NumpyActor
+
+from rlvr_jax.experience import Turn, experience, from_drafts, plain, redraw
+from rlvr_jax.experience.asks import PLAIN
+from rlvr_jax.experience.draws.acceptance import accepted_prefix, emitted_distance
+from rlvr_jax.runs.step import collect
+
+FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer, of at most some nats
+ALL_OF_THEM = 4  # prompts of a step: the whole task, so that drafts are there from step 1 on
+
+
+class Moved(NumpyActor):
+    """A policy under which odd tokens have become less likely by a nat."""
+
+    def score(self, batch, needs, of="current"):
+        told = super().score(batch, needs, of)
+        odd = batch.rollouts.mask & (batch.rollouts.tokens % 2 == 1)
+        return {**told, "logp": np.where(odd, told["logp"] - 1, told["logp"])}
+
+
+def chain_of(lenience=0.0, **changes):
+    chain = experience(draw=from_drafts(lenience), **changes)
+    return chain, numpy_actor.setting(chain, numpy_actor.numbered_task(ALL_OF_THEM))
+
+
+def two_visits(actor, lenience=0.0):
+    """What is collected at a prompt's first and second visit, and the state between them."""
+    chain, own = chain_of(lenience)
+    ((first, _, state),) = numpy_actor.walk(chain, steps=1, own=own)
+    ((second, told, _),) = numpy_actor.walk(chain, actor, 1, first=1, state=state, own=own)
+    return first, second, told
+
+
+def by_prompt(batch):
+    """Rows of a batch by prompt and sample."""
+    order = np.argsort([ask.number for ask in batch.asks], kind="stable")
+    return batch.take(order).rollouts
+
+
+def test_tokens_before_the_first_rejected_one_are_accepted():
+    log_ratio = np.log(np.array([[1.0, 0.5, 0.1], [2.0, 2.0, 0.0 + 1e-9], [0.5, 1.0, 1.0]]))
+    uniform = np.full((3, 3), 0.4)
+    length = np.array([3, 2, 0])
+    np.testing.assert_array_equal(accepted_prefix(log_ratio, length, uniform, 0.0), [2, 2, 0])
+    np.testing.assert_array_equal(accepted_prefix(log_ratio, length, uniform, 2.0), [3, 2, 0])
+
+
+def test_an_unchanged_policy_writes_what_it_is_and_a_lenient_one_what_another_was():
+    p, q = np.log([0.7, 0.3]), np.log([0.4, 0.6])
+    assert emitted_distance(p, p, 0.0) == pytest.approx(0, abs=1e-15)
+    # q min(1, p/q) = (0.4, 0.3); the missing 0.3 is drawn from p again: (0.61, 0.39).
+    assert emitted_distance(p, q, 0.0) == pytest.approx(0.09)
+    # With e^b = 2 everything is accepted.
+    assert emitted_distance(p, q, np.log(2.0)) == pytest.approx(0.3)
+
+
+def test_without_drafts_it_is_the_draw_below():
+    chain, own = chain_of()
+    plainly = experience(draw=plain())
+    (one,), (other,) = (numpy_actor.walk(c, steps=1, own=own) for c in (chain, plainly))
+    jax.tree.map(np.testing.assert_array_equal, one[0].batch.rollouts, other[0].batch.rollouts)
+
+
+def test_an_unchanged_policy_draws_nothing_anew():
+    first, second, told = two_visits(NumpyActor())
+    assert second.metrics["drawn_tokens"] == 0 and told["reused_share"] == 1
+    assert second.metrics["reused_responses"] == len(second.batch)
+    before, now = by_prompt(first.batch), by_prompt(second.batch)
+    for name in ("tokens", "length", "mask", "truncated"):
+        np.testing.assert_array_equal(getattr(now, name), getattr(before, name))
+    np.testing.assert_array_equal(now.branch_position, now.length)
+
+
+def test_what_is_rejected_is_drawn_anew_and_all_is_trained():
+    first, second, told = two_visits(Moved())
+    before, now = by_prompt(first.batch), by_prompt(second.batch)
+    cut = now.branch_position
+    places = np.arange(now.mask.shape[1])[None]
+    front = places < cut[:, None]
+    np.testing.assert_array_equal(now.tokens[front], before.tokens[front])
+    np.testing.assert_array_equal(now.mask, places < now.length[:, None])
+    assert np.all(now.origin == 0)
+    assert 0 < told["reused_share"] < 1
+    assert second.metrics["drawn_tokens"] + cut.sum() == now.length.sum()
+    assert second.metrics["scored_tokens"] == before.length.sum()
+    # A row that was not taken over as a whole left its draft at an odd token.
+    left = np.flatnonzero(cut < before.length)
+    assert len(left) and np.all(before.tokens[left, cut[left]] % 2 == 1)
+    odd = front & (now.tokens % 2 == 1)
+    assert odd.any()
+    scored = Moved().score(second.batch, ["logp"])["logp"]
+    own = by_prompt(second.batch.with_rollouts(behaviour_logp=scored)).behaviour_logp
+    np.testing.assert_array_equal(now.behaviour_logp[front], own[front])
+
+
+def test_what_became_impossible_is_drawn_as_a_whole():
+    class Lost(NumpyActor):
+        def score(self, batch, needs, of="current"):
+            told = super().score(batch, needs, of)
+            return {**told, "logp": told["logp"] - np.float32(1e4)}
+
+    _, second, told = two_visits(Lost())
+    rollouts = second.batch.rollouts
+    assert told["reused_share"] == 0 and np.all(rollouts.branch_position == 0)
+    assert second.metrics["drawn_tokens"] == rollouts.length.sum()
+
+
+def test_drafts_are_used_once_in_a_step():
+    chain, own = chain_of()
+    again = redraw(lambda outcomes: np.ones(len(outcomes), bool), PLAIN)
+    twice, _ = chain_of(stages=[replace(again, label="redraw(all)")])
+    ((_, _, state),) = numpy_actor.walk(chain, steps=1, own=own)
+    ((found, _, _),) = numpy_actor.walk(twice, NumpyActor(), 1, first=1, state=state, own=own)
+    assert found.metrics["drawn_tokens"] == found.batch.rollouts.length.sum() > 0
+
+
+def test_rows_without_log_probs_leave_the_older_draft():
+    chain, own = chain_of()
+    ((found, _, state),) = numpy_actor.walk(chain, steps=1, own=own)
+    learned = found.batch.with_rollouts(
+        old_logp=np.ones_like(found.batch.rollouts.entropy), tokens=found.batch.rollouts.tokens + 1
+    )
+    cleared = np.arange(len(learned)) % 2 == 0
+    turn = Turn(1, jax.random.key(0), own, lambda count: [])
+    draw = chain.draw[1]
+    after, _ = draw.observe(state["from_drafts"], turn, [], learned.without(cleared))
+    changed = (after["tokens"] != state["from_drafts"]["tokens"]).any(axis=-1)
+    np.testing.assert_array_equal(changed, np.tile([False, True], (ALL_OF_THEM, 2)))
+
+
+def test_draws_that_are_not_whole_responses_are_refused():
+    below = replace(plain(), of_policy=True, label="turns()")
+    with pytest.raises(ValueError, match=r"below must draw responses as a whole.*got turns\(\)"):
+        from_drafts(0.5, below)
+    with pytest.raises(ValueError, match="from_drafts: lenience must be finite, got nan"):
+        from_drafts(float("nan"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that asks all prompts of its task in each step."""
+    policy = training_runs.write_policy(tmp_path_factory.mktemp("policy"))
+    config = training_runs.settings(policy, "unused", method="spec_rl", prompts_per_step=15)
+    return training_runs.prepared(replace(config, hyperparameters=("kl_coefficient=0",)))
+
+
+def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(run):
+    state = run.initial_state()
+    scorer = run.scorer(state)
+    collected = collect(run, state, 0)
+    batch = collected.batch
+    learned = batch.with_rollouts(old_logp=scorer(batch.rollouts, ["logp"], "current")["logp"])
+    data, _ = run.experience.observe(collected, learned, 0, run.setting)
+    # The second token of every draft is made to look as if it had been certain: it is rejected.
+    data["from_drafts"]["logp"][..., 2] += 1e4
+    drafts = data["from_drafts"]["length"]
+    found = collect(run, replace(state, data=data), 1)
+    rollouts = found.batch.rollouts
+    order = [(ask.number, row % 4) for row, ask in enumerate(found.batch.asks)]
+    before = np.array([drafts[place] for place in order])
+    np.testing.assert_array_equal(rollouts.branch_position, np.where(before > 2, 2, before))
+    assert 0 < found.metrics["experience/reused_responses"] < len(order)
+    on = rollouts.mask
+    logp = scorer(rollouts, ["logp"], "current")["logp"]
+    np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
+
+
+def test_it_trains_and_reuses(run, tmp_path):
+    config = replace(run.config, run_dir=tmp_path / "run", steps=2)
+    training_runs.quietly(config)
+    first, second = training_runs.metrics(tmp_path / "run")[-2:]
+    shares = [line["experience/reused_share"] for line in (first, second)]
+    assert shares[0] == 0 < shares[1] <= 1

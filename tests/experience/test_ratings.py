@@ -1,0 +1,55 @@
+"""Asks that only rate are drawn, graded and seen, and never trained."""
+
+import numpy as np
+import numpy_actor
+import pytest
+
+from rlvr_jax.experience import Ask, Curriculum, experience, refill, uniform
+from rlvr_jax.experience.curricula.batches import asks_for
+
+
+def rating(trained=(0, 1), rated=(1, 2, 3)):
+    """A curriculum that trains on some prompts and rates others, with two samples each."""
+
+    def propose(asks, state, turn):
+        del asks, state
+        task = turn.setting.task
+        told = [Ask(task.train[n], n, samples=2, round=turn.round, rating=True) for n in rated]
+        return told + asks_for(turn, trained)
+
+    return Curriculum(propose, "rating()")
+
+
+def collected(chain, prompts=2):
+    return numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, prompts=prompts))[0][0]
+
+
+def test_ratings_are_seen_and_left_out_of_the_batch():
+    found = collected(experience(rating()))
+    ratings, trained = found.seen
+    assert [ask.number for ask in ratings.asks] == [1, 1, 2, 2, 3, 3]
+    assert all(ask.rating for ask in ratings.asks) and len(ratings.grades) == 6
+    assert {ask.number for ask in found.batch.asks} == {0, 1}
+    assert not any(ask.rating for ask in trained.asks + found.batch.asks)
+    drawn = sum(float(part.rollouts.mask.sum()) for part in found.seen)
+    assert found.metrics["drawn_tokens"] == drawn
+
+
+def test_a_prompt_that_is_rated_and_trained_is_answered_twice():
+    found = collected(experience(rating()))
+    rated, trained = (
+        part.take(np.flatnonzero([ask.number == 1 for ask in part.asks])).rollouts.tokens
+        for part in found.seen
+    )
+    assert np.any(rated != trained[: len(rated)])
+
+
+def test_further_rounds_rate_too():
+    chain = experience(rating(), stages=[refill(uniform, rounds=2)])
+    found = collected(chain, prompts=3)
+    assert [part.asks[0].rating for part in found.seen] == [True, False, True, False]
+
+
+def test_a_curriculum_that_only_rates_is_refused():
+    with pytest.raises(ValueError, match=r"rating\(\): propose must return asks to train on"):
+        collected(experience(rating(trained=())))

@@ -1,0 +1,79 @@
+"""A ring of rows: what is kept, what is lost, and what is taken."""
+
+import numpy as np
+import pytest
+
+from rlvr_jax.experience.store import (
+    empty_store,
+    newest,
+    oldest,
+    pop_oldest,
+    push,
+    taken,
+    uniform_places,
+    weighted_places,
+)
+
+
+def filled(*pushes, capacity=5):
+    store = empty_store(capacity, number=((), np.int32))
+    for step, numbers in enumerate(pushes):
+        store = push(store, {"number": np.array(numbers, int)}, step)
+    return store
+
+
+def numbers(store, places):
+    return taken(store, places)["number"].tolist()
+
+
+def test_the_newest_rows_take_the_places_of_the_oldest():
+    store = filled([1, 2, 3], [4, 5, 6], [7])
+    assert numbers(store, oldest(store)) == [3, 4, 5, 6, 7]
+    assert numbers(store, newest(store, 2)) == [7, 6]
+    assert store.step[oldest(store)].tolist() == [0, 1, 1, 1, 2]
+
+
+def test_of_more_rows_than_there_is_room_for_the_last_ones_are_kept():
+    store = filled(range(13))
+    assert numbers(store, oldest(store)) == [8, 9, 10, 11, 12]
+
+
+def test_first_in_first_out_over_the_end_of_the_ring():
+    store, random = filled([1, 2, 3]), np.random.default_rng(0)
+    wanted, found, number = [1, 2, 3], [], 4
+    for step in range(40):
+        new = list(range(number, number + int(random.integers(0, 3))))
+        number += len(new)
+        store = push(store, {"number": np.array(new, int)}, step)
+        wanted += new
+        rows, store = pop_oldest(store, int(random.integers(1, 4)))
+        found += rows["number"].tolist()
+        assert found + numbers(store, oldest(store)) == wanted
+
+
+def test_pushing_nothing_and_taking_from_nothing():
+    store = filled([])
+    assert store.held == 0 and not len(newest(store, 3))
+    rows, store = pop_oldest(store, 3)
+    assert not len(rows["number"]) and store.held == 0
+
+
+def test_uniform_places_are_each_row_once():
+    store = filled([1, 2, 3], [4])
+    found = numbers(store, uniform_places(store, 9, np.random.default_rng(0)))
+    assert sorted(found) == [1, 2, 3, 4]
+
+
+def test_weighted_places_follow_the_weights():
+    random = np.random.default_rng(0)
+    places, weights = np.array([3, 7]), np.array([1.0, 3.0])
+    first = [weighted_places(places, 1, weights, random)[0] for _ in range(4000)]
+    # four standard deviations of a share of 4000 draws
+    assert abs(np.mean(np.array(first) == 7) - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 4000)
+
+
+def test_other_fields_and_no_capacity_are_refused():
+    with pytest.raises(ValueError, match=r"push: rows must have \['number'\], got \['tokens'\]"):
+        push(filled([1]), {"tokens": np.zeros(1)}, 0)
+    with pytest.raises(ValueError, match="empty_store: capacity must be at least 1, got 0"):
+        empty_store(0)

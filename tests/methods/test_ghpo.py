@@ -1,0 +1,58 @@
+"""GHPO: who is asked again, and what stays."""
+
+import numpy as np
+import numpy_actor
+import pytest
+
+from rlvr_jax.experience import all_wrong
+from rlvr_jax.methods import recipe
+
+FRACTIONS = (0.25, 0.5, 0.75)
+
+
+class RightAt(numpy_actor.NumpyActor):
+    """Every response is right once enough of the solution is shown: prompt n from the n-th view."""
+
+    def grade(self, batch):
+        labels = ["plain", *(view.label for view in recipe("ghpo").experience.views)]
+        batch = super().grade(batch)
+        right = [labels.index(ask.view.label) >= ask.number % 6 for ask in batch.asks]
+        grades = [
+            type(grade)(float(found), info=grade.info)
+            for grade, found in zip(batch.grades, right, strict=True)
+        ]
+        outcome = np.array(right, np.float32)
+        batch = batch.with_rollouts(outcome=outcome, reward=outcome)
+        return type(batch)(batch.rollouts, batch.asks, grades, batch.tokenizer)
+
+
+def test_a_group_keeps_the_first_hint_that_helps():
+    """Also where another group of the batch needs a longer one, and where none helps."""
+    chain = recipe("ghpo").experience
+    ((collected, _, _),) = numpy_actor.walk(
+        chain, RightAt(), steps=1, own=numpy_actor.setting(chain, prompts=12)
+    )
+    labels = ["plain", *(view.label for view in chain.views)]
+    shown = {ask.number: labels.index(ask.view.label) for ask in collected.batch.asks}
+    assert shown == {number: min(number % 6, len(FRACTIONS)) for number in range(12)}
+    wrong = all_wrong(collected.batch.outcomes())
+    numbers = np.array([ask.number for ask in collected.batch.asks_of(np.ones(12, bool))])
+    np.testing.assert_array_equal(wrong, numbers % 6 > len(FRACTIONS))
+    assert len(collected.seen) == 1 + len(FRACTIONS)
+    found = collected.metrics
+    told = [found[name] for name in ("redrawn_share", "redraw_2/redrawn_share")]
+    assert told == [10 / 12, 8 / 12] and found["redraw_3/redrawn_share"] == 6 / 12
+
+
+def test_format_counts_for_the_reward_and_not_for_the_test():
+    chain = recipe("ghpo").experience
+    for collected, _, _ in numpy_actor.walk(chain):
+        batch = collected.batch
+        ended = np.array([grade.info["ended"] for grade in batch.grades])
+        np.testing.assert_array_equal(batch.rollouts.reward, batch.rollouts.outcome + 0.5 * ended)
+
+
+def test_a_task_with_another_number_of_rewards_is_refused():
+    chain = recipe("ghpo", weights=(1.0,)).experience
+    with pytest.raises(ValueError, match=r"shape\(weighted\): must weigh the 2 rewards of task"):
+        chain.init(numpy_actor.setting(chain))

@@ -1,0 +1,223 @@
+"""An actor that is a page of numpy: random tokens, and a rule in the place of a policy.
+
+A stranger's program has one like it, around an engine of its own. A row is a pure function of the
+key, the ask's round and number, and the number of the sample.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience import Batch, Setting
+from rlvr_jax.experience.actor import behind_given, rows_of_responses
+from rlvr_jax.experience.sampling import occurrences
+from rlvr_jax.tasks import Grade, Prompt, StepScore, Task
+from rlvr_jax.types import Rollouts
+
+WORDS = 12
+STOP = 0
+WORD = ["<stop>", *(f"word{number}" for number in range(1, WORDS - 1)), "x"]
+
+
+def words_of(prompt, text):
+    """Every second word ends a step, which is right if that word is an even one."""
+    words = text.split()
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    return [
+        StepScore(int(end), float(word[-1] in "02468"))
+        for end, word in list(zip(ends, words, strict=True))[1::2]
+    ]
+
+
+def numbered_task(prompts=12, right=0.4):
+    """A task whose answers are right by chance: more seldom for later prompts.
+
+    Every prompt has a worked solution, hints and a level.
+    """
+
+    def made(number):
+        return Prompt(
+            f"question {number}",
+            answer=number,
+            kind="even" if number % 2 == 0 else "odd",
+            solution=("first", "second", "third", "fourth"),
+            hints=("begin", "go on"),
+            meta={"level": number % 3, "chance": right * 2 * (1 - number / (prompts + 4))},
+        )
+
+    every = [made(number) for number in range(prompts + 4)]
+    return Task(
+        "numbered",
+        every[:prompts],
+        every[prompts:],
+        None,
+        response_tokens=8,
+        rewards=("outcome", "ended"),
+        score_steps=words_of,
+    )
+
+
+class Words:
+    """What a part asks of a tokenizer."""
+
+    all_special_ids = (STOP,)
+
+    def __len__(self):
+        return WORDS
+
+    def __hash__(self):
+        return hash(Words)
+
+    def __eq__(self, other):
+        return isinstance(other, Words)
+
+    def batch_decode(self, rows, **options):
+        del options
+        return [" ".join(WORD[id] for id in row) for row in rows]
+
+
+@dataclass(frozen=True)
+class NumpyActor:
+    """Draws tokens 1 … 11 at random, 0 ends a row; other views make right more likely."""
+
+    response_tokens: int = 8
+    prompt_tokens: int = 6
+    chance: Any = None
+
+    def draw(self, asks, key, sampling=None, constants=None):
+        del constants
+        # A prompt that is asked twice is not answered alike.
+        before = occurrences(np.array([ask.number for ask in asks]))
+        rows = [
+            self._row(ask, ask.samples * int(copies) + sample, key)
+            for ask, copies in zip(asks, before, strict=True)
+            for sample in range(ask.samples)
+        ]
+        of_row = [ask for ask in asks for _ in range(ask.samples)]
+        stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        count = len(rows)
+        none = np.full(count, -1, np.int32)
+        prompts, length = self.prompts(of_row)
+        temperature = np.array([ask.temperature or 1.0 for ask in of_row], np.float32)
+        if sampling and "temperature" in sampling:
+            temperature[:] = sampling["temperature"]
+        drawn = Rollouts(
+            prompt_tokens=prompts,
+            prompt_length=length,
+            tokens=stacked["tokens"],
+            length=stacked["length"],
+            mask=np.arange(self.response_tokens)[None] < stacked["length"][:, None],
+            group=np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks]),
+            rollout_id=np.arange(count, dtype=np.int32),
+            parent=none,
+            branch_position=none,
+            truncated=stacked["truncated"],
+            behaviour_logp=stacked["logp"],
+            entropy=stacked["entropy"],
+            temperature=np.repeat(temperature[:, None], self.response_tokens, axis=1),
+            outcome=np.zeros(count, np.float32),
+            reward=np.zeros(count, np.float32),
+            weight_version=np.zeros(count, np.int32),
+        )
+        if any(len(ask.given) for ask in asks):
+            given = [list(ask.given) for ask in of_row]
+            untrained = np.zeros(count, bool)
+            drawn = behind_given(drawn, prompts, length, given, untrained, self.response_tokens)
+        if any(ask.cell >= 0 for ask in asks):
+            drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
+        return Batch(drawn, of_row, (), Words())
+
+    def prompts(self, asks):
+        tokens = np.zeros((len(asks), self.prompt_tokens), np.int32)
+        tokens[:, 0] = [ask.number % WORDS for ask in asks]
+        tokens[:, 1] = [1 + len(ask.view.label) % (WORDS - 1) for ask in asks]
+        return tokens, np.full(len(asks), 2, np.int32)
+
+    def written(self, asks, responses):
+        of_row = [ask for ask in asks for _ in range(ask.samples)]
+        group = np.repeat(np.arange(len(asks), dtype=np.int32), [ask.samples for ask in asks])
+        heat = np.array([ask.temperature or 1.0 for ask in of_row], np.float32)
+        rows = rows_of_responses(
+            *self.prompts(of_row), responses, group, heat, self.response_tokens
+        )
+        return Batch(rows, of_row, ())
+
+    def _row(self, ask, sample, key):
+        seed = np.asarray(jax.random.key_data(key)).tolist()
+        random = np.random.default_rng([*seed, ask.round, ask.number, ask.first_sample + sample])
+        budget = self.response_tokens
+        length = int(random.integers(1, budget + 3))
+        truncated = length > budget
+        length = min(length, budget)
+        tokens = np.zeros(budget, np.int32)
+        tokens[:length] = random.integers(1, WORDS, length)
+        if not truncated:
+            tokens[length - 1] = STOP
+        on = np.arange(budget) < length
+        return {
+            "tokens": tokens,
+            "length": np.int32(length),
+            "truncated": np.bool_(truncated),
+            "logp": np.where(on, self._logp(tokens, 0), 0).astype(np.float32),
+            "entropy": np.where(on, random.uniform(0, 2, budget), 0).astype(np.float32),
+        }
+
+    @staticmethod
+    def _logp(tokens, policy):
+        return -0.1 - 0.2 * ((tokens * 7 + 3 * policy) % 11)
+
+    def grade(self, batch):
+        rollouts = batch.rollouts
+        grades = []
+        for row, ask in enumerate(batch.asks):
+            chance = ask.prompt.meta.get("chance", 0.5) if self.chance is None else self.chance
+            chance += 0.4 * (ask.view.label != "plain")
+            draw = np.random.default_rng([*rollouts.tokens[row].tolist(), ask.number]).uniform()
+            right = draw < chance and not rollouts.truncated[row]
+            ended = float(not rollouts.truncated[row])
+            grades.append(Grade(float(right), info={"ended": ended}))
+        outcome = np.array([grade.outcome for grade in grades], np.float32)
+        graded = batch.with_rollouts(outcome=outcome, reward=outcome)
+        return replace(graded, grades=grades)
+
+    def score(self, batch, needs, of="current"):
+        rollouts = batch.rollouts
+        policy = ("current", "start", "teacher").index(of)
+        logp = np.where(rollouts.mask, self._logp(rollouts.tokens, policy), 0)
+        entropy = np.where(rollouts.mask, 0.1 * (rollouts.tokens % 5), 0)
+        known = {"logp": logp.astype(np.float32), "entropy": entropy.astype(np.float32)}
+        return {name: known[name] for name in needs}
+
+    def encode(self, text):
+        return [1 + ord(letter) % (WORDS - 1) for letter in text][:3]
+
+    def stop_token(self):
+        return STOP
+
+    def token_texts(self):
+        return WORD
+
+
+def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
+    """What a run of `NumpyActor` would tell the parts of a chain."""
+    drawn = chain.drawn_samples(samples)
+    return Setting(task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds)
+
+
+def walk(chain, actor=None, steps=4, first=0, state=None, own=None, learned=None):
+    """Steps of a chain without an update; gives what each collected and the state behind it."""
+    actor = actor or NumpyActor()
+    own = own or setting(chain)
+    state = chain.init(own) if state is None else state
+    found = []
+    for step in range(first, first + steps):
+        collected = chain.collect(actor, state, step, own)
+        batch = collected.batch
+        trained = batch.with_rollouts(old_logp=actor.score(batch, ["logp"])["logp"])
+        state, told = chain.observe(collected, trained, step, own)
+        if step % 2:
+            state = chain.at_evaluation(state, {"held_out/pass@1": 0.5})
+        found.append((collected, told, state))
+    return found

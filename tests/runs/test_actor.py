@@ -1,0 +1,58 @@
+"""The in-process actor: which random numbers a row has, and that rows are scored as drawn."""
+
+import jax
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax.experience import Ask, RunActor
+from rlvr_jax.runs.step import collect
+
+FLOAT32 = 1e-4  # two programs that compute log-probs of a few nats
+
+
+@pytest.fixture(scope="module")
+def run(model):
+    return training_runs.prepared(training_runs.settings(model, "unused"))
+
+
+@pytest.fixture(scope="module")
+def actor(run):
+    state = run.initial_state()
+    params = run.sampler_params(state)
+    return RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state))
+
+
+def test_a_row_is_the_same_whatever_else_is_asked(run, actor):
+    prompt, key = run.task.train[2], jax.random.key(3)
+    whole = actor.draw([Ask(prompt, 2, 4)], key).rollouts
+    one_by_one = [Ask(prompt, 2, 1, first_sample=sample) for sample in range(4)]
+    for asks in (one_by_one, [Ask(run.task.train[0], 0, 1), *one_by_one]):
+        rows = actor.draw(asks, key).rollouts.tokens[-4:]
+        np.testing.assert_array_equal(rows, whole.tokens)
+
+
+def test_a_prompt_that_is_asked_twice_is_not_answered_alike(run, actor):
+    ask = Ask(run.task.train[2], 2, 4)
+    first, second = actor.draw([ask, ask], jax.random.key(3)).rollouts.tokens.reshape(2, 4, -1)
+    assert np.any(first != second)
+
+
+def test_branches_are_scored_as_they_were_drawn(model):
+    """In the context of their parents' first tokens, which stand in the response."""
+    settings = training_runs.settings(
+        model, "unused", method="cure", hyperparameters=("samples=1", "barred_characters=0")
+    )
+    run = training_runs.prepared(settings)
+    state = run.initial_state()
+    rollouts = collect(run, state, 0).batch.rollouts
+    assert np.any(rollouts.branch_position > 0)
+    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    np.testing.assert_allclose(
+        np.where(rollouts.mask, logp, 0),
+        np.where(rollouts.mask, rollouts.behaviour_logp, 0),
+        rtol=0,
+        atol=FLOAT32,
+    )
+    drawn = rollouts.mask & (rollouts.parent >= 0)[:, None]
+    assert drawn.any()

@@ -1,0 +1,89 @@
+"""Whole runs of every method that has an experience: they act, stop anywhere, and go on."""
+
+import pytest
+import training_runs
+
+from rlvr_jax import methods
+from rlvr_jax.runs import TrainConfig
+
+FAST = ("dapo", "ghpo")
+# Sizes with which each part can act within four steps.
+SIZES = dict(
+    task="hinted_brackets:train=24",
+    steps=4,
+    prompts_per_step=4,
+    samples_per_prompt=4,
+    evaluation_prompts=4,
+    evaluation_samples=4,
+    evaluate_every=4,
+    checkpoint_every=1,
+    mask_truncated=False,
+    learning_rate=1e-3,
+    warmup_updates=0,
+)
+
+
+def with_an_experience():
+    found = []
+    for name in methods.names():
+        if methods.recipe(name).experience is None:
+            continue
+        found.append(name if name in FAST else pytest.param(name, marks=pytest.mark.slow))
+    return found
+
+
+def config(folder, name, **changes):
+    own = {**SIZES, "method": name, "run_dir": folder, **changes}
+    # A method's own settings for this number of steps.
+    return TrainConfig(**own)
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", with_an_experience())
+def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
+    from rlvr_jax.runs import loop
+
+    training_runs.quietly(config(tmp_path / "whole", name))
+    step, taken = loop.take_step, []
+
+    def dying(*given):
+        taken.append(given)
+        if len(taken) == 3:
+            raise Crash
+        return step(*given)
+
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(loop, "take_step", dying)
+        training_runs.quietly(config(tmp_path / "killed", name))
+    training_runs.quietly(config(tmp_path / "killed", name, resume=True))
+    assert training_runs.contents(tmp_path / "killed") == training_runs.contents(tmp_path / "whole")
+    rows = training_runs.metrics(tmp_path / "whole")
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert all(row["drawn_tokens"] > 0 for row in rows[1:])
+
+
+def test_a_policy_that_cannot_read_a_hint_is_refused(tmp_path):
+    plain = config(tmp_path / "run", "ghpo", task="brackets:train=24")
+    with pytest.raises(ValueError, match=r"train, view hint\(0.25.*\) prompts must have words"):
+        training_runs.quietly(plain)
+
+
+def test_the_objective_of_one_method_goes_with_the_experience_of_another(tmp_path):
+    mixed = config(tmp_path / "run", "clip_cov", experience="ghpo", steps=2)
+    training_runs.quietly(mixed)
+    names = {name for row in training_runs.metrics(mixed.run_dir) for name in row}
+    assert "experience/redrawn_share" in names and "covariance" in names
+
+
+def test_a_run_ends_at_the_step_that_has_drawn_all_the_tokens_it_may(tmp_path):
+    whole = config(tmp_path / "whole", "grpo", steps=4)
+    training_runs.quietly(whole)
+    drawn = [row["drawn_tokens"] for row in training_runs.metrics(whole.run_dir)[1:]]
+    budget = int(drawn[0] + drawn[1]) - 1
+    short = config(tmp_path / "short", "grpo", steps=40, drawn_tokens=budget)
+    summary = training_runs.quietly(short)
+    assert summary["steps"] == 2 and summary["drawn_tokens"] == drawn[0] + drawn[1]
+    assert "held_out/pass@1" in training_runs.metrics(short.run_dir)[-1]

@@ -187,7 +187,7 @@ class _Step:
     def __init__(self, chain, actor, state, step, setting):
         self.chain, self.state = chain, state
         self.step, self.setting = step, setting
-        self.rounds, self.asked = 0, set()
+        self.rounds = 0
         self.seen: list[Batch] = []
         counts = ("drawn_tokens", "given_tokens", "scored_tokens")
         self.metrics: dict[str, float] = dict.fromkeys(counts, 0.0)

@@ -59,8 +59,8 @@ class Turn(NamedTuple):
       step: of the run, from 0.
       key: of jax.random, of (seed, the part, step): all that is random comes from it.
       setting: of the run.
-      more: (prompts) -> so many further asks of the curriculum, none of which the step has had;
-        fewer when the rounds are used up. Raises ValueError where no part was to ask for it.
+      more: (prompts) -> so many further asks of the curriculum, of rounds that come after those of
+        the step; fewer when the rounds are used up. Raises ValueError where no part was to ask.
       round: of the step, in `propose`.
     """
 
@@ -167,7 +167,6 @@ class Curriculum:
         began with) and "reset" (the optimizer).
       needs: fields of prompts that it reads.
       views: that it may show.
-      repeats: a prompt may come twice in one step.
     """
 
     propose: Callable[[list[Ask], Any, Turn], list[Ask]]
@@ -178,7 +177,6 @@ class Curriculum:
     events: Callable[[Any, int], frozenset[str]] = _no_events
     needs: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()
-    repeats: bool = False
 
 
 @dataclass(frozen=True)

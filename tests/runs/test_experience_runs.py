@@ -4,7 +4,7 @@ import pytest
 import training_runs
 
 from rlvr_jax import methods
-from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs import TrainConfig, loop
 
 FAST = ("dapo", "ghpo")
 # Sizes with which each part can act within four steps.
@@ -34,7 +34,6 @@ def with_an_experience():
 
 def config(folder, name, **changes):
     own = {**SIZES, "method": name, "run_dir": folder, **changes}
-    # A method's own settings for this number of steps.
     return TrainConfig(**own)
 
 
@@ -44,8 +43,6 @@ class Crash(Exception):
 
 @pytest.mark.parametrize("name", with_an_experience())
 def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
-    from rlvr_jax.runs import loop
-
     training_runs.quietly(config(tmp_path / "whole", name))
     step, taken = loop.take_step, []
 

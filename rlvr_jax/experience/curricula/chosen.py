@@ -40,4 +40,4 @@ def chosen_prompts(numbers: Sequence[int]) -> Curriculum:
         return asks_for(turn, np.resize(np.array(numbers), turn.setting.prompts))
 
     label = f"chosen_prompts({', '.join(map(str, numbers))})"
-    return Curriculum(propose, label, init, repeats=True)
+    return Curriculum(propose, label, init)

@@ -148,7 +148,7 @@ def adaptive_levels(window: int, prompts: int, threshold: float, start: int = 0)
         return after, told
 
     label = describe("adaptive_levels", window=window, prompts=prompts, threshold=threshold)
-    return Curriculum(propose, label, init, observe, needs=frozenset({"meta"}), repeats=True)
+    return Curriculum(propose, label, init, observe, needs=frozenset({"meta"}))
 
 
 class _Atlas(NamedTuple):

@@ -107,7 +107,7 @@ def rare_event_pair(most: int, candidates: int) -> Curriculum:
         return state, _told(state)
 
     label = describe("rare_event_pair", most=most, candidates=candidates)
-    return Curriculum(propose, label, init, observe, repeats=True)
+    return Curriculum(propose, label, init, observe)
 
 
 def _told(state: _State) -> dict[str, float]:

@@ -92,4 +92,4 @@ def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
         return _State(history, pool), told
 
     cuts = ", ".join(f"{step}: {share:g}" for step, share in share_at.items())
-    return Curriculum(propose, f"shrinking_pool({cuts})", init, observe, repeats=True)
+    return Curriculum(propose, f"shrinking_pool({cuts})", init, observe)

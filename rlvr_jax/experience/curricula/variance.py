@@ -164,7 +164,7 @@ def variance_promotion(
     label = describe(
         "variance_promotion", share=share, refresh=refresh, rated=rated, diversity=diversity
     )
-    return Curriculum(propose, label, init, observe, repeats=True)
+    return Curriculum(propose, label, init, observe)
 
 
 @functools.lru_cache(maxsize=4)

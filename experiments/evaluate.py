@@ -22,7 +22,7 @@ from rlvr_jax.experience.evaluation import (
     ks_for,
 )
 from rlvr_jax.runs import check_config, guarded, preset
-from rlvr_jax.runs.run import load_policy
+from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.training.layout import make_reshard
 
 

@@ -11,8 +11,8 @@ from experiments.evaluate import main
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.experience.evaluation import evaluate, evaluation_sampler, held_out_indices, ks_for
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.loop import evaluate_run
-from rlvr_jax.runs.run import load_policy
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.training.layout import make_reshard

@@ -12,8 +12,9 @@ from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import LoraConfig, weights
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.runs import memory_check
+from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.memory_check import describe_memory, free_bytes, least_bytes
-from rlvr_jax.runs.run import load_policy, make_optimizer
+from rlvr_jax.runs.run import make_optimizer
 from rlvr_jax.training.layout import trained_shapes
 from rlvr_jax.types import replace
 

@@ -19,7 +19,7 @@ from rlvr_jax.experience.prompts import (
     token_texts,
     tokens_fingerprint,
 )
-from rlvr_jax.runs.run import load_policy
+from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.training.learning import learn

@@ -1,0 +1,205 @@
+"""A policy folder, loaded with a task's prompts in its tokens; and other folders as teachers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optax
+from jax.sharding import Mesh
+
+from rlvr_jax import policy
+from rlvr_jax.experience import View
+from rlvr_jax.experience.prompts import (
+    PromptTable,
+    check_embedded,
+    check_readable,
+    encode_prompts,
+    shared_opening,
+)
+from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.parallel import parameter_shardings
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout import Sampling
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.memory_check import check_memory, least_bytes
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.layout import make_meshes
+from rlvr_jax.types import replace
+
+__all__ = ["LoadedPolicy", "StartWeights", "load_policy", "other_teacher", "teacher_decay"]
+
+
+@dataclass(frozen=True)
+class LoadedPolicy:
+    """A policy folder with a task's prompts in its tokens, ready to sample.
+
+    `model` has the mesh to train on, where `params` lie; the sampler's own model that to sample on.
+    `tables` are the train prompts by the label of the view that they are shown in.
+    """
+
+    path: str
+    model: Model
+    params: Params | None
+    tokenizer: Any
+    tables: Mapping[str, PromptTable]
+    test_table: PromptTable
+    sampler: Sampler
+
+    @property
+    def train_table(self) -> PromptTable:
+        """The train prompts as they are."""
+        return self.tables["plain"]
+
+
+def load_policy(
+    config: TrainConfig,
+    task: Task,
+    path: str,
+    sampling: Sampling | None = None,
+    optimizer: optax.GradientTransformation | None = None,
+    frozen: bool = False,
+    critic_optimizer: optax.GradientTransformation | None = None,
+    views: Sequence[View] = (),
+    samples: int = 0,
+) -> LoadedPolicy:
+    """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
+
+    A response ends with the tokenizer's end of sequence or one of the model's `stop_tokens`.
+
+    Args:
+      path: folder of the policy.
+      sampling: how tokens are drawn; as in `config` if None.
+      optimizer, frozen, critic_optimizer: what memory is wanted for besides the weights; see
+        `least_bytes`.
+      views: in which the train prompts are shown, besides as they are.
+      samples: responses that are drawn to a prompt at first; 0: as many as are trained.
+    Raises:
+      ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
+        budget or with a token that the model does not embed, or sequences longer than the model
+        was made for.
+    """
+    mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
+    # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
+    tokenizer = policy.tokenizer(path)
+    tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
+    for view in views:
+        shown = [view.show(prompt, task).text for prompt in task.train]
+        where = f"train, view {view.label}"
+        table = encode_prompts(tokenizer, task.train, config.prompt_tokens, where, shown)
+        check_readable(table, shown, where)
+        tables[view.label] = table
+    test_table = encode_prompts(tokenizer, task.test, config.prompt_tokens, "test")
+    options = dict(compute_dtype=config.compute_dtype, remat=config.remat, lora=config.lora())
+    every = [*tables.values(), test_table]
+    width = max(table.tokens.shape[1] for table in every)
+    samples = samples or config.samples_per_prompt
+    budget = config.response_tokens or task.response_tokens
+
+    def shardings(shape):
+        # Asked for once the shape is known, before weights are read.
+        for table in every:
+            check_embedded(table, shape.vocab_size)
+        if width + budget > shape.max_positions:
+            room = shape.max_positions - width
+            raise ValueError(
+                f"response_tokens must be at most {room} for this model (max_positions"
+                f" {shape.max_positions}, prompts of {width}), got {budget}"
+                if room > 0
+                else f"prompts must be shorter than the {shape.max_positions} positions of this"
+                f" model, got one of {width} tokens"
+            )
+        parameter_shardings(shape, sample_mesh)
+        shaped = Model(replace(shape, **options), mesh=mesh)
+        least = least_bytes(shaped, optimizer, frozen, critic_optimizer)
+        check_memory(path, least, mesh.local_devices)
+        return parameter_shardings(shape, mesh)
+
+    model, params = policy.load(path, shardings)
+    model = replace(model, config=replace(model.config, **options), mesh=mesh)
+    sampler = Sampler(
+        replace(model, mesh=sample_mesh),
+        tokenizer,
+        task,
+        config.prompts_per_step,
+        samples,
+        config.wave(samples),
+        budget,
+        sampling or config.sampling(),
+        stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
+        opening=shared_opening(every),
+    )
+    return LoadedPolicy(
+        path,
+        model,
+        params,
+        tokenizer,
+        {label: _widen(table, width) for label, table in tables.items()},
+        _widen(test_table, width),
+        sampler,
+    )
+
+
+@dataclass
+class StartWeights:
+    """The weights of a policy that keeps none in memory: to the first who asks those that were
+    loaded with it, to be overwritten, and to every later one read anew."""
+
+    path: str
+    mesh: Mesh
+    loaded: Params | None
+
+    def take(self) -> Params:
+        """Weights that belong to the caller."""
+        params, self.loaded = self.loaded, None
+        if params is None:
+            params = policy.load(self.path, partial(parameter_shardings, mesh=self.mesh))[1]
+        return params
+
+
+def teacher_decay(teacher: str | None) -> float | None:
+    """The decay of "average:0.99"; None for other teachers.
+
+    Raises:
+      ValueError: no number in [0, 1).
+    """
+    if teacher is None or not teacher.startswith("average:"):
+        return None
+    try:
+        decay = float(teacher.removeprefix("average:"))
+    except ValueError:
+        decay = math.nan
+    if not 0 <= decay < 1:
+        raise ValueError(f"Recipe: teacher must be average:<decay in [0, 1)>, got {teacher!r}")
+    return decay
+
+
+def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
+    """The weights of a teacher that is another folder.
+
+    Raises:
+      ValueError: it has another shape or other tokens than the policy.
+    """
+    if teacher is None or teacher == "start" or teacher_decay(teacher) is not None:
+        return None
+    model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
+    own = start.model.config
+    names = ("vocab_size", "width", "num_layers", "num_heads", "num_kv_heads", "head_size")
+    for name in names:
+        if getattr(model.config, name) != getattr(own, name):
+            raise ValueError(
+                f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"
+                f" {getattr(model.config, name)}"
+            )
+    if policy.tokenizer(teacher).get_vocab() != start.tokenizer.get_vocab():
+        raise ValueError(f"Recipe: teacher {teacher} must have the policy's tokens, got others")
+    return params
+
+
+def _widen(table: PromptTable, width: int) -> PromptTable:
+    missing = width - table.tokens.shape[1]
+    return replace(table, tokens=np.pad(table.tokens, ((0, 0), (0, missing))))

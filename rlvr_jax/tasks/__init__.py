@@ -14,7 +14,8 @@ name says where it comes from:
 
 The words before `:` in all lines but the last are reserved, and so are the names of the first: a
 module of yours with such a name is never looked for. A task of your own is a `Task`;
-`graded_one_by_one` makes its `verify` from a function of one prompt and one response,
+`graded_one_by_one` makes its `verify` from a function of one prompt and one response, `verifier`
+from a check (`rlvr_jax.verifiers.checks`),
 `mathematics.mathematics` the whole task from a list of questions.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step.
@@ -36,6 +37,7 @@ from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task, graded_one_by_one
 from rlvr_jax.tasks.batches import Batches
+from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "load",
     "names",
     "self_check",
+    "verifier",
     "without_options",
 ]
 

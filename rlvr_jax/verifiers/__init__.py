@@ -12,10 +12,22 @@ within a time limit. The room knows neither prompts nor tasks, and imports the s
     `values` compares two, and `algebra` does what a worker is asked.
   `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
     finds what a chat template has opened.
+  `checks`: `Check` names what reads an answer and what compares it, `Finding` is what it says.
 """
 
+from rlvr_jax.verifiers.checks import Check, Finding, examine
 from rlvr_jax.verifiers.extract import final_answer
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict, verify_math
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 
-__all__ = ["MathVerifier", "Result", "Verdict", "WorkerPool", "final_answer", "verify_math"]
+__all__ = [
+    "Check",
+    "Finding",
+    "MathVerifier",
+    "Result",
+    "Verdict",
+    "WorkerPool",
+    "examine",
+    "final_answer",
+    "verify_math",
+]

@@ -1,0 +1,78 @@
+"""The `verify` of a task from a check: its gold is the prompt's answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.verifiers.checks import Check, run
+from rlvr_jax.verifiers.pool import Result, WorkerPool
+from rlvr_jax.verifiers.tags import prefilled_tags
+
+__all__ = ["verifier"]
+
+_MAX_WORKERS = 8
+
+
+def verifier(
+    check: Check,
+    *,
+    workers: int | None = None,
+    wall_seconds: float = 2.0,
+    memory_mb: int = 1024,
+    jobs_per_worker: int = 100,
+    tags: Sequence[str] = ("think",),
+) -> Verify:
+    """Grades responses[i] by `check` with prompts[i].answer as gold.
+
+    A check that is late counts as timed out, and one that raises is counted as `check_error`; both
+    are worth 0, as texts bring it about. One whose process was lost is no verdict.
+
+    Args:
+      check: what reads and compares.
+      workers: processes; 0 grades in this process, without a limit, for checks that cannot take
+        long on any text; None is half of the machine's cores, at least 1 and at most 8.
+      wall_seconds, memory_mb, jobs_per_worker: limits of a worker, as in `WorkerPool`.
+      tags: blocks that a response may have; what a chat template has opened of them is put before
+        it, as it is no fault of the response that it does not open it again.
+    """
+    if workers is None:
+        workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
+    pool = None
+    if workers:
+        pool = WorkerPool(
+            "rlvr_jax.verifiers.checks:run",
+            workers=workers,
+            wall_seconds=wall_seconds,
+            memory_mb=memory_mb,
+            jobs_per_worker=jobs_per_worker,
+            job_bytes=2**22,
+        )
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        jobs = [
+            [asdict(check), _whole(response, tags), prompt.answer]
+            for prompt, response in zip(prompts, responses, strict=True)
+        ]
+        if pool is None:
+            return [_grade(Result(value=run(job))) for job in jobs]
+        return [_grade(result) for result in pool.map(jobs)]
+
+    return verify
+
+
+def _whole(response: Response, tags: Sequence[str]) -> str:
+    return "".join([*prefilled_tags(response.prompt_tail, tags), response.text])
+
+
+def _grade(result: Result) -> Grade:
+    if result.lost:
+        return Grade(outcome=None)
+    if result.timed_out or result.error is not None:
+        failed = {"check_error": float(result.error is not None)}
+        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed)
+    found = result.value
+    info = {**found["info"], "check_error": 0.0}
+    return Grade(outcome=found["value"], info=info, answer=found["answer"])

@@ -1,0 +1,85 @@
+"""Checks: what a response says, and whether that is right, as two functions that have names.
+
+    extract(response, **options) -> answer       a text, or None: the response gives none
+    check(answer, gold, **options) -> finding     a number in [0, 1], None, or a `Finding`
+
+Both are pure, importable as "module:name", and take and give JSON values, so that the same check
+runs in this process, in a worker that is killed at a time limit, or in a notebook. `run` is what a
+`WorkerPool` calls; `rlvr_jax.tasks.verifier` makes the `verify` of a task from a check.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["Check", "Finding", "examine", "run"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check says of one response.
+
+    Fields:
+      value: how right it is, in [0, 1]; None is no verdict: nobody can say (a gold that cannot be
+        graded, an engine that is not installed), which is nothing that the policy did.
+      answer: what was read as the answer; None: the response gives none.
+      stage: where the check decided, a word or two such as "parse" or "exact"; for the samples.
+      info: further numbers by name; NaN does not count.
+    """
+
+    value: float | None
+    answer: str | None = None
+    stage: str = ""
+    info: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Two functions by name, and their options.
+
+    Fields:
+      check: "module:name" of (answer, gold, **options) -> number, None or `Finding`. It is not
+        called without an answer, which is worth 0.
+      extract: "module:name" of (response, **reading) -> answer or None; "": the whole response.
+      options, reading: JSON values for the two.
+    """
+
+    check: str
+    extract: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+
+def examine(check: Check, response: str, gold: Any) -> Finding:
+    """What a check says of a response, in this process and without a limit.
+
+    Raises:
+      ValueError: a name that is not "module:name"; a number outside of [0, 1].
+    """
+    answer = _named(check.extract)(response, **check.reading) if check.extract else response
+    if answer is None:
+        return Finding(0.0, None, "no answer")
+    found = _named(check.check)(answer, gold, **check.options)
+    if not isinstance(found, Finding):
+        found = Finding(None if found is None else float(found), answer)
+    if found.value is not None and not 0 <= found.value <= 1:
+        raise ValueError(f"{check.check}: a finding must be in [0, 1], got {found.value}")
+    return found
+
+
+def run(job: list[Any]) -> dict[str, Any]:
+    """What a worker does: [fields of a check, response, gold] -> fields of the finding."""
+    check, response, gold = job
+    return asdict(examine(Check(**check), response, gold))
+
+
+@functools.cache
+def _named(name: str) -> Callable[..., Any]:
+    module, colon, function = name.partition(":")
+    if not (module and colon and function):
+        raise ValueError(f"Check: functions must be named 'module:name', got {name!r}")
+    return getattr(importlib.import_module(module), function)

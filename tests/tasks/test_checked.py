@@ -1,0 +1,48 @@
+"""The `verify` of a task from a check."""
+
+import pytest
+
+from rlvr_jax.tasks import Prompt, Response, verifier
+from rlvr_jax.verifiers import Check, examine
+
+HERE = "small_checks"
+
+
+def check(**options):
+    return Check(f"{HERE}:equal", f"{HERE}:after_colon", options)
+
+
+def grades(verify, *texts):
+    return verify([Prompt("?", 7)] * len(texts), [Response(text) for text in texts])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_check_grades_in_this_process_and_in_workers(workers):
+    right, wrong, none, unknown = grades(
+        verifier(check(), workers=workers), "it is: 7", "it is: 8", "no answer", "it is: unknown"
+    )
+    assert (right.outcome, right.answer, right.info["digits"]) == (1.0, "7", 1.0)
+    assert (wrong.outcome, none.outcome, none.answer) == (0.0, 0.0, None)
+    assert unknown.outcome is None
+
+
+def test_options_reach_both_functions():
+    shifted = Check(f"{HERE}:equal", f"{HERE}:after_colon", {"offset": -1}, {"mark": "="})
+    assert examine(shifted, "x = 8", 7).value == 1.0
+
+
+def test_a_check_that_raises_is_worth_nothing_and_is_counted():
+    (grade,) = grades(verifier(check(), workers=1), "it is: raise")
+    assert (grade.outcome, grade.info["check_error"]) == (0.0, 1.0)
+
+
+def test_what_the_chat_template_opened_is_part_of_the_response():
+    reads = Check(f"{HERE}:equal", f"{HERE}:after_colon", reading={"mark": "<think>"})
+    verify = verifier(reads, workers=0)
+    (grade,) = verify([Prompt("?", 7)], [Response("7", prompt_tail="<think>\n")])
+    assert grade.outcome == 1.0
+
+
+def test_a_name_without_a_module_is_refused():
+    with pytest.raises(ValueError, match=r"'module:name', got 'equal'"):
+        examine(Check("equal"), "7", 7)

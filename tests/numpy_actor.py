@@ -188,6 +188,11 @@ class NumpyActor:
         logp = np.where(rollouts.mask, self._logp(rollouts.tokens, policy), 0)
         entropy = np.where(rollouts.mask, 0.1 * (rollouts.tokens % 5), 0)
         known = {"logp": logp.astype(np.float32), "entropy": entropy.astype(np.float32)}
+        # All tokens but the one that is there are equally likely.
+        others = np.log((1 - np.exp(known["logp"], dtype=np.float64)) / (WORDS - 1) + 1e-12)
+        every = np.repeat(others[:, :, None], WORDS, axis=-1)
+        np.put_along_axis(every, rollouts.tokens[:, :, None], known["logp"][:, :, None], axis=-1)
+        known["all_logp"] = every.astype(np.float32)
         return {name: known[name] for name in needs}
 
     def encode(self, text):
@@ -203,7 +208,9 @@ class NumpyActor:
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     """What a run of `NumpyActor` would tell the parts of a chain."""
     drawn = chain.drawn_samples(samples)
-    return Setting(task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds)
+    return Setting(
+        task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS
+    )
 
 
 def walk(chain, actor=None, steps=4, first=0, state=None, own=None, learned=None):

@@ -98,9 +98,11 @@ class Batch:
         return self if self.rollouts.trace is None else self.take(np.unique(self.last_of_trace))
 
     def outcomes(self) -> np.ndarray:
-        """[G, N] outcomes, NaN without a verdict and where a group has fewer rows than another."""
-        known = np.where(self.decided, self.rollouts.outcome, np.nan)
-        return self.by_group(known, np.nan)
+        """[G, N] outcomes of the answers, NaN without a verdict and where a group has fewer answers
+        than another."""
+        answers = self.answers
+        known = np.where(answers.decided, answers.rollouts.outcome, np.nan)
+        return answers.by_group(known, np.nan)
 
     def by_group(self, values: np.ndarray, filling: Any) -> np.ndarray:
         """Numbers of rows [B] as [G, N], filled up where a group has fewer rows than another."""

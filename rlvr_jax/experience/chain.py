@@ -161,7 +161,8 @@ def experience(
       draw: None: plain sampling.
       stages: act on the drawn batch, in the given order.
     Raises:
-      ValueError: what is no part.
+      ValueError: what is no part; a stage that takes rows for answers behind a draw that splits
+        them.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for where, kind, given in (
@@ -171,6 +172,12 @@ def experience(
     ):
         for part in given:
             _check_part(where, part, kind)
+    for stage in stages:
+        if draw is not None and draw.splits and stage.by_row:
+            raise ValueError(
+                f"experience: draw must give each answer as one row for {stage.label}, got"
+                f" {draw.label}"
+            )
     named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)
     number = len(curricula) or 1

@@ -40,6 +40,7 @@ class Setting:
       seed: of everything random.
       steps: of the run.
       rounds: batches of prompts that a step may take at most.
+      vocabulary: size of the policy's; 0: not known.
     """
 
     task: Task
@@ -50,6 +51,7 @@ class Setting:
     seed: int = 0
     steps: int = 1
     rounds: int = 1
+    vocabulary: int = 0
 
 
 class Turn(NamedTuple):
@@ -113,8 +115,13 @@ class Actor(Protocol):
         ...
 
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
-        """Token statistics [B, T] of rows, in the context that they have, under the policy `of`:
-        "current", "start" or "teacher"."""
+        """Token statistics of rows, in the context that they have, under the policy `of`:
+        "current", "start" or "teacher".
+
+        Args:
+          needs: of "logp" and "entropy", [B, T], and "all_logp", log-probs of the vocabulary
+            [B, T, V].
+        """
         ...
 
     def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
@@ -190,6 +197,7 @@ class Draw:
       of_policy: it belongs to the policy, so that evaluations draw by it, too (chunks, turns); else
         to training alone (processors, drafts).
       most: rows that it gives at most, as a multiple of those that are asked for.
+      splits: an answer may be several rows (`Rollouts.trace`).
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -200,6 +208,7 @@ class Draw:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     of_policy: bool = False
     most: float = 1.0
+    splits: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +224,7 @@ class Stage:
       gives: records of `Rollouts` that it fills, for the objective.
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
+      by_row: it takes each row for an answer, so a draw that splits answers is refused.
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -228,6 +238,7 @@ class Stage:
     gives: frozenset[str] = frozenset()
     most: float = 1.0
     updates: int = 0
+    by_row: bool = False
 
 
 def stateless(

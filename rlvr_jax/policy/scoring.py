@@ -13,7 +13,7 @@ from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["hidden_states", "score", "score_prompts"]
+__all__ = ["hidden_states", "score", "score_prompts", "score_vocabulary"]
 
 
 def score(
@@ -109,6 +109,19 @@ def score_prompts(
     )
     logp = score(model, params, jax.tree.map(lambda x: x[::shared], framed)).logp
     return jnp.repeat(jnp.pad(logp, ((0, 0), (1, 0))), shared, axis=0)
+
+
+def score_vocabulary(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B T V"]:
+    """Log-probs of all tokens at every place, at the temperature of the place, in float32; anything
+    off the mask. An array over tokens and vocabulary: for small vocabularies and few rows.
+
+    Raises:
+      ValueError: as `hidden_states`.
+    """
+    hidden = hidden_states(model, params, rollouts)
+    logits = model.to_logits(params, hidden)
+    scaled = logits.astype(rollouts.temperature.dtype) / rollouts.temperature[:, :, None]
+    return jax.nn.log_softmax(scaled, axis=-1)
 
 
 def hidden_states(

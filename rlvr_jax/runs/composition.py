@@ -51,7 +51,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     return replace(recipe, experience=chain)
 
 
-def setting_of(config: TrainConfig, task: Task, chain: Experience) -> Setting:
+def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: int) -> Setting:
     """What the parts of an experience may know of a run."""
     return Setting(
         task,
@@ -62,6 +62,7 @@ def setting_of(config: TrainConfig, task: Task, chain: Experience) -> Setting:
         config.seed,
         config.steps,
         chain.rounds,
+        vocabulary,
     )
 
 

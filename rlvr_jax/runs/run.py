@@ -242,7 +242,6 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
     frozen |= recipe.teacher == "start"
     sampling = config.sampling(chain.draw[1].sampling)
-    setting = setting_of(config, task, chain)
     if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
         raise ValueError(
             f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
@@ -258,8 +257,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         frozen,
         fitted,
         chain.views,
-        setting.drawn_samples,
+        chain.drawn_samples(config.samples_per_prompt),
     )
+    setting = setting_of(config, task, chain, start.model.config.vocab_size)
     sampler = start.sampler
     if not config.mesh:
         mesh = sampling_mesh(sampler.model, sampler.wave[0])

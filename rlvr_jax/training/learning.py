@@ -83,27 +83,29 @@ class Scorer:
     start: Callable[[], Params]
 
     def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
-        """Statistics by name, [B, T].
+        """Statistics by name, [B, T], [B, T, V] of "all_logp".
 
         Args:
-          needs: of "logp" and "entropy".
+          needs: of "logp", "entropy" and "all_logp".
           of: "current" or "start".
         Raises:
           ValueError: another need or policy.
         """
-        unknown = sorted({*needs} - {"logp", "entropy"})
+        unknown = sorted({*needs} - {"logp", "entropy", "all_logp"})
         if unknown or of not in ("current", "start"):
             raise ValueError(
-                "score: needs must be among logp, entropy, of the current or the start policy, got"
-                f" {sorted(needs)} of {of!r}"
+                "score: needs must be among logp, entropy, all_logp, of the current or the start"
+                f" policy, got {sorted(needs)} of {of!r}"
             )
         params = self.params if of == "current" else self.start()
+        programs = self.learner.programs
+        program = programs.measure_all if "all_logp" in needs else programs.measure
         size, count = self.learner.plan.rows, len(rollouts.group)
         found = []
         for first in range(0, count, size):
             # The last piece is filled up with rows that were scored before.
             rows = np.arange(first, first + size) % count
-            told = fetch(self.learner.programs.measure(params, _rows(rollouts, rows)))
+            told = fetch(program(params, _rows(rollouts, rows)))
             found.append((rows[: min(size, count - first)], told))
         cut = ((rows, {k: v[: len(rows)] for k, v in told.items()}) for rows, told in found)
         whole = _joined(count, cut)

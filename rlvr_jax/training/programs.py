@@ -37,6 +37,7 @@ class Programs:
         sampled, by the name it has in `Rollouts`: "old_logp", always, and others; [B, T] each, or
         [B, T, K].
       measure: the same arguments -> "logp" and "entropy" [B, T]; prompts of rows may differ.
+      measure_all: the same with "all_logp" [B, T, V] of the whole vocabulary.
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
@@ -51,6 +52,7 @@ class Programs:
 
     score: Callable[..., dict[str, jax.Array]]
     measure: Callable[..., dict[str, jax.Array]]
+    measure_all: Callable[..., dict[str, jax.Array]]
     score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
@@ -85,7 +87,7 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
-    measure = _jitted_measure(model, plan)
+    measure, measure_all = (_jitted_measure(model, plan, all_too) for all_too in (False, True))
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -95,6 +97,7 @@ def make_programs(
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
         measure=lambda params, rollouts: measure(params, put(rollouts)),
+        measure_all=lambda params, rollouts: measure_all(params, put(rollouts)),
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
@@ -105,12 +108,16 @@ def make_programs(
     )
 
 
-def _jitted_measure(model: Model, plan: BatchPlan) -> Any:
-    """The program that measures log-probs and entropies of any rows."""
+def _jitted_measure(model: Model, plan: BatchPlan, all_too: bool) -> Any:
+    """The program that measures log-probs and entropies of any rows, and log-probs of all tokens
+    where they are asked for."""
 
     def of_piece(params, rollouts):
         stats = statistics(model, params, rollouts, {"logp", "entropy"})
-        return {"logp": stats.logp, "entropy": stats.entropy}
+        found = {"logp": stats.logp, "entropy": stats.entropy}
+        if all_too:
+            found["all_logp"] = policy.score_vocabulary(model, params, rollouts)
+        return found
 
     def measure(params, rollouts):
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)

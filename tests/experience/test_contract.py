@@ -6,7 +6,7 @@ import numpy_actor
 import pytest
 from part_cases import CASES, TESTS_OF_GROUPS
 
-from rlvr_jax.experience import curricula, draws, stages
+from rlvr_jax.experience import curricula, draws, experience, stages
 
 STEPS = 4
 
@@ -107,3 +107,37 @@ def test_another_seed_gives_another_batch(name):
     )
     tokens = [found.batch.rollouts.tokens for found in (one, two)]
     assert tokens[0].shape != tokens[1].shape or np.any(tokens[0] != tokens[1])
+
+
+def pairs():
+    """Every draw that is not the plain one with the curricula and stages of every case."""
+    made = {name: case() for name, case in CASES.items()}
+    others = [name for name, chain in made.items() if chain.draw[0] != "plain" and not chain.stages]
+    return [(draw, name) for draw in others for name, chain in made.items() if chain.stages]
+
+
+def composed(draw, name):
+    """The chain of a case with the draw of another."""
+    chain, other = CASES[name](), CASES[draw]()
+    return experience(list(chain.curricula.values()), other.draw[1], list(chain.stages.values()))
+
+
+@pytest.mark.parametrize(("draw", "name"), pairs())
+def test_a_draw_goes_with_a_stage_or_is_refused(draw, name):
+    stages = CASES[name]().stages.values()
+    if CASES[draw]().draw[1].splits and any(stage.by_row for stage in stages):
+        with pytest.raises(ValueError, match="draw must give each answer as one row for"):
+            composed(draw, name)
+        return
+    chain = composed(draw, name)
+    whole = numpy_actor.walk(chain, steps=3)
+    for collected, _, _ in whole:
+        rollouts = collected.batch.rollouts
+        assert len(collected.batch) > 0 and np.all(np.diff(rollouts.group) >= 0)
+        told = [grade.outcome or 0.0 for grade in collected.batch.grades]
+        np.testing.assert_array_equal(rollouts.outcome, np.asarray(told, np.float32))
+        places = np.arange(rollouts.mask.shape[1])[None]
+        assert not np.any(rollouts.mask & (places >= rollouts.length[:, None]))
+    state = jax.tree.map(lambda x: np.array(x), whole[1][2])
+    ((again, _, _),) = numpy_actor.walk(composed(draw, name), steps=1, first=2, state=state)
+    assert same(whole[2][0], again)

@@ -10,8 +10,8 @@ import training_runs
 from numpy_actor import NumpyActor
 
 from rlvr_jax.experience import Turn, experience, from_drafts, plain, redraw
-from rlvr_jax.experience.asks import PLAIN
-from rlvr_jax.experience.draws.acceptance import accepted_prefix, emitted_distance
+from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.draws.acceptance import accepted_prefix, emitted_distance, residual
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer, of at most some nats
@@ -145,6 +145,117 @@ def test_draws_that_are_not_whole_responses_are_refused():
         from_drafts(float("nan"))
 
 
+SAMPLES = 4000  # of each of three prompts
+FOUR_SIGMA = 4 * np.sqrt(0.25 / (3 * SAMPLES))  # of a share; the largest deviation of 40
+
+
+class Tabled(NumpyActor):
+    """A policy of two tokens, that does not look at what it has written: 0 ends, 1 and 2 go on."""
+
+    def __new__(cls, *chances):
+        made = super().__new__(cls)
+        object.__setattr__(made, "chances", np.array([*chances, *[0] * (numpy_actor.WORDS - 3)]))
+        return made
+
+    def __init__(self, *chances):
+        super().__init__(response_tokens=3)
+
+    def _row(self, ask, sample, key):
+        seed = np.asarray(jax.random.key_data(key)).tolist()
+        random = np.random.default_rng([*seed, ask.round, ask.number, ask.first_sample + sample])
+        tokens = random.choice(numpy_actor.WORDS, 3, p=self.chances)
+        ends = np.flatnonzero(tokens == 0)
+        length = int(ends[0]) + 1 if len(ends) else 3
+        tokens[length:] = 0
+        on = np.arange(3) < length
+        logp = np.where(on, np.log(self.chances[tokens]), 0).astype(np.float32)
+        told = {"logp": logp, "entropy": np.zeros(3, np.float32)}
+        numbers = {"length": np.int32(length), "truncated": np.bool_(not len(ends))}
+        return {"tokens": tokens.astype(np.int32), **numbers, **told}
+
+    def score(self, batch, needs, of="current"):
+        rollouts = batch.rollouts
+        with np.errstate(divide="ignore"):
+            every = np.log(self.chances).astype(np.float32)
+        logp = np.where(rollouts.mask, every[rollouts.tokens], 0)
+        known = {"logp": logp, "entropy": np.zeros_like(logp)}
+        known["all_logp"] = np.broadcast_to(every, (*logp.shape, len(every)))
+        return {name: known[name] for name in needs}
+
+
+def answers(batch):
+    """How often each answer is given."""
+    rollouts = batch.rollouts
+    rows = [tuple(ids[:n]) for ids, n in zip(rollouts.tokens, rollouts.length, strict=True)]
+    found, counts = np.unique([str(list(map(int, row))) for row in rows], return_counts=True)
+    return dict(zip(found.tolist(), (counts / len(rows)).tolist(), strict=True))
+
+
+def expected(chances):
+    """The chance of each answer of at most three tokens."""
+    found = {}
+    for one in range(3):
+        for two in range(3):
+            for three in range(3):
+                ids = [one, two, three]
+                ids = ids[: ids.index(0) + 1] if 0 in ids else ids
+                found[str(ids)] = float(np.prod(chances[ids]))
+    return found
+
+
+@pytest.mark.parametrize("selects", [False, True])
+def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
+    """Also where stages keep right answers alone: those are no drafts of their policy."""
+    before, now = Tabled(0.2, 0.6, 0.2), Tabled(0.5, 0.1, 0.4)
+
+    def visits(**how):
+        chain = experience(draw=from_drafts(0.0, **how))
+        task = numpy_actor.numbered_task(3)
+        own = replace(numpy_actor.setting(chain, task, 3, SAMPLES), response_tokens=3)
+        turn = Turn(0, jax.random.key(3), own, lambda count: [])
+        draw = chain.draw[1]
+        asks = [Ask(prompt, number, SAMPLES) for number, prompt in enumerate(task.train)]
+        first, state, _ = draw.apply(asks, before, draw.init(own), turn)
+        learned = first.with_rollouts(old_logp=before.score(first, ["logp"])["logp"])
+        if selects:
+            learned = learned.without(learned.rollouts.length > 1)
+        state, _ = draw.observe(state, turn, [first], learned)
+        again = turn._replace(step=1, key=jax.random.key(4))
+        return draw.apply(asks, now, state, again)
+
+    def furthest(found):
+        wanted = expected(now.chances)
+        return max(abs(found.get(name, 0) - chance) for name, chance in wanted.items())
+
+    batch, _, told = visits(exact_mb=10)
+    assert furthest(answers(batch)) < FOUR_SIGMA < 0.02
+    assert told["reused_tokens"] > 0 and told["residual_tokens"] > 0
+    rollouts = batch.rollouts
+    scored = now.score(batch, ["logp"])["logp"]
+    np.testing.assert_allclose(rollouts.behaviour_logp, scored, atol=FLOAT32)
+    np.testing.assert_array_equal(rollouts.mask.sum(axis=1), rollouts.length)
+    np.testing.assert_array_equal(rollouts.truncated, (rollouts.tokens != 0).all(axis=1))
+    authors, _, _ = visits()
+    assert furthest(answers(authors)) > FOUR_SIGMA
+
+
+def test_a_residual_is_what_the_drafts_lack():
+    p, q = np.log([0.7, 0.2, 0.1]), np.log([0.4, 0.1, 0.5])
+    np.testing.assert_allclose(residual(p, q), [0.75, 0.25, 0])
+    np.testing.assert_allclose(residual(p, p), np.exp(p))
+
+
+def test_exact_needs_the_bytes_that_it_names():
+    chain = experience(draw=from_drafts(0.0, exact_mb=0.001))
+    task = numpy_actor.numbered_task(ALL_OF_THEM)
+    with pytest.raises(ValueError, match=r"exact_mb must be at least.*6,144 bytes\), got 0.001"):
+        chain.init(numpy_actor.setting(chain, task))
+    with pytest.raises(ValueError, match=r"lenience must be 0 and below None, got 0.5"):
+        from_drafts(0.5, exact_mb=1)
+    with pytest.raises(ValueError, match=r"exact_mb must be at least 0, got -1"):
+        from_drafts(0, exact_mb=-1)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run that asks all prompts of its task in each step."""
@@ -180,3 +291,13 @@ def test_it_trains_and_reuses(run, tmp_path):
     first, second = training_runs.metrics(tmp_path / "run")[-2:]
     shares = [line["experience/reused_share"] for line in (first, second)]
     assert shares[0] == 0 < shares[1] <= 1
+
+
+def test_it_trains_in_the_exact_mode_and_its_ratios_are_one(run, tmp_path):
+    exact = ("kl_coefficient=0", "lenience=0", "exact_mb=10")
+    config = replace(run.config, run_dir=tmp_path / "run", steps=3, hyperparameters=exact)
+    training_runs.quietly(config)
+    *_, last = training_runs.metrics(tmp_path / "run")
+    assert last["experience/reused_tokens"] > 0 and last["experience/residual_tokens"] >= 0
+    for extreme in ("min", "max"):
+        assert last[f"sampler_ratio/{extreme}"] == pytest.approx(1, abs=1e-4)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["acceptance", "accepted_prefix", "emitted_distance", "expected_prefix"]
+__all__ = ["acceptance", "accepted_prefix", "emitted_distance", "expected_prefix", "residual"]
 
 
 def acceptance(log_ratio: np.ndarray, lenience: float) -> np.ndarray:
@@ -61,3 +61,17 @@ def emitted_distance(logp: np.ndarray, drafted_logp: np.ndarray, lenience: float
     hit = q * acceptance(logp - drafted_logp, lenience)
     emitted = hit + (1 - hit.sum(axis=-1, keepdims=True)) * p
     return np.abs(emitted - p).sum(axis=-1) / 2
+
+
+def residual(logp: np.ndarray, drafted_logp: np.ndarray) -> np.ndarray:
+    """The distribution of what replaces a rejected token, max(p - q, 0) normalized; float64.
+
+    p itself where p = q: nothing is rejected there but by rounding.
+
+    Args:
+      logp, drafted_logp: of all tokens, under p and q, [..., V].
+    """
+    p, q = np.exp(np.asarray(logp, np.float64)), np.exp(np.asarray(drafted_logp, np.float64))
+    more = np.maximum(p - q, 0)
+    mass = more.sum(axis=-1, keepdims=True)
+    return np.where(mass > 0, more, p) / np.where(mass > 0, mass, p.sum(axis=-1, keepdims=True))

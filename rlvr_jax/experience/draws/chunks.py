@@ -100,6 +100,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
         sampling=sampling,
         of_policy=True,
         most=float(most),
+        splits=most > 1,
     )
 
 

@@ -102,7 +102,7 @@ def imitate_right(capacity: int, round_steps: int, per_prompt: int) -> Stage:
         return _as_batch(actor, state, drawn, batch, turn), state, told
 
     label = f"imitate_right({capacity}, round_steps={round_steps}, per_prompt={per_prompt})"
-    return Stage(apply, label, init, gives=frozenset({"supervised"}))
+    return Stage(apply, label, init, gives=frozenset({"supervised"}), by_row=True)
 
 
 def _padded(rollouts) -> np.ndarray:

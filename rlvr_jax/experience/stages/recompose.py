@@ -103,7 +103,7 @@ def recompose(advantage: Transform, fraction: float = 0.5) -> Stage:
         return replace(priority, further=further), state, told
 
     label = describe("recompose", advantage=advantage.label, fraction=float(fraction))
-    return Stage(apply, label, init, gives=frozenset({"advantage"}), updates=1)
+    return Stage(apply, label, init, gives=frozenset({"advantage"}), updates=1, by_row=True)
 
 
 def _records(rest: Batch, actor) -> dict[str, np.ndarray]:

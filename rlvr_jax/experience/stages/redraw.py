@@ -23,7 +23,7 @@ def redraw(when: GroupTest, view: View, place: str = "replace", samples: int = 0
       when: which groups, such as `all_wrong`.
       view: what is shown this time, such as `hint(0.25)`.
       place: "replace" the rows, or "append" to them.
-      samples: responses to each; 0: as many as the group has.
+      samples: responses to each; 0: as many as the group has answers.
     Reads: outcome. Draws: `samples` for each group that is drawn again.
     Metrics: redrawn_share (of the groups).
     """
@@ -34,10 +34,9 @@ def redraw(when: GroupTest, view: View, place: str = "replace", samples: int = 0
         if not again.any():
             return batch, told
         asks = [
-            replace(ask, view=view, samples=samples or len(rows))
-            for ask, rows in zip(
-                batch.asks_of(again), np.array(batch.groups, object)[again], strict=True
-            )
+            replace(batch.asks[rows[0]], view=view, samples=samples or len(answers))
+            for rows, answers, out in zip(batch.groups, batch.answers.groups, again, strict=True)
+            if out
         ]
         drawn = actor.grade(actor.draw(asks, turn.key))
         return batch.with_groups(again, drawn, place), told

@@ -55,7 +55,7 @@ def score_steps() -> Stage:
         return batch.with_rollouts(step=step, process_reward=reward), told
 
     gives = frozenset({"step", "process_reward"})
-    return stateless(apply, "score_steps()", init=init, gives=gives)
+    return stateless(apply, "score_steps()", init=init, gives=gives, by_row=True)
 
 
 def tokens_up_to(tokenizer: Any, ids: Sequence[int], ends: Sequence[int]) -> list[int]:

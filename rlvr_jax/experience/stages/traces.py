@@ -90,7 +90,8 @@ def demonstrate(when: GroupTest) -> Stage:
         return rest.with_groups(shown, traces, "append"), _told(traces, fit)
 
     label = f"demonstrate({when.__name__})"
-    return stateless(apply, label, needs=frozenset({"solution"}), gives=GIVES)
+    needs = frozenset({"solution"})
+    return stateless(apply, label, needs=needs, gives=GIVES, by_row=True)
 
 
 def off_policy_rows(batch: Batch) -> Batch:

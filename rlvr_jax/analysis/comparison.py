@@ -26,6 +26,7 @@ from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean, e
 from rlvr_jax.analysis.run_directory import Run, load_run
 from rlvr_jax.analysis.seed_statistics import (
     LEVEL_ROUNDING,
+    Interval,
     crossing,
     value_at,
 )
@@ -255,32 +256,49 @@ def _over_prompts(
     return found
 
 
+# Of so many methods and more that cannot be told apart one sentence speaks, without their numbers.
+_SAID_TOGETHER = 3
+
+
 def _sentences(view: View, methods: Sequence[str], baseline: str) -> list[str]:
-    """One sentence per method and pass@k: better, worse, or not to be told apart."""
-    found = []
+    """One sentence per method and pass@k that is better or worse, then those not to be told
+    apart, together if they are many."""
+    apart, others = [], []
     metrics = [m for m in view.values if m.startswith("held_out/pass@")]
-    for method in methods:
-        for metric in metrics:
-            name = metric.removeprefix("held_out/")
+    for metric in metrics:
+        name = metric.removeprefix("held_out/")
+        alike = {}
+        for method in methods:
             if method == baseline or view.where.startswith(f"at held-out {name} ="):
                 continue
             gap = view.difference(metric, method, baseline)
-            pairs = len(gap.values)
-            if pairs < 2:
-                reason = "one paired seed gives no interval" if pairs else "no seed is paired"
-            elif not gap.exists:
-                reason = (
-                    f"{gap.signed} in all {pairs} paired seeds, which do not differ, so there is no"
-                    " interval"
-                )
-            else:
-                reason = f"{gap.signed} (paired, {pairs} seeds, 95 % interval)"
+            reason = _reason(gap)
             if gap.excludes_zero:
                 verdict = f"{method} is {'above' if gap.mean > 0 else 'below'} {baseline}"
+                apart.append(f"{verdict} on {name} {view.where}: {reason}.")
             else:
-                verdict = f"{method} and {baseline} cannot be told apart"
-            found.append(f"{verdict} on {name} {view.where}: {reason}.")
-    return found
+                alike[method] = reason
+        if len(alike) >= _SAID_TOGETHER:
+            listed = f"{len(alike)} methods and {baseline}"
+            others.append(
+                f"{listed} cannot be told apart on {name} {view.where}: {', '.join(alike)}."
+            )
+        else:
+            others += [
+                f"{method} and {baseline} cannot be told apart on {name} {view.where}: {reason}."
+                for method, reason in alike.items()
+            ]
+    return [*apart, *others]
+
+
+def _reason(gap: Interval) -> str:
+    """The numbers behind a sentence, or why there are none."""
+    pairs = len(gap.values)
+    if pairs < 2:
+        return "one paired seed gives no interval" if pairs else "no seed is paired"
+    if not gap.exists:
+        return f"{gap.signed} in all {pairs} paired seeds, which do not differ, so there is no interval"
+    return f"{gap.signed} (paired, {pairs} seeds, 95 % interval)"
 
 
 if __name__ == "__main__":

@@ -204,6 +204,22 @@ def test_methods_within_the_interval_cannot_be_told_apart(four, tmp_path):
     assert "(paired, 2 seeds, 95 % interval)" in sentences[0]
 
 
+def test_many_methods_that_cannot_be_told_apart_share_a_sentence(tmp_path):
+    runs = [
+        write_curve(tmp_path / f"{name}{seed}", name, seed, [0.2, 0.4, end], [0.5, 0.6, end])
+        for name, ends in (
+            ("a", (0.5, 0.6)),
+            ("b", (0.6, 0.5)),
+            ("c", (0.5, 0.7)),
+            ("d", (0.7, 0.5)),
+        )
+        for seed, end in enumerate(ends)
+    ]
+    sentences = compare_runs(tmp_path / "out", runs, baseline="a").sentences
+    assert sentences[0].startswith("3 methods and a cannot be told apart on pass@1 after")
+    assert sentences[0].endswith(": b, c, d.")
+
+
 def test_a_clear_difference_is_said_with_its_direction(tmp_path):
     runs = [
         write_run(tmp_path / f"{method}{seed}", method=method, seed=seed, steps=60, every=20)

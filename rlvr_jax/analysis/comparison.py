@@ -297,7 +297,8 @@ def _reason(gap: Interval) -> str:
     if pairs < 2:
         return "one paired seed gives no interval" if pairs else "no seed is paired"
     if not gap.exists:
-        return f"{gap.signed} in all {pairs} paired seeds, which do not differ, so there is no interval"
+        alike = f"{gap.signed} in all {pairs} paired seeds, which do not differ"
+        return f"{alike}, so there is no interval"
     return f"{gap.signed} (paired, {pairs} seeds, 95 % interval)"
 
 

@@ -31,6 +31,7 @@ def ppo(
     clip_low: float = 0.2,
     clip_high: float = 0.2,
     value_clip: float = 0.2,
+    trunk: str = "own",
 ) -> Recipe:
     """Whitened generalized advantages with a clipped ratio on the token mean.
 
@@ -39,6 +40,8 @@ def ppo(
       trace_decay: of later errors of the critic, per token (λ).
       clip_low, clip_high: half-widths of the trust region (ε).
       value_clip: half-width of the critic's trust region (ε_v).
+      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states, which are
+        left alone by it.
     """
     estimator = generalized_advantage(discount, trace_decay)
     return Recipe(
@@ -47,7 +50,7 @@ def ppo(
             surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=clamped_token_ratio),
             aggregation=token_mean(),
         ),
-        critic=critic_of(estimator, value_clip),
+        critic=critic_of(estimator, value_clip, trunk=trunk),
     )
 
 

@@ -113,7 +113,7 @@ class AbstractRun:
         """What an update of the critic changes, if the method has one."""
         if self.recipe.critic is None:
             return None
-        return critic_shapes(self.model, self.critic_optimizer)
+        return critic_shapes(self.model, self.recipe.critic, self.critic_optimizer)
 
     def frozen(self) -> Params | None:
         """Weights kept beside the state: the base of adapters, the reference of a KL, a teacher."""
@@ -198,7 +198,9 @@ class AbstractRun:
             self.model, self.recipe.critic, self.critic_optimizer, self.config.plan(), self.opening
         )
         with jax.sharding.use_abstract_mesh(self.model.mesh.abstract_mesh):
-            return fit.lower(self.critic(), self.rollouts())
+            shared = self.recipe.critic.trunk == "policy"
+            policy = self.policy_params() if shared else None
+            return fit.lower(self.critic(), self.rollouts(), policy)
 
     def _jitted(self):
         return jitted(self.model, self.objective, self.optimizer, self.config.plan(), self.opening)

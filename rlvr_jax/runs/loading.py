@@ -22,6 +22,7 @@ from rlvr_jax.experience.prompts import (
     shared_opening,
 )
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.objectives import Critic
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling
@@ -63,7 +64,7 @@ def load_policy(
     sampling: Sampling | None = None,
     optimizer: optax.GradientTransformation | None = None,
     frozen: bool = False,
-    critic_optimizer: optax.GradientTransformation | None = None,
+    critic: tuple[Critic, optax.GradientTransformation] | None = None,
     views: Sequence[View] = (),
     samples: int = 0,
 ) -> LoadedPolicy:
@@ -74,7 +75,7 @@ def load_policy(
     Args:
       path: folder of the policy.
       sampling: how tokens are drawn; as in `config` if None.
-      optimizer, frozen, critic_optimizer: what memory is wanted for besides the weights; see
+      optimizer, frozen, critic: what memory is wanted for besides the weights; see
         `least_bytes`.
       views: in which the train prompts are shown, besides as they are.
       samples: responses that are drawn to a prompt at first; 0: as many as are trained.
@@ -115,7 +116,7 @@ def load_policy(
             )
         parameter_shardings(shape, sample_mesh)
         shaped = Model(replace(shape, **options), mesh=mesh)
-        least = least_bytes(shaped, optimizer, frozen, critic_optimizer)
+        least = least_bytes(shaped, optimizer, frozen, critic)
         check_memory(path, least, mesh.local_devices)
         return parameter_shardings(shape, mesh)
 

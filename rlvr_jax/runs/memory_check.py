@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.objectives import Critic
 from rlvr_jax.parallel import bytes_per_device, parameter_shardings, placed_shapes
 from rlvr_jax.policy import Model
 from rlvr_jax.policy.parameters import parameter_shapes
@@ -31,7 +32,7 @@ def least_bytes(
     model: Model,
     optimizer: optax.GradientTransformation | None = None,
     frozen: bool = False,
-    critic_optimizer: optax.GradientTransformation | None = None,
+    critic: tuple[Critic, optax.GradientTransformation] | None = None,
 ) -> dict[str, int]:
     """Bytes on each device that a run cannot do without; activations and the sampler's cache come
     on top.
@@ -40,7 +41,7 @@ def least_bytes(
       model: on its mesh.
       optimizer: None: the policy is sampled from and not trained.
       frozen: weights that stay as they are, too: the base of adapters, or a reference.
-      critic_optimizer: None: there is no critic.
+      critic: with its optimizer; None: there is none.
     """
     shardings = parameter_shardings(model.config, model.mesh)
     whole = bytes_per_device(placed_shapes(parameter_shapes(model.config), shardings))
@@ -53,10 +54,11 @@ def least_bytes(
     parts = {"weights": weights, "gradient": weights, "optimizer": bytes_per_device(kept)}
     if frozen:
         parts["frozen weights"] = whole
-    if critic_optimizer is not None:
+    if critic is not None:
         # With its gradient; policy and critic are not updated at the same time.
-        parts["critic"] = bytes_per_device(critic_shapes(model, critic_optimizer))
-        parts["gradient"] = max(weights, whole)
+        state = critic_shapes(model, *critic)
+        parts["critic"] = bytes_per_device(state)
+        parts["gradient"] = max(weights, bytes_per_device(state.params.get("trunk", {})))
     return parts
 
 

@@ -100,7 +100,7 @@ class Run:
         critic = None
         if self.recipe.critic is not None:
             whole = self.start.params if self.adapts else params
-            critic = initial_critic(model, self.critic_optimizer, whole)
+            critic = initial_critic(model, self.recipe.critic, self.critic_optimizer, whole)
         rest = distribute(rest, replicated(model.mesh))
         teacher = None
         if teacher_decay(self.recipe.teacher) is not None:
@@ -184,7 +184,7 @@ class Run:
 
     def memory(self) -> dict[str, int]:
         """Bytes on a device that are known before anything is computed, by what they are for."""
-        fitted = self.critic_optimizer if self.recipe.critic is not None else None
+        fitted = self.recipe.critic and (self.recipe.critic, self.critic_optimizer)
         frozen = self.start.params is not None
         parts = least_bytes(self.start.model, self.optimizer, frozen, fitted)
         width = self.start.train_table.tokens.shape[1]
@@ -247,7 +247,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
             f"{', '.join(_cuts(sampling))} must be off for method {config.method!r}: by how far"
             " sampler and policy are apart it weighs tokens, which would be the mass that is kept"
         )
-    fitted = critic_optimizer if recipe.critic is not None else None
+    fitted = recipe.critic and (recipe.critic, critic_optimizer)
     start = load_policy(
         config,
         task,

@@ -1,8 +1,9 @@
-"""The critic of methods that read values: a network of its own, fitted to the returns it predicts.
+"""The critic of methods that read values: a linear head on hidden states, fitted to the returns.
 
-It starts as the policy does, with a linear head of zeros on the last hidden states: the first batch
-has values of 0, and its advantages are returns. It is trained with all its weights, also where the
-policy gets adapters.
+The head begins with zeros: the first batch has values of 0, and its advantages are returns. The
+hidden states are those of a network of its own, which starts as the policy does and is trained with
+all its weights, also where the policy gets adapters; or of the policy (`Critic.trunk`), on which
+the head is fitted with an optimizer of its own while no gradient of it flows into the policy.
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
     "CriticState",
+    "critic_params",
     "critic_shapes",
     "critic_values",
     "fit_critic",
     "initial_critic",
     "jitted_critic",
+    "trunk_of",
 ]
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class CriticState:
-    """Parameters and optimizer state; the parameters are a trunk, as of the policy, and a head."""
+    """Parameters and optimizer state; the parameters are a head and, where the critic has one, a
+    trunk, as of the policy."""
 
     params: dict[str, Any]
     optimizer_state: Any
@@ -50,12 +54,12 @@ def critic_values(
     """V at each response token: the return expected before the token is drawn; 0 off the mask.
 
     Args:
-      model: the policy; its adapters are not the critic's.
-      params: of a `CriticState`.
+      model: whose trunk it is: the policy, without its adapters where the critic has a network of
+        its own.
+      params: the head, and the trunk's.
       shared, opening: as for `policy.score`.
     """
-    trunk = replace(model, config=replace(model.config, lora=None))
-    hidden = hidden_states(trunk, params["trunk"], rollouts, shared, opening)
+    hidden = hidden_states(model, params["trunk"], rollouts, shared, opening)
     head = params["head"]
     values = hidden.astype(head["weight"].dtype) @ head["weight"] + head["bias"]
     return jnp.where(rollouts.mask, values, 0)
@@ -67,6 +71,7 @@ def fit_critic(
     optimizer: optax.GradientTransformation,
     state: CriticState,
     rollouts: Rollouts,
+    policy: Params | None = None,
     *,
     micro_batches: int = 1,
     shared: int = 1,
@@ -77,6 +82,8 @@ def fit_critic(
     A gradient that is zero everywhere or not finite changes nothing.
 
     Args:
+      model: the policy.
+      policy: its weights, where the critic reads its hidden states.
       rollouts: with `values`, the estimates when the batch was drawn, and what the returns read.
       micro_batches: pieces in which the critic sees the rows; changes nothing but memory and time.
       shared, opening: as for `policy.score`.
@@ -90,7 +97,8 @@ def fit_critic(
     tokens = jnp.maximum(jnp.sum(mask), 1).astype(returns.dtype)
 
     def loss(params, rows, returns):
-        values = critic_values(model, params, rows, shared, opening)
+        whole = critic_params(params, policy)
+        values = critic_values(trunk_of(model, critic), whole, rows, shared, opening)
         errors = value_loss(values, rows.values, returns, critic.clip)
         return jnp.sum(jnp.where(rows.mask, errors, 0)) / tokens
 
@@ -119,7 +127,21 @@ def fit_critic(
     return new, metrics
 
 
-def critic_shapes(model: Model, optimizer: optax.GradientTransformation) -> CriticState:
+def trunk_of(model: Model, critic: Critic) -> Model:
+    """The model that gives the critic its hidden states."""
+    if critic.trunk == "policy":
+        return model
+    return replace(model, config=replace(model.config, lora=None))
+
+
+def critic_params(params: Params, policy: Params | None) -> Params:
+    """Head and trunk: the critic's own, or the policy's."""
+    return params if "trunk" in params else {**params, "trunk": policy}
+
+
+def critic_shapes(
+    model: Model, critic: Critic, optimizer: optax.GradientTransformation
+) -> CriticState:
     """Shapes, dtypes and shardings of a critic's state."""
     trunk = placed_shapes(
         parameter_shapes(model.config), parameter_shardings(model.config, model.mesh)
@@ -130,23 +152,25 @@ def critic_shapes(model: Model, optimizer: optax.GradientTransformation) -> Crit
         "weight": jax.ShapeDtypeStruct((model.config.width,), dtype, sharding=whole),
         "bias": jax.ShapeDtypeStruct((), dtype, sharding=whole),
     }
-    params = {"trunk": trunk, "head": head}
+    params = {"head": head} | ({"trunk": trunk} if critic.trunk == "own" else {})
     kept = jax.eval_shape(optimizer.init, params)
     return CriticState(params, placed_shapes(kept, optimizer_shardings(optimizer, params)))
 
 
 def initial_critic(
-    model: Model, optimizer: optax.GradientTransformation, start: Params
+    model: Model, critic: Critic, optimizer: optax.GradientTransformation, start: Params
 ) -> CriticState:
     """The critic before the first update.
 
     Args:
-      start: all weights of the policy; they are copied.
+      start: all weights of the policy; they are copied where the critic has a trunk of its own.
     """
-    shapes = critic_shapes(model, optimizer)
+    shapes = critic_shapes(model, critic, optimizer)
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes.params["head"])
     head = jax.device_put(zeros, replicated(model.mesh))
-    params = {"trunk": jax.tree.map(jnp.copy, start), "head": head}
+    params = {"head": head}
+    if critic.trunk == "own":
+        params["trunk"] = jax.tree.map(jnp.copy, start)
     shardings = jax.tree.map(lambda x: x.sharding, shapes.optimizer_state)
     return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
 
@@ -161,32 +185,34 @@ def jitted_critic(
     """The two programs, for global arrays.
 
     Returns:
-      values (params, rollouts of one update) -> {"values": [B, T]}; and fit (state, the same
-      rollouts) -> (state, metrics), which takes its state over.
+      values (`critic_params`, rollouts of one update) -> {"values": [B, T]}; and fit (state, the
+      same rollouts, the policy's weights or None) -> (state, metrics), which takes its state over.
     """
     shared = shared_rows(plan, model.mesh)
+    trunk = trunk_of(model, critic)
 
     def values(params, rollouts):
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         found = jax.lax.map(
-            lambda piece: critic_values(model, params, piece, shared, opening), pieces
+            lambda piece: critic_values(trunk, params, piece, shared, opening), pieces
         )
         return {"values": joined(found, model.mesh)}
 
-    def fit(state, rollouts):
+    def fit(state, rollouts, policy=None):
         return fit_critic(
             model,
             critic,
             optimizer,
             state,
             rollouts,
+            policy,
             micro_batches=plan.micro_batches,
             shared=shared,
             opening=opening,
         )
 
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, optimizer))
+    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     return (
         jax.jit(values, out_shardings=rows),
         jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),

@@ -17,7 +17,7 @@ from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import arrange
-from rlvr_jax.training.critic import CriticState
+from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Programs
 from rlvr_jax.training.statistics import DIVERGENCES
@@ -173,7 +173,8 @@ def _learned(
         state = replace(state, method_state=method_state)
     state, rollouts, metrics, records = _updated(learner, state, rollouts, orders, step, other)
     if critic is not None:
-        critic, fitted = _fitted(learner, critic, rollouts, parts)
+        policy = None if "trunk" in critic.params else learner.policy_params(state)
+        critic, fitted = _fitted(learner, critic, rollouts, parts, policy)
         state, metrics = replace(state, critic=critic), metrics | fitted
     state = replace(state, **aside)
     for name, value in fetch(decided).items():
@@ -248,7 +249,7 @@ def _measured(
 
     known = {}
     if critic is not None:
-        known |= over(parts, programs.values, critic.params)
+        known |= over(parts, programs.values, critic_params(critic.params, policy))
     if "reference_logp" in objective.needs:
         reference = over(parts, programs.score, learner.frozen)
         known["reference_logp"] = reference["old_logp"]
@@ -330,13 +331,21 @@ def _updated(
 
 
 def _fitted(
-    learner: Learner, critic: CriticState, rollouts: Rollouts, parts: Sequence[np.ndarray]
+    learner: Learner,
+    critic: CriticState,
+    rollouts: Rollouts,
+    parts: Sequence[np.ndarray],
+    policy: Params | None,
 ) -> tuple[CriticState, Metrics]:
-    """The critic after its passes over the batch, and metrics averaged over its updates."""
+    """The critic after its passes over the batch, and metrics averaged over its updates.
+
+    Args:
+      policy: the updated policy, where the critic reads its hidden states.
+    """
     metrics = []
     passes = [_rows(rollouts, rows) for rows in parts]
     for own in passes * learner.plan.critic_epochs:
-        critic, measured = learner.programs.fit_critic(critic, own)
+        critic, measured = learner.programs.fit_critic(critic, own, policy)
         metrics.append(measured)
     empty = [not own.mask.any() for own in passes] * learner.plan.critic_epochs
     return critic, _average(fetch(metrics), empty)

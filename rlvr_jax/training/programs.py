@@ -42,10 +42,11 @@ class Programs:
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
         the weights of the second policy of divergences, if the objective has any.
-      values: (critic's parameters, rollouts of one update) -> its estimates, "values" [B, T]; None
-        if the method has no critic.
+      values: (`critic_params`, rollouts of one update) -> its estimates, "values" [B, T]; None if
+        the method has no critic.
       fit_critic: (critic's state, the same rollouts with these estimates and all that the returns
-        read) -> (state, metrics), or None.
+        read, the policy's weights if the critic reads its hidden states) -> (state, metrics), or
+        None.
       reshard, reshard_evaluator: parameters as they are trained -> as the sampler wants them, and
         that of evaluations.
     """
@@ -102,7 +103,7 @@ def make_programs(
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
         values=values and (lambda params, rollouts: values(params, put(rollouts))),
-        fit_critic=fit and (lambda state, rollouts: fit(state, put(rollouts))),
+        fit_critic=fit and (lambda state, rollouts, *others: fit(state, put(rollouts), *others)),
         reshard=reshard,
         reshard_evaluator=reshard if evaluator == sampler else make_reshard(model, evaluator),
     )

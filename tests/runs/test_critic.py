@@ -188,6 +188,62 @@ def test_the_critic_has_a_learning_rate_of_its_own(model):
     assert_allclose(moved[1e-3], 1e-3, rtol=1e-3)
 
 
+HEAD = ("trunk=policy",)
+
+
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_a_head_on_the_policys_hidden_states_is_fitted_alone(model, lora_rank):
+    run, before, state, metrics = stepped(
+        model, hyperparameters=HEAD, minibatches=2, critic_epochs=3, lora_rank=lora_rank
+    )
+    assert before.params.keys() == state.critic.params.keys() == {"head"}
+    assert metrics["critic/value"] == 0 and metrics["critic/loss"] > 0
+    assert np.any(state.critic.params["head"]["weight"] != 0)
+    counts = [x for x in jax.tree.leaves(state.critic.optimizer_state) if x.ndim == 0]
+    assert max(int(count) for count in counts) == 6
+    # Its values are read off the policy as it is now.
+    again = collect(run, state, 1).batch
+    told, _, _ = learn(run.learner, state, again.rollouts, 1)
+    assert np.all(np.isfinite(told.critic.params["head"]["weight"]))
+
+
+def test_a_head_leaves_the_policy_alone(model):
+    """Whatever the rate of the critic, a first update of the policy is the same."""
+    found = [
+        stepped(model, hyperparameters=HEAD, critic_learning_rate=rate)[2].params
+        for rate in (1e-4, 1e-1)
+    ]
+    jax.tree.map(assert_array_equal, *found)
+
+
+@in_float64
+def test_the_head_takes_a_step_along_its_own_gradient():
+    critic = critic_of(generalized_advantage(trace_decay=0.9), 0.3, trunk="policy")
+    own = params()
+    state = state_of({"head": own["head"]})
+    after, _ = fit_critic(tiny()[0], critic, OPTIMIZER, state, batch(), own["trunk"])
+    whole, _ = fit_critic(tiny()[0], CRITIC, OPTIMIZER, state_of(own), batch())
+    same = functools.partial(assert_allclose, rtol=ROUNDING)
+    jax.tree.map(same, after.params["head"], whole.params["head"])
+
+
+@pytest.mark.slow
+def test_a_head_on_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
+    monkeypatch.setattr(run_module, "make_optimizer", lambda config, rate: optax.sgd(1.0))
+    how = {"hyperparameters": HEAD, "minibatches": 2}
+    _, _, alone, told = stepped(model, **how)
+    _, _, split, found = stepped(model, mesh="data=2,fsdp=4", **how)
+    assert_allclose(found["critic/loss"], told["critic/loss"], rtol=1e-6)
+    # Plain descent takes the weights to 16; float32 sums differ in the seventh digit of that.
+    same = functools.partial(assert_allclose, rtol=1e-5, atol=16 * 1e-6)
+    jax.tree.map(same, *(jax.device_get(state.critic.params) for state in (split, alone)))
+
+
+def test_another_trunk_is_refused():
+    with pytest.raises(ValueError, match="Critic: trunk must be 'own' or 'policy', got 'shared'"):
+        methods.recipe("ppo", trunk="shared")
+
+
 def test_beside_adapters_the_critic_has_all_weights(model):
     run, before, state, _ = stepped(model, lora_rank=2)
     trunk = before.params["trunk"]
@@ -234,9 +290,9 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
     run, _, state, _ = stepped(model)
     given = []
 
-    def fit(critic, rollouts):
+    def fit(critic, rollouts, policy):
         given.append(rollouts)
-        return run.programs.fit_critic(critic, rollouts)
+        return run.programs.fit_critic(critic, rollouts, policy)
 
     spying = replace(run, programs=replace(run.programs, fit_critic=fit))
     learn(spying.learner, run.initial_state(), collect(run, state, 1).batch.rollouts, 1)

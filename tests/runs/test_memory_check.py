@@ -7,7 +7,7 @@ import jax
 import pytest
 import training_runs
 
-from rlvr_jax import tasks
+from rlvr_jax import methods, tasks
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import LoraConfig, weights
 from rlvr_jax.policy.parameters import parameter_shapes
@@ -52,10 +52,20 @@ def test_adapters_want_little_beside_their_base(loaded):
 def test_a_critic_wants_weights_and_moments_of_its_own(loaded):
     config, model = loaded
     optimizer = make_optimizer(config, 1e-3)
-    alone, both = (least_bytes(model, optimizer, critic_optimizer=c) for c in (None, optimizer))
+    critic = methods.recipe("ppo").critic
+    alone, both = (least_bytes(model, optimizer, critic=c) for c in (None, (critic, optimizer)))
     head = 4 * (model.config.width + 1)
     assert both.pop("critic") == alone["weights"] + alone["optimizer"] + 3 * head
     assert both == alone
+
+
+def test_a_head_on_the_policys_hidden_states_wants_next_to_nothing(loaded):
+    config, model = loaded
+    optimizer = make_optimizer(config, 1e-3)
+    critic = methods.recipe("ppo", trunk="policy").critic
+    least = least_bytes(model, optimizer, critic=(critic, optimizer))
+    assert least["critic"] <= 3 * 4 * (model.config.width + 1) + 16  # and counts of updates
+    assert least["gradient"] == least["weights"]
 
 
 def test_the_cache_has_each_prompt_once_and_each_answer(model, tmp_path):

@@ -26,28 +26,36 @@ class Critic:
         compares no rollouts. It may read `values`, `old_logp` and what else the objective needs.
       clip: half-width of the trust region of `value_loss`, positive; infinite: none.
       label: the call that describes it.
+      trunk: whose hidden states its linear head reads: "own", a network that starts as the policy
+        and is trained with the head; or "policy", whose weights the head's loss leaves alone, so
+        that head and optimizer take some kilobytes.
     Raises:
-      ValueError: clip not positive.
+      ValueError: clip not positive, or another trunk.
     """
 
     returns: Estimate
     clip: float
     label: str
+    trunk: str = "own"
 
     def __post_init__(self):
         check_bound("Critic", clip=self.clip)
+        if self.trunk not in ("own", "policy"):
+            raise ValueError(f"Critic: trunk must be 'own' or 'policy', got {self.trunk!r}")
 
 
 def _token_values(rollouts: Rollouts) -> Float[Array, "B T"]:
     return rollouts.values
 
 
-def critic_of(estimator: Transform, clip: float, value: Estimate = _token_values) -> Critic:
+def critic_of(
+    estimator: Transform, clip: float, value: Estimate = _token_values, trunk: str = "own"
+) -> Critic:
     """The critic of an advantage: fitted to G = Â + V, before any whitening.
 
     Args:
       estimator: gives Â from the reward and `values`; without state, and row by row.
-      clip: see `Critic`.
+      clip, trunk: see `Critic`.
       value: V, what Â was formed against, from the values of the tokens.
     Raises:
       ValueError: clip not positive, or an estimator that reads no values or a policy.
@@ -66,7 +74,8 @@ def critic_of(estimator: Transform, clip: float, value: Estimate = _token_values
         signals, _, _ = estimator.apply(signals, context, ())
         return jnp.where(rollouts.mask, signals.advantage + value(rollouts), 0)
 
-    return Critic(returns, clip, describe("value_loss", clip=float(clip)))
+    own = {} if trunk == "own" else {"trunk": trunk}
+    return Critic(returns, clip, describe("value_loss", clip=float(clip), **own), trunk)
 
 
 def value_loss(

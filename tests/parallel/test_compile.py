@@ -474,6 +474,8 @@ def test_a_mesh_that_does_not_divide_the_model_is_refused(capsys, tmp_path):
         pytest.param("mdpo", "second policy", id="a second policy's distribution"),
         pytest.param("prerl", None, id="a second prompt"),
         pytest.param("hpt", None, id="rows of a teacher"),
+        pytest.param("expert_iteration", None, id="supervised rows"),
+        pytest.param("small_recipes:distilled", None, id="a teacher"),
     ],
 )
 @pytest.mark.parametrize("topology", ["cpu:8", "v5e-8"])

@@ -9,6 +9,8 @@ import time
 import pytest
 import training_runs
 
+from rlvr_jax.runs import TrainConfig
+
 pytestmark = pytest.mark.slow
 
 MESHES = ["data=2", "tensor=2"]
@@ -128,3 +130,32 @@ def test_one_that_is_told_to_stop_stops_all_with_their_state_saved(
     )
     assert job.wait() == [0, 0], [path.read_text() for path in job.said]
     assert len(training_runs.metrics(tmp_path / "run")) == len(steps) + 1
+
+
+@pytest.mark.parametrize("method", ["delethink", "ghpo", "mmr1_vas", "rorecomp", "spec_rl"])
+def test_two_processes_have_the_experience_of_one(shared, tmp_path, method):
+    """Every kind of part: chunks, redraws, ratings, further updates, drafts."""
+
+    def config(name):
+        return TrainConfig(
+            task="hinted_brackets:train=24",
+            method=method,
+            run_dir=tmp_path / name,
+            mesh="data=2",
+            steps=4,
+            prompts_per_step=8,
+            samples_per_prompt=4,
+            evaluation_prompts=4,
+            evaluation_samples=4,
+            evaluate_every=4,
+            mask_truncated=False,
+            learning_rate=1e-3,
+            warmup_updates=0,
+        )
+
+    for processes in (1, 2):
+        job = Job(config(str(processes)), processes, shared)
+        assert job.wait() == [0] * processes, [path.read_text() for path in job.said]
+    one, two = (tmp_path / name for name in "12")
+    assert training_runs.contents(one) == training_runs.contents(two)
+    assert (one / "outcomes.jsonl").read_bytes() == (two / "outcomes.jsonl").read_bytes()

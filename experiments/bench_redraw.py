@@ -1,0 +1,115 @@
+"""What a redraw costs against the share of the groups that are drawn again.
+
+    python -m experiments.bench_redraw
+
+Groups of the first batch of `hinted_brackets` are drawn again with a hint. `again` is the whole
+call, with everything that the host does; `program` is the sampler's compiled program of that size
+called by itself on the same prompts. Both in turns, medians; `batch` is the draw of all groups.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rlvr_jax import methods, tasks
+from rlvr_jax.experience import Ask, RunActor
+from rlvr_jax.experience.actor import calls_of
+from rlvr_jax.experience.views import hint
+from rlvr_jax.runs import guarded
+from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.run import make_run
+
+TASK = "hinted_brackets:train=512"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is timed."""
+
+    rounds: int = 15
+    """Times that each is called."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measures and prints the table."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    actor, asks = _actor()
+    size, samples = len(asks), asks[0].samples
+    key = jax.random.key(1)
+    table = Table("groups", "program", "again, s", "program, s", "again / program", "/ batch")
+    shares = sorted({1, *(max(1, size * part // 16) for part in (1, 2, 3, 4, 6, 8, 12, 16))})
+    whole = _seconds([lambda: actor.draw([replace(a, view=asks[0].view) for a in asks], key)], 3)[0]
+    for number in shares:
+        own = asks[:number]
+        # In calls of whole programs: so many prompts each.
+        programs = [size for _, _, size in calls_of(number, samples, actor.sampler)]
+        again, alone = _seconds(
+            [
+                lambda own=own: actor.draw(own, key),
+                lambda own=own, programs=programs: _programs(actor, own, programs, key),
+            ],
+            config.rounds,
+        )
+        table.add_row(
+            f"{number} of {size}",
+            " + ".join(map(str, programs)),
+            f"{again:.3f}",
+            f"{alone:.3f}",
+            f"{again / alone:.2f}",
+            f"{again / whole:.2f}",
+        )
+    Console().print(table)
+
+
+def _actor() -> tuple[RunActor, list[Ask]]:
+    """The actor of a run of GHPO at its start, and the asks of a batch with a hint."""
+    task = tasks.load(TASK)
+    config = preset(TASK, "ghpo")
+    recipe = compose(config, task, methods.recipe("ghpo"))
+    run = make_run(config, task, recipe, task.base_model)
+    state = run.initial_state()
+    start = run.start
+    params = run.sampler_params(state)
+    actor = RunActor(start.sampler, params, start.tables, 0, run.scorer(state))
+    view = hint(0.25)
+    prompts = list(enumerate(task.train))[: config.prompts_per_step]
+    samples = config.samples_per_prompt
+    return actor, [Ask(prompt, number, samples, view) for number, prompt in prompts]
+
+
+def _programs(actor: RunActor, asks: Sequence[Ask], sizes: Sequence[int], key: jax.Array) -> None:
+    """The programs of these sizes on the prompts of the asks, one after the other."""
+    tokens, length = actor.prompts(asks)
+    samples, start = asks[0].samples, 0
+    for size in sizes:
+        rows = np.arange(start, start + size) % len(asks)
+        own = replace(actor.sampler, num_prompts=size, wave=(size, samples))
+        numbers = np.array([asks[row].number for row in rows], np.int32)
+        own.draw(actor.params, tokens[rows], length[rows], numbers, key)
+        start += size
+
+
+def _seconds(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+    """Median wall seconds of each, called in turns; the first round compiles and is left out."""
+    found = []
+    for _ in range(rounds + 1):
+        taken = []
+        for call in calls:
+            started = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - started)
+        found.append(taken)
+    return np.median(np.array(found[1:]), axis=0).tolist()
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,81 @@
+"""The laws of the experience with the in-process actor: on one device, on eight, on two processes.
+
+`tests/experience/test_contract.py` holds them with an actor of numpy, which is fast; here every
+part asks a real policy on `hinted_brackets`.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+from part_cases import CASES
+
+from rlvr_jax import methods, tasks
+from rlvr_jax.experience import RunActor
+from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs.composition import compose, setting_of
+from rlvr_jax.runs.run import make_run
+
+pytestmark = pytest.mark.slow
+
+# Products of float32 in another order, in log-probs of some nats.
+LOGP = 1e-5
+STEPS = 2
+
+
+@functools.cache
+def run_on(mesh):
+    """A run with the whole actor, whose chain is exchanged below."""
+    config = TrainConfig(
+        task="hinted_brackets:train=24",
+        method="grpo",
+        hyperparameters=("kl_coefficient=0",),
+        prompts_per_step=8,
+        samples_per_prompt=4,
+        evaluation_prompts=8,
+        evaluation_samples=4,
+        prompt_tokens=40,  # room for hints
+        mask_truncated=False,
+        mesh=mesh,
+    )
+    task = tasks.load(config.task)
+    recipe = compose(config, task, methods.recipe("grpo", kl_coefficient=0))
+    run = make_run(config, task, recipe, task.base_model)
+    return run, run.initial_state()
+
+
+def walked(name, mesh):
+    """Steps of a chain without an update, and the actor."""
+    run, state = run_on(mesh)
+    chain = CASES[name]()
+    setting = setting_of(run.config, run.task, chain, run.start.model.config.vocab_size)
+    params = run.sampler_params(state)
+    actor = RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state))
+    data, found = chain.init(setting), []
+    for step in range(STEPS):
+        collected = chain.collect(actor, data, step, setting)
+        batch = collected.batch
+        scored = actor.score(batch, ("logp",))["logp"]
+        data, _ = chain.observe(collected, batch.with_rollouts(old_logp=scored), step, setting)
+        found.append((collected, scored))
+    return found, actor
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_part_asks_and_learns_alike_on_one_device_and_on_eight(name):
+    """Asks are equal where grades are; log-probs of the same rows agree."""
+    alone, _ = walked(name, "")
+    split, eight = walked(name, "data=2,fsdp=4")
+    for (collected, scored), (other, _) in zip(alone, split, strict=True):
+        batch = collected.batch
+        assert len(batch) and np.all(np.diff(batch.rollouts.group) >= 0)
+        assert collected.metrics["drawn_tokens"] + collected.metrics.get("reused_tokens", 0) > 0
+        known = eight.score(batch, ("logp",))["logp"]
+        on = batch.rollouts.mask
+        np.testing.assert_allclose(known[on], scored[on], atol=LOGP)
+        if [grade.outcome for grade in batch.grades] != [g.outcome for g in other.batch.grades]:
+            return
+        assert batch.asks == other.batch.asks
+        same = functools.partial(np.testing.assert_allclose, atol=LOGP)
+        told = batch.rollouts.behaviour_logp, other.batch.rollouts.behaviour_logp
+        same(*(np.where(on, logp, 0) for logp in told))

@@ -123,8 +123,8 @@ def learn(
 
     Args:
       rollouts: the batch as numpy arrays, groups one after the other.
-      further: batches of at most an update's rows, each learned from in one update more; they bring
-        their advantages and old log-probs.
+      further: batches that are learned from afterwards, in order, an update's rows at a time; they
+        bring their advantages and old log-probs.
     Returns:
       The new state, metrics averaged over the updates, and the per-token record of the first pass
       over the batch, rows in the batch's order.
@@ -139,7 +139,8 @@ def learn(
         metrics["left_out_rows"] = float(made.left_out)
     if learner.decay is not None:
         state = replace(state, teacher=_averaged(state.teacher, state.params, learner.decay))
-    for number, rows in enumerate(further):
+    parts = [part for rows in further for part in _of_an_update(rows, learner.plan.rows)]
+    for number, rows in enumerate(parts):
         state, told = _learned_further(learner, state, rows, step, number)
         for name in ("loss", "gradient_norm"):
             metrics[f"further/{name}"] = told[name]
@@ -180,6 +181,12 @@ def _learned(
     for name, value in fetch(decided).items():
         metrics[f"batch/{name}" if name in metrics else name] = float(value)
     return state, metrics, records
+
+
+def _of_an_update(rollouts: Rollouts, rows: int) -> list[Rollouts]:
+    """The batch in parts of `rows` at most, as equal as they can be."""
+    parts = -(-len(rollouts.group) // rows)
+    return [_rows(rollouts, own) for own in np.array_split(np.arange(len(rollouts.group)), parts)]
 
 
 def _learned_further(

@@ -91,10 +91,17 @@ def test_an_objective_that_finds_an_advantage_keeps_it_when_it_decides_once():
     golden.assert_agrees(decided.advantage, brought.advantage)
 
 
-def test_training_takes_further_updates(tmp_path):
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_training_takes_further_updates(tmp_path, minibatches):
+    """The kept rows are a batch, which is split into as many updates as any other."""
     folder = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(
-        folder, tmp_path / "run", method="rorecomp", steps=6, prompts_per_step=8
+        folder,
+        tmp_path / "run",
+        method="rorecomp",
+        steps=6,
+        prompts_per_step=8,
+        minibatches=minibatches,
     )
     training_runs.quietly(config)
     steps = [
@@ -102,5 +109,7 @@ def test_training_takes_further_updates(tmp_path):
     ]
     assert sum(line["experience/compensation_rows"] for line in steps) > 0
     assert all(
-        line["further/updates"] == 1 for line in steps if line["experience/compensation_rows"]
+        line["further/updates"] == minibatches
+        for line in steps
+        if line["experience/compensation_rows"]
     )

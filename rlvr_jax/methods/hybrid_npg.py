@@ -7,7 +7,8 @@ https://github.com/YifeiZhou02/HNPG
     loss = -Σ Â ρ / number of on-policy tokens
     critic: mean_on (V - G)² + mean_off (V - (r + V_{t+1}))²
 
-Rows that are `off_policy` train the critic alone (`hybrid_critic_loss`): they are the worked
+Rows that are `off_policy` train the critic alone (`hybrid_critic_loss`), whose two means count
+alike: they are the worked
 solutions of the prompts, one in each group. The critic's targets are those of its estimates when
 the batch was drawn. Discount 1 and τ = 0.97 are the authors'. Advantages are not normalised.
 """
@@ -46,7 +47,6 @@ METHOD = Method(
     "Offline Data Enhanced On-Policy Policy Gradient with Provable Guarantees",
     "https://github.com/YifeiZhou02/HNPG",
     changes="advantage, mask, surrogate, guidance",
-    left_out="the TRPO step (conjugate gradient, line search), a critic for every time step, the"
-    " equal weight of the critic's two means (training weighs all tokens alike),"
+    left_out="the TRPO step (conjugate gradient, line search), a critic for every time step,"
     " and fresh actions with advantage Q - V at offline states",
 )

@@ -77,7 +77,8 @@ def fit_critic(
     shared: int = 1,
     opening: int = 0,
 ) -> tuple[CriticState, dict[str, Array]]:
-    """One optimizer update of `value_loss`, averaged over the tokens of all rows.
+    """One optimizer update of `value_loss`, averaged over the tokens of all rows as the critic
+    weighs them.
 
     A gradient that is zero everywhere or not finite changes nothing.
 
@@ -95,18 +96,20 @@ def fit_critic(
     mask = rollouts.mask
     returns = jax.lax.stop_gradient(critic.returns(rollouts))
     tokens = jnp.maximum(jnp.sum(mask), 1).astype(returns.dtype)
+    weights = jnp.ones_like(returns) if critic.weigh is None else critic.weigh(rollouts)
+    weights = jnp.broadcast_to(weights, returns.shape).astype(returns.dtype)
 
-    def loss(params, rows, returns):
+    def loss(params, rows, returns, weights):
         whole = critic_params(params, policy)
         values = critic_values(trunk_of(model, critic), whole, rows, shared, opening)
         errors = value_loss(values, rows.values, returns, critic.clip)
-        return jnp.sum(jnp.where(rows.mask, errors, 0)) / tokens
+        return jnp.sum(jnp.where(rows.mask, weights * errors, 0)) / tokens
 
     def add(carry, piece):
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(loss)(state.params, *piece)), None
 
     nothing = jnp.zeros((), returns.dtype), jax.tree.map(jnp.zeros_like, state.params)
-    pieces = in_pieces((rollouts, returns), micro_batches, model.mesh)
+    pieces = in_pieces((rollouts, returns, weights), micro_batches, model.mesh)
     (total, grads), _ = jax.lax.scan(add, nothing, pieces)
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)

@@ -23,6 +23,12 @@ from rlvr_jax.objectives import (
     value_loss,
 )
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
+from rlvr_jax.objectives.advantages.hybrid_critic import (
+    bootstrap_targets,
+    hybrid_critic,
+    hybrid_critic_loss,
+)
+from rlvr_jax.objectives.advantages.returns import discounted_returns
 from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_policy
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.abstract import abstract_run
@@ -237,6 +243,29 @@ def test_a_head_on_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
     # Plain descent takes the weights to 16; float32 sums differ in the seventh digit of that.
     same = functools.partial(assert_allclose, rtol=1e-5, atol=16 * 1e-6)
     jax.tree.map(same, *(jax.device_get(state.critic.params) for state in (split, alone)))
+
+
+@in_float64
+def test_the_means_over_own_and_others_rows_count_alike():
+    """One update descends `hybrid_critic_loss` itself, though the kinds differ in tokens."""
+    rollouts = batch()
+    others = jnp.arange(len(rollouts.group)) % 3 == 0
+    rollouts = replace(rollouts, off_policy=others)
+    own = params()
+    state, told = fit_critic(tiny()[0], hybrid_critic(), OPTIMIZER, state_of(own), rollouts)
+    rewards = token_rewards(rollouts.reward, rollouts.mask)
+    returns = discounted_returns(rewards, rollouts.mask, 1.0)
+    targets = bootstrap_targets(rewards, rollouts.values, rollouts.mask)
+
+    def loss(params):
+        values = critic_values(tiny()[0], params, rollouts)
+        return hybrid_critic_loss(values, returns, targets, rollouts.mask, others).total
+
+    wanted, grads = jax.value_and_grad(loss)(own)
+    assert_allclose(told["critic/loss"], wanted, rtol=ROUNDING)
+    after = jax.tree.map(lambda x, g: x - 0.1 * g, own, grads)
+    same = functools.partial(assert_allclose, rtol=ROUNDING, atol=ROUNDING)
+    jax.tree.map(same, state.params, after)
 
 
 def test_another_trunk_is_refused():

@@ -29,6 +29,8 @@ class Critic:
       trunk: whose hidden states its linear head reads: "own", a network that starts as the policy
         and is trained with the head; or "policy", whose weights the head's loss leaves alone, so
         that head and optimizer take some kilobytes.
+      weigh: (rollouts of an update) -> weights [B, T] of the tokens' losses, whose weighted sum is
+        divided by the number of tokens; None: all are 1.
     Raises:
       ValueError: clip not positive, or another trunk.
     """
@@ -37,6 +39,7 @@ class Critic:
     clip: float
     label: str
     trunk: str = "own"
+    weigh: Estimate | None = None
 
     def __post_init__(self):
         check_bound("Critic", clip=self.clip)

@@ -68,6 +68,8 @@ def hybrid_critic_loss(
 def hybrid_critic(discount: float = 1.0) -> Critic:
     """The critic that is fitted to returns on the policy's rows and to r_t + V_{t+1} on others'.
 
+    The means over both kinds of rows count alike, however many tokens each has in an update.
+
     Args:
       discount: γ of the returns, in [0, 1]; the targets of other rows are not discounted.
     Raises:
@@ -83,4 +85,12 @@ def hybrid_critic(discount: float = 1.0) -> Critic:
         other = bootstrap_targets(rewards, jnp.where(mask, rollouts.values, 0), mask)
         return jnp.where(rollouts.off_policy[:, None], other, own)
 
-    return Critic(returns, jnp.inf, describe("hybrid_critic", discount=float(discount)))
+    def weigh(rollouts):
+        # The loss that is weighted has a half.
+        mask, other = rollouts.mask, rollouts.off_policy[:, None]
+        tokens = jnp.sum(mask, dtype=rollouts.reward.dtype)
+        own, others = (jnp.maximum(jnp.sum(mask & rows), 1) for rows in (~other, other))
+        return 2 * tokens / jnp.where(other, others, own).astype(tokens.dtype)
+
+    label = describe("hybrid_critic", discount=float(discount))
+    return Critic(returns, jnp.inf, label, weigh=weigh)

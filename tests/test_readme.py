@@ -83,3 +83,17 @@ def test_every_other_command_is_understood(programs):
                 for entry in config.methods:
                     compare._settings(config, entry, 0)
     assert found >= 6
+
+
+def test_the_programs_about_the_experience_run():
+    page = (DOCS / "experience.md").read_text()
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    stage = names["mask_long"](tokens=4)
+    for made in (names["dapo_like"], names["hinted"], experience(stages=[stage])):
+        assert len(numpy_actor.walk(made, steps=2)) == 2
+    ((collected, _, _),) = numpy_actor.walk(experience(stages=[stage]), steps=1)
+    rollouts = collected.batch.rollouts
+    np.testing.assert_array_equal(rollouts.mask.any(axis=1), rollouts.length <= 4)
+    assert collected.metrics["long_share"] == np.mean(rollouts.length > 4)

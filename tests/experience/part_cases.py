@@ -96,7 +96,7 @@ CASES = {
     ),
     "entropy_heated": lambda: experience(draw=entropy_heated(strength=0.05, pivot=0.8)),
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
-    "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=1)),
+    "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

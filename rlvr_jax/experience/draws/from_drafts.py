@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -263,8 +264,9 @@ def _check_bytes(setting: Setting, exact_mb: float) -> None:
         raise ValueError("from_drafts: with exact_mb Setting.vocabulary must be known, got 0")
     wanted = 4 * prompts * samples * width * setting.vocabulary
     if wanted > exact_mb * 1e6:
+        least = math.ceil(wanted / 1e4) / 100
         raise ValueError(
-            f"from_drafts: exact_mb must be at least {wanted / 1e6:,.0f} (4 bytes for each of"
+            f"from_drafts: exact_mb must be at least {least:,} (4 bytes for each of"
             f" {prompts:,} prompts, {samples} rollouts, {width} tokens and a vocabulary of"
             f" {setting.vocabulary:,}: {wanted:,} bytes), got {exact_mb:g}"
         )

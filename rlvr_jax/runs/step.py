@@ -117,9 +117,11 @@ def _mean(values: np.ndarray) -> float:
 
 def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int) -> list:
     """The kept responses of a step with their tokens: the first of as many groups as are kept."""
-    size = run.config.samples_per_prompt
-    rows = np.arange(0, len(batch.prompts), size)[: run.config.samples_kept]
-    texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], batch.rollouts))
+    rows = np.array([rows[0] for rows in batch.groups][: run.config.samples_kept], int)
+    # What an answer goes on from in another row ends with no stop token.
+    goes_on = batch.last_of_trace != np.arange(len(batch))
+    shown = replace(batch.rollouts, truncated=batch.rollouts.truncated | goes_on)
+    texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], shown))
     kept = []
     for row, response in zip(rows.tolist(), texts, strict=True):
         length = int(batch.rollouts.length[row])

@@ -25,7 +25,7 @@ from rlvr_jax.objectives import (
     truncate_importance,
 )
 from rlvr_jax.runs.loop import evaluate_run
-from rlvr_jax.runs.step import collect
+from rlvr_jax.runs.step import collect, sample_rows, take_step
 from rlvr_jax.types import Recipe
 
 FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer, of at most some nats
@@ -224,3 +224,16 @@ def test_it_trains_to_the_end(run, tmp_path):
         chunks_of = line["experience/chunks"] / line["experience/answers"]
         assert line["rows_per_trace"] == pytest.approx(chunks_of) and chunks_of > 1.5
         assert line["left_out_rows"] == 0
+
+
+def test_samples_show_every_token_of_a_chunk_that_is_gone_on_from(run):
+    taken = take_step(run, run.initial_state(), 0)
+    batch, whole = taken.batch, replace(run, config=replace(run.config, samples_kept=99))
+    shown = sample_rows(whole, batch, taken.records, 1)
+    assert len(shown) == len(batch.groups)
+    first = [rows[0] for rows in batch.groups]
+    goes_on = batch.last_of_trace[first] != first
+    assert goes_on.any()
+    for row, on, sample in zip(first, goes_on, shown, strict=True):
+        stops = not on and not batch.rollouts.truncated[row]
+        assert len(sample["response"].split()) == batch.rollouts.length[row] - stops

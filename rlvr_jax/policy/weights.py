@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.policy import gguf, lora
@@ -21,6 +23,7 @@ from rlvr_jax.policy.tensors import stored_tensors, write_tensors
 
 __all__ = ["load", "save"]
 
+_DTYPES = ("float32", "bfloat16")
 _GENERATION = "generation_config.json"
 _TOKENIZER = (
     "tokenizer.json",
@@ -34,7 +37,9 @@ _TOKENIZER = (
 
 
 def load(
-    path: str | Path, sharding: Callable[[ModelConfig], Any] | None = None
+    path: str | Path,
+    sharding: Callable[[ModelConfig], Any] | None = None,
+    dtype: str = "float32",
 ) -> tuple[Model, Params]:
     """Loads a policy from a folder in Hugging Face's layout or from a GGUF file.
 
@@ -46,12 +51,17 @@ def load(
         file whose name ends in `.gguf`.
       sharding: from the config the shardings of the parameters, e.g. `functools.partial(
         rlvr_jax.parallel.parameter_shardings, mesh=mesh)`; one device if None.
+      dtype: of the parameters, "float32" or "bfloat16": half the memory, for policies that are
+        sampled from or score; training keeps its parameters in float32.
     Returns:
-      (model, params); params are float32.
+      (model, params); the model computes in the same dtype.
     Raises:
-      ValueError: no such folder, no config or weights in it, a file that is not what its name says,
-        another architecture, a missing or unexpected tensor, or one of the wrong shape or dtype.
+      ValueError: another dtype; no such folder, no config or weights in it, a file that is not what
+        its name says, another architecture, a missing or unexpected tensor, or one of the wrong
+        shape or dtype.
     """
+    if dtype not in _DTYPES:
+        raise ValueError(f"load: dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
     generation_config = None
     if Path(path).suffix == ".gguf":
         config, tensors, stop_tokens = gguf.read(path)
@@ -72,8 +82,9 @@ def load(
         tensors,
         None if sharding is None else sharding(config),
         passed_over=("lm_head.weight",) if config.tied else (),
+        dtype=jnp.dtype(dtype),
     )
-    return Model(config, generation_config), params
+    return Model(replace(config, compute_dtype=dtype), generation_config), params
 
 
 def save(

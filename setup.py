@@ -26,6 +26,8 @@ ROOMS = [
     "tasks",
     "training",
     "verifiers",
+    "verifiers.puzzles",
+    "verifiers.texts",
 ]
 
 setup(

@@ -4,9 +4,11 @@
 name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
-      hinted_brackets
+      hinted_brackets, countdown, knights,
+      sudoku, combinatorial, enigmata
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
+    enigmata:maze                              one kind of its puzzles
     reasoning_gym:chain_sum                    a generator of the package reasoning-gym
     jsonl:path/to/questions.jsonl              a file of mathematics questions
     tfds:name                                  a data set of TensorFlow Datasets
@@ -60,13 +62,19 @@ __all__ = [
 _BUILT_IN = {
     "arithmetic": "arithmetic",
     "brackets": "brackets",
+    "combinatorial": "combinatorial",
+    "countdown": "countdown",
+    "enigmata": "enigmata",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
+    "knights": "knights",
     "operators": "operators",
+    "sudoku": "sudoku",
 }
 # What may stand before `:`; the module and its function have the same name.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
+    "enigmata": "enigmata:maze",
     "jsonl": "jsonl:path/to/file.jsonl",
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",

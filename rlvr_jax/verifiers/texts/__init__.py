@@ -1,0 +1,8 @@
+"""Rules about texts: formats, verdicts, steps, routes, lists of words.
+
+`format_rewards`: published readings of a format of thinking and answer tags.
+`critique_rl`: a verdict on a solution against what the tests say.
+`tp_judge`: the relations of a reasoning step, checked exactly; a formaliser's loop of repairs.
+`rewardmap`: routes on a map of lines, with partial credit.
+`affectgpt_r1`: lists of words as sets, with synonyms and a price per word.
+"""

@@ -26,6 +26,7 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import tokens_fingerprint
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
@@ -92,7 +93,8 @@ def train(
     Returns:
       The content of the run's `summary.json`.
     Raises:
-      ValueError: settings, task, model or run directory that do not fit; before anything is made.
+      ValueError: settings, task, model or run directory that do not fit, or a directory that
+        another job is using; before anything is made.
       Stopped: SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss is not finite; see `train_steps`.
     """
@@ -100,6 +102,14 @@ def train(
     check_config(config)
     directory = config.run_dir
     check_directory(directory, config.resume)
+    with claimed(directory):
+        # Another job may have filled it in the meantime.
+        check_directory(directory, config.resume)
+        return _train_claimed(config, console, watch)
+
+
+def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
+    directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
     card, task, recipe = run_card(config)
@@ -198,7 +208,8 @@ def check_directory(directory: Path, resume: bool) -> None:
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
-    if directory.exists() and any(directory.iterdir()) and not resume:
+    held = directory.exists() and any(path.name != LOCK for path in directory.iterdir())
+    if held and not resume:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
 
 

@@ -293,7 +293,7 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
 def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
     model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, "another"])
+    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, value and "another"])
     config = training_runs.settings(model, tmp_path / "run")
     with pytest.raises(ValueError, match=r"same prompts in all processes, .*'another'\]"):
         training_runs.quietly(config)

@@ -50,12 +50,15 @@ class Verdict:
       extracted: the answer as written, None if the response gives none, or several.
       lost: a process was killed twice, or reading the gold failed there: nobody's fault, and
         another time may tell.
+      stage: where it was decided: "exact", "algebra", "no answer", "several answers" (that are not
+        plainly one), "timed out", "lost", or "gold" if that cannot be graded.
     """
 
     correct: bool | None
     timed_out: bool
     extracted: str | None
     lost: bool = False
+    stage: str = ""
 
 
 class MathVerifier:
@@ -135,12 +138,15 @@ class MathVerifier:
                 ask = functools.partial(_look_up, known, wanted, used)
                 correct = self._grade_one(options, found, ask)
                 missed = not correct and bool(used & lost)
+                timed_out = not correct and not missed and bool(used & late)
+                extracted = found[-1] if correct else agreed(found)
                 verdicts.append(
                     Verdict(
                         correct=None if missed else correct,
-                        timed_out=not correct and not missed and bool(used & late),
-                        extracted=found[-1] if correct else agreed(found),
+                        timed_out=timed_out,
+                        extracted=extracted,
                         lost=missed,
+                        stage=_stage(correct, missed, timed_out, found, extracted, used),
                     )
                 )
             if not wanted:
@@ -192,6 +198,17 @@ def verify_math(gold: str | list[str], response: str) -> Verdict:
 @functools.cache
 def _shared_verifier() -> MathVerifier:
     return MathVerifier()
+
+
+def _stage(correct, lost, timed_out, found, extracted, used) -> str:
+    """The stage of a verdict, see there."""
+    if lost or timed_out:
+        return "lost" if lost else "timed out"
+    if correct is None:
+        return "gold"
+    if extracted is None:
+        return "several answers" if found else "no answer"
+    return "algebra" if used else "exact"
 
 
 def _look_up(known, wanted, used, key: tuple[str, ...]) -> bool | None:

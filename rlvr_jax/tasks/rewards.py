@@ -11,6 +11,7 @@ no verdict.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -49,12 +50,13 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
 
     Args:
       reward: (completions, **columns) -> numbers; None for a response to which it does not apply.
+        It may be a coroutine.
       conversational: completions are [{"role": "assistant", "content": text}], and prompts are
         messages, as TRL does where the prompts of the data are messages.
     Raises:
       GradingError: when called and a column that it wants is missing, or what it returns is not one
         finite number or None for each response.
-    Source: https://huggingface.co/docs/trl/main/en/grpo_trainer#using-a-custom-reward-function
+    Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
@@ -69,6 +71,8 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
             for r in responses
         ]
         values = _called(reward, columns)
+        if inspect.iscoroutine(values):
+            values = asyncio.run(values)
         if not isinstance(values, Sequence) or isinstance(values, str):
             values = getattr(values, "tolist", lambda: values)()
         if not isinstance(values, list | tuple) or len(values) != len(responses):
@@ -92,7 +96,7 @@ def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify
 
     Raises:
       GradingError: when called and the score is neither a finite number nor a dictionary with one.
-    Source: https://verl.readthedocs.io/en/latest/preparation/reward_function.html
+    Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
     """
 
     def grade(prompt: Prompt, response: Response) -> Grade:

@@ -50,6 +50,14 @@ def sometimes(completions):
     return [None if text == "?" else 0.25 for text in completions]
 
 
+async def awaited(completions, **kwargs):
+    return [float(text == "yes") for text in completions]
+
+
+def test_a_coroutine_of_trl_is_run():
+    assert [grade.outcome for grade in asked(task_of(from_trl(awaited)), "yes", "no")] == [1, 0]
+
+
 def test_a_reward_of_trl_gets_completions_and_columns():
     task = from_rows(ROWS, held_out=0.3, verify=from_trl(accuracy))
     right = task.train[0].meta["solution"]

@@ -10,6 +10,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rlvr_jax.tasks.base import Prompt
@@ -22,8 +23,22 @@ Placed = tuple[str, Prompt]
 Same = Callable[[Sequence[tuple[Any, Any]]], Sequence[bool]]
 """Tells of pairs of answers whether they are the same."""
 
+_LEVEL = 3
+"""Frames between a warning and what is blamed for it, about."""
+
 _NAMED = 5
 """Places and answers that a sentence names."""
+
+
+@dataclass
+class _Count:
+    """How many rows, and the place of the first."""
+
+    number: int = 0
+    first: str = ""
+
+    def add(self, place: str) -> None:
+        self.number, self.first = self.number + 1, self.first or place
 
 
 class Collected:
@@ -38,15 +53,16 @@ class Collected:
         self.rows: list[Placed] = []
         self.count = 0
         self._answers: dict[tuple, list[Any]] = {}
-        self._again: list[str] = []
-        self._left_out: dict[str, list[str]] = {}
+        # Numbers and first places alone: a data set may repeat each question a hundred times.
+        self._again = _Count()
+        self._left_out: dict[str, _Count] = {}
 
     def add(self, place: str, prompt: Prompt) -> None:
         """Takes a prompt, unless it is there with the same answer, letter for letter."""
         self.count += 1
         known = self._answers.setdefault(_key(prompt), [])
         if told_of(prompt) in known:
-            self._again.append(place)
+            self._again.add(place)
             return
         known.append(told_of(prompt))
         self.rows.append((place, prompt))
@@ -54,18 +70,20 @@ class Collected:
     def leave_out(self, place: str, reason: str) -> None:
         """Counts a row that cannot be used; the reason is the end of "N rows …"."""
         self.count += 1
-        self._left_out.setdefault(reason, []).append(place)
+        self._left_out.setdefault(reason, _Count()).add(place)
 
-    def warn(self, stacklevel: int = 3) -> None:
+    def warn(self) -> None:
         """Says once what was left out."""
         if self._left_out:
-            total = sum(map(len, self._left_out.values()))
-            parts = [f"{len(p)} {why} (the first: {p[0]})" for why, p in self._left_out.items()]
+            total = sum(count.number for count in self._left_out.values())
+            parts = [
+                f"{c.number} {why} (the first: {c.first})" for why, c in self._left_out.items()
+            ]
             warnings.warn(
                 f"{self.name}: {total} of {self.count} rows were left out: {', '.join(parts)}",
-                stacklevel=stacklevel,
+                stacklevel=_LEVEL,
             )
-        _warn_again(self.name, self._again, "", stacklevel)
+        _warn_again(self.name, self._again, "")
 
 
 def consistent(
@@ -84,13 +102,16 @@ def consistent(
         groups.setdefault(_key(row[1]), []).append(row)
     pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
     equal = same([(told_of(a), told_of(b)) for (_, a), (_, b) in pairs]) if pairs else []
-    again = [other[0] for (_, other), held in zip(pairs, equal, strict=True) if held]
+    again = _Count()
+    for (_, other), held in zip(pairs, equal, strict=True):
+        if held:
+            again.add(other[0])
     against = {
         _key(first[1]): (first, other)
         for (first, other), held in reversed(list(zip(pairs, equal, strict=True)))
         if not held
     }
-    _warn_again(name, again, "with their answers written otherwise ", 3)
+    _warn_again(name, again, "with their answers written otherwise ")
     if against:
         named = [
             f"{told_of(first[1])!r} ({first[0]}) and {told_of(other[1])!r} ({other[0]})"
@@ -103,7 +124,7 @@ def consistent(
                 f"{name}: answers must be the same wherever a question stands, but {told};"
                 " drop_contradictions=true leaves these questions out"
             )
-        warnings.warn(f"{name}: {told}; they were left out", stacklevel=3)
+        warnings.warn(f"{name}: {told}; they were left out", stacklevel=_LEVEL)
     return [group[0] for key, group in groups.items() if key not in against]
 
 
@@ -154,10 +175,10 @@ def _hash(text: str) -> float:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
 
 
-def _warn_again(name: str, places: Sequence[str], how: str, stacklevel: int) -> None:
-    if places:
+def _warn_again(name: str, again: _Count, how: str) -> None:
+    if again.number:
         warnings.warn(
-            f"{name}: {len(places)} questions stand there before {how}and were left out, the first"
-            f" of {places[0]}",
-            stacklevel=stacklevel + 1,
+            f"{name}: {again.number} questions stand there before {how}and were left out, the first"
+            f" of {again.first}",
+            stacklevel=_LEVEL,
         )

@@ -122,13 +122,19 @@ def _verify(verifier: MathVerifier) -> Verify:
                 timed_out=verdict.timed_out and verdict.correct is not None,
                 # Right answers are written in many ways, and equal all the same.
                 answer=_first(gold) if verdict.correct else verdict.extracted,
-                stage=verdict.stage,
+                stage=_stage(verdict),
             )
             for gold, verdict in zip(golds, verifier.grade(golds, texts), strict=True)
         ]
 
     verify.verifier = "rlvr_jax.verifiers.maths:MathVerifier"
     return verify
+
+
+def _stage(verdict: Verdict) -> str:
+    if verdict.timed_out:
+        return "timed out"
+    return "lost" if verdict.lost else verdict.stage
 
 
 def _whole(prompt: Prompt, response: Response) -> str:

@@ -1,6 +1,7 @@
 """Options: arguments of the function that makes a task, with values that are written as texts.
 
-An option is read by the annotation of its argument: true or false, an integer, a number, a text.
+An option is read by the annotation of its argument: true or false, an integer, a number, a text,
+one of some texts.
 What a function hands on (`takes_options_of`) is read by the annotations there.
 """
 
@@ -91,6 +92,14 @@ def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | 
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
     kind = kinds[0]
+    if len(kinds) == 1 and typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        if text not in choices:
+            raise ValueError(
+                f"load: option {name} of task {task!r} must be one of"
+                f" {', '.join(map(str, choices))}, got {text!r}"
+            )
+        return text
     if len(kinds) > 1 or kind not in _KINDS:
         raise ValueError(
             f"load: option {name} of task {task!r} must be given as an argument of load, not as a"

@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rlvr_jax.verifiers.extract import agreed, spellings
@@ -50,15 +50,15 @@ class Verdict:
       extracted: the answer as written, None if the response gives none, or several.
       lost: a process was killed twice, or reading the gold failed there: nobody's fault, and
         another time may tell.
-      stage: where it was decided: "exact", "algebra", "no answer", "several answers" (that are not
-        plainly one), "timed out", "lost", or "gold" if that cannot be graded.
+      stage: where it was decided: "gold" (which cannot be graded), "no answer", "exact" in this
+        process or "algebra" in a worker.
     """
 
     correct: bool | None
     timed_out: bool
     extracted: str | None
     lost: bool = False
-    stage: str = ""
+    stage: str = field(default="", compare=False)
 
 
 class MathVerifier:
@@ -138,15 +138,14 @@ class MathVerifier:
                 ask = functools.partial(_look_up, known, wanted, used)
                 correct = self._grade_one(options, found, ask)
                 missed = not correct and bool(used & lost)
-                timed_out = not correct and not missed and bool(used & late)
-                extracted = found[-1] if correct else agreed(found)
+                stage = "algebra" if used else "exact"
                 verdicts.append(
                     Verdict(
                         correct=None if missed else correct,
-                        timed_out=timed_out,
-                        extracted=extracted,
+                        timed_out=not correct and not missed and bool(used & late),
+                        extracted=found[-1] if correct else agreed(found),
                         lost=missed,
-                        stage=_stage(correct, missed, timed_out, found, extracted, used),
+                        stage="gold" if correct is None else stage if found else "no answer",
                     )
                 )
             if not wanted:
@@ -198,17 +197,6 @@ def verify_math(gold: str | list[str], response: str) -> Verdict:
 @functools.cache
 def _shared_verifier() -> MathVerifier:
     return MathVerifier()
-
-
-def _stage(correct, lost, timed_out, found, extracted, used) -> str:
-    """The stage of a verdict, see there."""
-    if lost or timed_out:
-        return "lost" if lost else "timed out"
-    if correct is None:
-        return "gold"
-    if extracted is None:
-        return "several answers" if found else "no answer"
-    return "algebra" if used else "exact"
 
 
 def _look_up(known, wanted, used, key: tuple[str, ...]) -> bool | None:

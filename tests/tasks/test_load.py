@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
@@ -112,9 +113,14 @@ def test_an_option_is_not_given_twice():
         load("brackets:train=5", train=6)
 
 
-def of_all_kinds(exact: bool, scale: float | None = None, names: list[str] = ()):
+def of_all_kinds(
+    exact: bool,
+    scale: float | None = None,
+    names: list[str] = (),
+    boxes: Literal["each", "last"] = "each",
+):
     """In the place of a task's function: says what it was given."""
-    raise ValueError(f"made of {exact!r} {scale!r} {names!r}")
+    raise ValueError(f"made of {exact!r} {scale!r} {names!r} {boxes}")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,8 @@ def of_all_kinds(exact: bool, scale: float | None = None, names: list[str] = ())
     (
         ("exact=true,scale=2", "made of True 2.0"),
         ("exact=false", "made of False None"),
+        ("exact=true,boxes=last", r"made of True None \(\) last"),
+        ("boxes=first", "option boxes of task 'brackets' must be one of each, last, got 'first'"),
         ("exact=yes", "option exact of task 'brackets' must be true or false, got 'yes'"),
         ("names=a", "option names of task 'brackets' must be given as an argument of load, not as"),
     ),

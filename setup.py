@@ -24,6 +24,7 @@ ROOMS = [
     "rollout",
     "runs",
     "tasks",
+    "tasks.data",
     "training",
     "verifiers",
     "verifiers.puzzles",

@@ -162,7 +162,7 @@ class RunActor:
                 tokens[row], length[row] = table.tokens[ask.number], table.length[ask.number]
                 continue
             shown = ask.view.show(ask.prompt, self.sampler.task)
-            ids = self.tables["plain"].encode(shown.text)
+            ids = self.tables["plain"].encode(shown.text, ask.prompt.messages)
             if len(ids) > width:
                 raise ValueError(
                     f"prompt_tokens must be at least {len(ids)} for view {ask.view.label} of prompt"

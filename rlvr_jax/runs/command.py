@@ -36,6 +36,7 @@ from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.settings import check_same_run, plain, resolved, shown_settings
+from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
@@ -135,6 +136,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     title = f"{config.method} on {config.task}"
     print_settings(console, title, shown_settings(card), card["loss_terms"], run.remarks())
     console.print(describe_memory(run.memory()), highlight=False, markup=False)
+    for note in task.notes:
+        console.print(f"task {config.task}: {note}", highlight=False, markup=False, soft_wrap=True)
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")
@@ -147,16 +150,16 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
 
 
 def run_card(
-    config: TrainConfig, load: Callable[[str], Task] = tasks.load
+    config: TrainConfig, load: Load = tasks.load_as_written
 ) -> tuple[dict[str, Any], Task, Recipe]:
     """What `config.json` of a run says, with its task and its method.
 
     Args:
-      load: from the task's name to the task.
+      load: makes the task.
     Raises:
       ValueError: a task or a method that cannot be made, or no policy to start from.
     """
-    task = load(config.task)
+    task = load_task(config, load)
     model = config.model or task.base_model
     if not model:
         raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
@@ -172,6 +175,7 @@ def run_card(
         "settings": config.to_json(),
         "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),
+        "task_notes": list(task.notes),
         "mixture": dict(task.mixture),
         "response_tokens": budget,
         "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},

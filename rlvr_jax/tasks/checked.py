@@ -60,6 +60,7 @@ def verifier(
             return [_grade(Result(value=run(job))) for job in jobs]
         return [_grade(result) for result in pool.map(jobs)]
 
+    verify.verifier = check.check
     return verify
 
 
@@ -69,10 +70,11 @@ def _whole(response: Response, tags: Sequence[str]) -> str:
 
 def _grade(result: Result) -> Grade:
     if result.lost:
-        return Grade(outcome=None)
+        return Grade(outcome=None, stage="lost")
     if result.timed_out or result.error is not None:
         failed = {"check_error": float(result.error is not None)}
-        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed)
+        stage = "timed out" if result.timed_out else "error"
+        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed, stage=stage)
     found = result.value
     info = {**found["info"], "check_error": 0.0}
-    return Grade(outcome=found["value"], info=info, answer=found["answer"])
+    return Grade(found["value"], info=info, answer=found["answer"], stage=found["stage"])

@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from rlvr_jax.verifiers.extract import agreed, spellings
@@ -50,12 +50,15 @@ class Verdict:
       extracted: the answer as written, None if the response gives none, or several.
       lost: a process was killed twice, or reading the gold failed there: nobody's fault, and
         another time may tell.
+      stage: where it was decided: "gold" (which cannot be graded), "no answer", "exact" in this
+        process or "algebra" in a worker.
     """
 
     correct: bool | None
     timed_out: bool
     extracted: str | None
     lost: bool = False
+    stage: str = field(default="", compare=False)
 
 
 class MathVerifier:
@@ -135,12 +138,14 @@ class MathVerifier:
                 ask = functools.partial(_look_up, known, wanted, used)
                 correct = self._grade_one(options, found, ask)
                 missed = not correct and bool(used & lost)
+                stage = "algebra" if used else "exact"
                 verdicts.append(
                     Verdict(
                         correct=None if missed else correct,
                         timed_out=not correct and not missed and bool(used & late),
                         extracted=found[-1] if correct else agreed(found),
                         lost=missed,
+                        stage="gold" if correct is None else stage if found else "no answer",
                     )
                 )
             if not wanted:

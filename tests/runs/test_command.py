@@ -195,8 +195,9 @@ def begun(model, tmp_path_factory):
     def stop():
         raise KeyboardInterrupt
 
-    # The self-check grades twice, before anything is made; the third time is in the run.
-    with training_runs.watched(training_runs.at_call(3, stop)), pytest.raises(KeyboardInterrupt):
+    # The self-check grades before anything is made; the next time is in the run.
+    asked = training_runs.at_call(training_runs.CHECKS + 1, stop)
+    with training_runs.watched(asked), pytest.raises(KeyboardInterrupt):
         training_runs.quietly(training_runs.settings(model, run_dir, method="siren"))
     return run_dir
 

@@ -45,6 +45,7 @@ def test_a_gold_that_nobody_can_read_any_more_gives_no_verdict():
     task = mathematics("read", TRAIN, TEST, 10)
     grade = task.verify([Prompt("?", "foo(")], [Response(r"\boxed{3}")])[0]
     assert (grade.outcome, grade.reward, grade.timed_out, grade.answer) == (None, None, False, "3")
+    assert grade.stage == "gold"
 
 
 def test_thinking_that_a_template_has_opened_has_to_end_as_well():

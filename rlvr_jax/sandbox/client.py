@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.sandbox import cgroup, interpreter
+from rlvr_jax.sandbox import cgroup, folder, interpreter
 from rlvr_jax.sandbox.layers import holds
 from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.server import KILL
@@ -233,13 +233,13 @@ class _Server:
         self.owner = os.getpid()
         self.channel = ours
         self.lost = False
-        self.group = ""
+        self.group = self.work = ""
         program = interpreter.resolved()
-        folder = str(Path(__file__).resolve().parents[2])
+        place = str(Path(__file__).resolve().parents[2])
         environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         with theirs:
             self.process = subprocess.Popen(
-                [program, "-S", "-s", "-P", "-c", _BOOT, folder, json.dumps(list(without))],
+                [program, "-S", "-s", "-P", "-c", _BOOT, place, json.dumps(list(without))],
                 stdin=theirs,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -258,7 +258,7 @@ class _Server:
             raise
         self.layers = frozenset(hello["layers"])
         self.missing: dict[str, str] = hello["missing"]
-        self.group = hello["group"]
+        self.group, self.work = hello["group"], hello["work"]
 
     def run(self, request: dict[str, Any], task: tuple[bytes, bytes], limits: Limits) -> Outcome:
         """Runs a program; the server is lost if it does not answer."""
@@ -278,6 +278,9 @@ class _Server:
             reply = self._follow(outputs, limits)
         except OSError:
             reply = None
+        except BaseException:
+            self.lost = True
+            raise
         finally:
             os.close(out)
             os.close(error)
@@ -336,6 +339,9 @@ class _Server:
         self.channel.close()
         if self.group:
             cgroup.remove(self.group)
+        with contextlib.suppress(OSError):  # it is gone unless the server was killed
+            if self.work:
+                folder.remove(self.work)
 
 
 def _more(handle: int, text: bytearray, limit: int) -> bool:

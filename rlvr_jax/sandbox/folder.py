@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["empty", "make", "size"]
+__all__ = ["make", "remove", "size"]
 
 _MOST_ENTRIES = 10_000  # looked at for a size; more count as too large
 
@@ -35,13 +35,14 @@ def size(path: str) -> float:
     return total
 
 
-def empty(path: str) -> None:
-    """Removes all that is in a folder, whatever its depth and modes; nobody writes in it any more.
+def remove(path: str) -> None:
+    """Removes a folder in which nobody writes any more, whatever its depth and modes.
 
     A folder in it is moved up before its own entries are removed: a path of a million names is too
     long for the system, and a million open handles too many.
     """
     count = 0
+    Path(path).chmod(0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         while folders := _unlink(top):
@@ -56,6 +57,7 @@ def empty(path: str) -> None:
                 os.rmdir(name, dir_fd=top)
     finally:
         os.close(top)
+    Path(path).rmdir()
 
 
 def _unlink(handle: int) -> list[str]:

@@ -44,7 +44,7 @@ class Plan:
       read: files and folders to show.
       hidden: folders below these that are empty.
       further: files and folders to show there and elsewhere.
-      allowed: `read` without `hidden`, and `further`.
+      allowed: `read` without `hidden`, file by file, where nothing hides them.
       search: folders of packages.
       work: the work folder where there is no root of its own.
       user: who the program is; None: who we are.
@@ -128,6 +128,8 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
     layer = "start"
     try:
         os.setsid()
+        if linux.on_linux():
+            linux.prctl(1, signal.SIGKILL)  # with the first one
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number, handle in enumerate(handles[1:]):
             os.dup2(handle, number)
@@ -152,8 +154,9 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
         if "landlock" in plan.layers:
             layer = "landlock"
             own = "root" in plan.layers  # what lies there was put there, and /proc is our own
+            shown = [*plan.read, "/proc"] if own else plan.allowed
             landlock.restrict(
-                read=[*plan.allowed, "/dev/random", "/dev/urandom", *(["/proc"] if own else [])],
+                read=[*shown, *plan.further, "/dev/random", "/dev/urandom"],
                 write=[work, "/dev/null", "/dev/full"],
                 see=["/"] if own else plan.search,
             )
@@ -162,7 +165,8 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
         if "seccomp" in plan.layers:
             layer = "seccomp"
             seccomp.install(plan.filter)
-        _close_all_but(task, report)
+        if "handles" in plan.layers:
+            _close_all_but(task, report)
         layer = "disk"
         job = _read(task)
         _write(job["files"], work)

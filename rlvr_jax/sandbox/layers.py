@@ -33,8 +33,10 @@ LAYERS = {
     "no_new_privs": "no program gives rights",
     "landlock": "files, TCP, signals",
     "seccomp": "filter of system calls",
+    "handles": "none of the server's are left",
     "memory": "control group for the memory of all processes",
-    "watch": "memory, processes and CPU time of all processes, counted",
+    "watch": "memory, processes and CPU time of all processes, and disk, counted",
+    "tree": "what it leaves behind is ended",
 }
 NAMESPACES = {
     "user": 0x10000000,
@@ -84,7 +86,7 @@ class Layers:
         self._start_bytes = watch.address_space()
         self.leave_out(without, "left out")
         if not linux.on_linux():
-            unknown = set(LAYERS) - {"rlimits", "watch"}
+            unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
             self.leave_out(unknown, "not Linux on x86_64 or aarch64")
         if not landlock.version():
             self.leave_out({"landlock"}, "the kernel has none")
@@ -95,7 +97,7 @@ class Layers:
                 self.group = cgroup.Group()
             except OSError as error:
                 self.leave_out({"memory"}, str(error))
-        if linux.on_linux():
+        if "tree" in self.on:
             linux.prctl(36, 1)  # orphans become ours: PR_SET_CHILD_SUBREAPER
         self._settle()
 
@@ -151,7 +153,7 @@ class Layers:
             read=self.read,
             hidden=self.hidden,
             further=request["read"],
-            allowed=[*self.allowed, *request["read"]],
+            allowed=self.allowed,
             search=request["search"],
             work=work,
             user=user,
@@ -165,6 +167,7 @@ class Layers:
             "layers": sorted(self.on),
             "missing": self.missing,
             "group": str(self.group.path) if self.group else "",
+            "work": self.work,
         }
 
     def _settle(self) -> None:
@@ -181,7 +184,9 @@ class Layers:
                 "landlock" in self.on and landlock.version() >= landlock.SIGNALS
             )
             self._filter = seccomp.program(
-                shared_memory=self.group is not None, signals=kept_inside or "uid" in self.on
+                shared_memory=self.group is not None,
+                signals=kept_inside,
+                own_files="root" in self.on,
             )
         else:
             self._filter = b""

@@ -13,6 +13,7 @@ from rlvr_jax.sandbox import linux
 __all__ = ["become", "drop_capabilities", "limit", "no_new_privileges"]
 
 _LAST_CAPABILITY = 63  # later kernels may add some; the others do not exist
+_PENDING = 256  # signals and timers that wait: they lie in the kernel's memory
 _MB = 2**20
 
 
@@ -63,9 +64,9 @@ def limit(
     }
     if processes is not None:
         wanted[resource.RLIMIT_NPROC] = processes
-    for name in ("RLIMIT_MSGQUEUE", "RLIMIT_RTPRIO"):
-        if hasattr(resource, name):
-            wanted[getattr(resource, name)] = 0
+    for name, value in (("MSGQUEUE", 0), ("RTPRIO", 0), ("SIGPENDING", _PENDING)):
+        if hasattr(resource, f"RLIMIT_{name}"):
+            wanted[getattr(resource, f"RLIMIT_{name}")] = value
     for kind, value in wanted.items():
         soft, hard = value if isinstance(value, tuple) else (value, value)
         most = resource.getrlimit(kind)[1]

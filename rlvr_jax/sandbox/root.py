@@ -12,7 +12,7 @@ from rlvr_jax.sandbox import linux
 
 __all__ = ["WORK", "enter", "sources"]
 
-WORK = "/work"
+WORK = "/sandbox"  # no folder of this name is likely to be shown
 _NEW = "/proc"  # where the root is put together: a folder that every machine has
 _DEVICES = ("null", "random", "urandom", "full")
 _LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # into /usr on many machines
@@ -37,7 +37,7 @@ def sources(paths: Iterable[str]) -> dict[str, int]:
 def enter(
     handles: Mapping[str, int], hidden: Sequence[str], further: Sequence[str], size: int, user: int
 ) -> None:
-    """Makes the root and goes there; the folder `/work` is all that can be written.
+    """Makes the root and goes there; the folder `/sandbox` is all that can be written.
 
     Where the machine allows it there is a /proc, of this namespace only.
 
@@ -68,7 +68,9 @@ def enter(
         _bind(path, handles[path])
     for folder in (WORK, "/proc"):
         Path(_NEW + folder).mkdir(mode=0o755)
-    Path(_NEW, "tmp").symlink_to(WORK)
+    for name in ("tmp", "dev/shm"):
+        if not Path(_NEW, name).exists():  # an interpreter may lie in /tmp
+            Path(_NEW, name).symlink_to(WORK)
     options = f"size={size}m,nr_inodes={_NODES_PER_MB * size},mode=700,uid={user},gid={user}"
     _mount("tmpfs", _NEW + WORK, "tmpfs", _NO_SETUID | _NO_DEVICES, options)
     _proc()

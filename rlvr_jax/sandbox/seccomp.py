@@ -23,20 +23,23 @@ _X32 = 0x40000000  # x86_64 has the same calls once more under these numbers
 _NEW_NAMESPACES = 0x7E020000 | 0x2000
 _SHARED_MEMORY = 0x20 | 0x01  # MAP_ANONYMOUS with MAP_SHARED
 _FAMILY_UNIX, _STREAM = 1, 1
-_TERMINAL_WRITES = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: type into the terminal of the user
+# Type into a terminal (TIOCSTI, TIOCLINUX); have signals sent to others (FIOSETOWN, SIOCSPGRP).
+_IOCTL = (0x5412, 0x541C, 0x8901, 0x8902)
+_FCNTL = (8, 15)  # have signals sent to others: F_SETOWN, F_SETOWN_EX
 # Of prctl: death signal, dumpable, name, no_new_privs, seccomp's state, names of memory areas.
 _PRCTL = (1, 2, 3, 4, 15, 16, 21, 23, 38, 39, 0x53564D41)
 
 
-def program(*, shared_memory: bool, signals: bool) -> bytes:
+def program(*, shared_memory: bool, signals: bool, own_files: bool) -> bytes:
     """The filter, for `install`.
 
     Args:
       shared_memory: whether memory that no file backs may be shared. Where nothing but a sum over
         processes counts memory it must not be: a page that nobody maps any more stays and counts
         nowhere.
-      signals: whether processes may signal others than themselves; only where something else
-        keeps the user's processes from them.
+      signals: whether processes may send signals; only where something else keeps them inside.
+      own_files: whether they may change owner, mode and times of files; only where all files that
+        they reach are their own or read-only, as Landlock does not look at that.
     """
     machine = linux.MACHINE
     rules = syscalls.numbers(syscalls.RULED, machine)
@@ -51,11 +54,16 @@ def program(*, shared_memory: bool, signals: bool) -> bytes:
     ]
     for name, block in _blocks(shared_memory).items():
         code += [_jump(_EQUAL, rules.pop(name), 0, len(block)), *block]
-    if not signals:
-        for name in ("kill", "tkill", "tgkill"):
-            code += [_jump(_EQUAL, rules.pop(name), 0, 1), _returns(_ERRNO | errno.EPERM)]
+    if signals:
+        rules |= syscalls.numbers(syscalls.SIGNALS, machine)
+    if own_files:
+        rules |= syscalls.numbers(syscalls.OWN_FILES, machine)
     allowed = {*syscalls.numbers(syscalls.ALLOWED, machine).values(), *rules.values()}
-    refused = set(syscalls.numbers(syscalls.REFUSED, machine).values())
+    refused = {
+        *syscalls.numbers(syscalls.REFUSED, machine).values(),
+        *syscalls.numbers(syscalls.SIGNALS, machine).values(),
+        *syscalls.numbers(syscalls.OWN_FILES, machine).values(),
+    } - allowed
     for found, answer in ((allowed, _ALLOW), (refused, _ERRNO | errno.EPERM)):
         for low, high in _ranges(found):
             code += [_jump(_AT_LEAST, low, 0, 2), _jump(_ABOVE, high, 1, 0), _returns(answer)]
@@ -77,7 +85,8 @@ def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
     """What is asked of the arguments of a call; every block ends by returning."""
     blocks = {
         "clone": [*_masked(0, _NEW_NAMESPACES), *_answer(0, allow=True)],
-        "ioctl": [_argument(1), *_answer(*_TERMINAL_WRITES, allow=False)],
+        "fcntl": [_argument(1), *_answer(*_FCNTL, allow=False)],
+        "ioctl": [_argument(1), *_answer(*_IOCTL, allow=False)],
         "prctl": [_argument(0), *_answer(*_PRCTL, allow=True)],
         # Limits and processors of another process are its own affair; 0 is the caller.
         "prlimit64": [_argument(0), *_answer(0, allow=True)],

@@ -65,8 +65,7 @@ def main() -> None:
         send(channel, {"error": f"{type(error).__name__}: {error}"})
     finally:
         if work:
-            folder.empty(work)
-            Path(work).rmdir()
+            folder.remove(work)
     os._exit(0)
 
 
@@ -116,11 +115,10 @@ class Runner:
         try:
             message, reason = self.wait(pid, report, limits, start)
         finally:
-            ended = watch.end(pid)
+            ended = watch.end(pid, tree="tree" in self.layers.on)
             os.close(report)
             if plan.work:
-                folder.empty(plan.work)
-                Path(plan.work).rmdir()
+                folder.remove(plan.work)
         if not ended:
             raise Gone  # the caller starts another server, and this process ends
         seconds = time.monotonic() - start

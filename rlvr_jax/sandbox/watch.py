@@ -71,11 +71,14 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def end(pid: int) -> bool:
+def end(pid: int, tree: bool = True) -> bool:
     """Kills and reaps a child and all others that descend from this process.
 
     Where it was the first of its own namespace, the kernel has ended the others by then; where it
     was not, orphans become children of this process, which must have asked for them.
+
+    Args:
+      tree: whether to look for others.
 
     Returns:
       False: something cannot be killed.
@@ -90,7 +93,7 @@ def end(pid: int) -> bool:
                 pass
         except ChildProcessError:
             return True
-        for left in descendants(os.getpid()):
+        for left in descendants(os.getpid()) if tree else ():
             with contextlib.suppress(OSError):
                 os.kill(left, signal.SIGKILL)
         time.sleep(pause)

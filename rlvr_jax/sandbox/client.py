@@ -352,7 +352,7 @@ def _more(handle: int, text: bytearray, limit: int) -> bool:
 
 
 def _line(channel: socket.socket) -> dict[str, Any] | None:
-    """A message of the server; None if it is gone or late."""
+    """A message of the server; None if it is gone, late or no longer itself."""
     text = b""
     while not text.endswith(b"\n"):
         try:
@@ -362,4 +362,7 @@ def _line(channel: socket.socket) -> dict[str, Any] | None:
         if not chunk:
             return None
         text += chunk
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

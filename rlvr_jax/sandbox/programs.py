@@ -105,10 +105,13 @@ HOSTILE = tuple(
         ),
         "takes a gigabyte": "x = bytearray(2**30); x[::4096] = x[::4096]; won()",
         "takes memory in children": (
+            "ready, tell = os.pipe()\n"
             "for _ in range(6):\n"
             "  if not os.fork():\n"
-            "    x = bytearray(100 * 2**20); x[::4096] = b'x' * (25 * 2**10); time.sleep(5)\n"
-            "time.sleep(0.5); won()"
+            "    x = bytearray(100 * 2**20); x[::4096] = x[::4096]; os.write(tell, b'x')\n"
+            "    time.sleep(5)\n"
+            "os.close(tell)\n"
+            "won(sum(len(os.read(ready, 1)) for _ in range(6)) == 6)"
         ),
         "fills the disk": "for n in range(99): open(str(n), 'wb').write(bytes(2**20))\nwon()",
         "prints without end": "while True: print('x' * 1000)",

@@ -58,14 +58,15 @@ def soak(seconds: float, at_once: int) -> Counter[str]:
                 start = time.monotonic()
                 outcome = sandbox.run(program.source, program.stdin, arguments)
                 late = time.monotonic() - start > _LIMITS.wall_seconds + _LATE
+                escaped = hostile and ESCAPED in outcome.stdout
                 right = hostile or (outcome.status, outcome.stdout) == (0, program.stdout)
                 with lock:
                     found["hostile" if hostile else "honest"] += 1
                     found["hung"] += late
                     found["lost"] += outcome.reason == "lost"
-                    found["escaped"] += hostile and ESCAPED in outcome.stdout
+                    found["escaped"] += escaped
                     found["failed"] += not right
-                if not right:
+                if escaped or not right:
                     print(f"{program.name}: {outcome}"[:500], file=sys.stderr)
 
         with (

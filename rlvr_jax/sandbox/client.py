@@ -73,10 +73,10 @@ class Sandbox:
         self.limits = limits
         self._unsafe = unsafe_local
         self._without = sorted(_without)
-        self._slots = threading.BoundedSemaphore(workers)
+        self._workers = workers
         self._closed = False
-        self._idle: list[_Server] = []
-        self._finalizer = weakref.finalize(self, _stop, self._idle)
+        self._begin()
+        _SANDBOXES.add(self)
 
     def run(
         self,
@@ -143,6 +143,12 @@ class Sandbox:
     def __exit__(self, *exception) -> None:
         self.close()
 
+    def _begin(self) -> None:
+        """Starts without servers, at first and in the child of a fork."""
+        self._slots = threading.BoundedSemaphore(self._workers)
+        self._idle: list[_Server] = []
+        self._finalizer = weakref.finalize(self, _stop, self._idle)
+
     @contextlib.contextmanager
     def _server(self):
         """A server for as long as it is used, a running one if there is one."""
@@ -152,8 +158,6 @@ class Sandbox:
             try:
                 server = self._idle.pop()
             except IndexError:
-                server = None
-            if server is None or server.owner != os.getpid():  # a fork has its own
                 server = _Server(self._without)
             try:
                 if not (self._unsafe or holds(server.layers)):
@@ -218,6 +222,15 @@ def _request(limits: Limits) -> dict[str, Any]:
     fields = asdict(limits)
     del fields["packages"], fields["read"]
     return {"limits": fields, "read": read, "search": list(dict.fromkeys(search))}
+
+
+def _begin_again() -> None:
+    for sandbox in list(_SANDBOXES):
+        sandbox._begin()
+
+
+_SANDBOXES: weakref.WeakSet[Sandbox] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_begin_again)
 
 
 def _stop(servers: list[_Server]) -> None:

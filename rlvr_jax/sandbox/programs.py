@@ -70,7 +70,8 @@ HONEST = (
     Program(
         "starts a child",
         "import subprocess, sys\n"
-        "print(subprocess.run([sys.executable, '-S', '-c', 'print(1)'], capture_output=True).stdout)",
+        "child = [sys.executable, '-S', '-c', 'print(1)']\n"
+        "print(subprocess.run(child, capture_output=True).stdout)",
         stdout="b'1\\n'\n",
     ),
 )
@@ -100,7 +101,8 @@ HOSTILE = tuple(
             "for _ in range(60):\n  if not os.fork(): time.sleep(5); os._exit(0)\nwon()"
         ),
         "starts 60 threads": (
-            "for _ in range(60): threading.Thread(target=time.sleep, args=[5], daemon=True).start()\n"
+            "for _ in range(60):\n"
+            "  threading.Thread(target=time.sleep, args=[5], daemon=True).start()\n"
             "won()"
         ),
         "takes a gigabyte": "x = bytearray(2**30); x[::4096] = x[::4096]; won()",

@@ -81,4 +81,4 @@ def _text(name: str, value: str | bytes) -> str:
             return value
     except UnicodeError:
         pass
-    raise ValueError(f"run: {name} must be text (UTF-8), got {value[:_SHOWN]!r}")
+    raise ValueError(f"run: {name} must be text (UTF-8), got {repr(value)[:_SHOWN]}")

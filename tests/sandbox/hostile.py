@@ -1024,6 +1024,16 @@ _LIMITS = [
         """,
     ),
     _hostile(
+        "sets the clock to what it is",
+        "clock",
+        "seccomp capabilities user uid",
+        """
+        time.clock_settime(time.CLOCK_REALTIME, time.time())
+        won()
+        """,
+        root=True,
+    ),
+    _hostile(
         "burns time",
         "clock",
         "rlimits watch",
@@ -1066,16 +1076,6 @@ _LIMITS = [
         time.sleep(4.5)
         won()
         """,
-    ),
-    _hostile(
-        "sets the clock to what it is",
-        "clock",
-        "seccomp capabilities user uid",
-        """
-        time.clock_settime(time.CLOCK_REALTIME, time.time())
-        won()
-        """,
-        root=True,
     ),
     _hostile(
         "makes up arguments",

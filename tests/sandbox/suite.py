@@ -1,9 +1,10 @@
 """Puts hostile programs to the sandbox: the host that they want to get at, and who got there.
 
-    python tests/sandbox/suite.py                    all layers
+    python tests/sandbox/suite.py                    all programs, all layers
+    python tests/sandbox/suite.py first              the first program of each kind, all layers
     python tests/sandbox/suite.py off                every program without the layers that stop it
     python tests/sandbox/suite.py alone              with each layer that stops it as the only one
-    python tests/sandbox/suite.py without net root   without some layers
+    python tests/sandbox/suite.py table              what is stopped with fewer layers
 
 Prints a line of JSON for each program that is not where it should be, and one for all.
 """
@@ -26,15 +27,22 @@ from pathlib import Path
 from hostile import HOSTILE, LIMITS, MARK, PRELUDE, SECRET, WON, Hostile
 
 from rlvr_jax.sandbox import Limits, Sandbox
-from rlvr_jax.sandbox.layers import LAYERS
+from rlvr_jax.sandbox.layers import LAYERS, NAMESPACES
 
-__all__ = ["Host", "alone", "escapes", "host", "off", "open_wide", "seen"]
+__all__ = ["FIRST", "Host", "alone", "escapes", "host", "off", "seen"]
 
 ROOT = os.geteuid() == 0
 # They stop what they stop only where the sandbox is started as root.
 OF_ROOT = {"uid", "capabilities"}
 # Limits stand for layers that cannot be left out.
 WIDE = {"wall": {"wall_seconds": 12.0}, "output": {"output_bytes": 2**23}}
+# What a machine may have; the output and the wall time are limited everywhere.
+BACKENDS = {
+    "all layers": set(),
+    "no namespaces": set(NAMESPACES),
+    "limits only": set(LAYERS) - {"rlimits"},
+}
+FIRST = list({program.kind: program for program in reversed(HOSTILE)}.values())[::-1]
 VICTIM = """
 import ctypes, sys, time
 secret = ctypes.create_string_buffer(sys.argv[1].encode())
@@ -187,10 +195,10 @@ def seen(there: Host, sandbox: Sandbox, program: Hostile, off: frozenset[str] = 
     return won, outcome
 
 
-def escapes(without: set[str]) -> dict[str, bool]:
-    """Who gets out with some layers left out."""
+def escapes(programs: list[Hostile], without: set[str]) -> list[Hostile]:
+    """Those that get out with some layers left out."""
     with host() as there, Sandbox(_without=without, unsafe_local=True) as sandbox:
-        return {program.name: seen(there, sandbox, program)[0] for program in HOSTILE}
+        return [program for program in programs if seen(there, sandbox, program)[0]]
 
 
 def open_wide(there: Host, program: Hostile):
@@ -230,15 +238,28 @@ def alone() -> dict[str, str]:
     return failed
 
 
+def table() -> None:
+    """Prints how many programs of each kind are stopped by what a machine may have."""
+    out = {name: escapes(HOSTILE, without) for name, without in BACKENDS.items()}
+    print(f"{'stopped of':16}{'':>4}", *(f"{name:>14}" for name in BACKENDS))
+    for kind in [*(program.kind for program in FIRST), ""]:
+        all_of = [program for program in HOSTILE if kind in ("", program.kind)]
+        stopped = [len(set(all_of) - set(found)) for found in out.values()]
+        print(f"{kind or 'all':16}{len(all_of):4}", *(f"{count:14}" for count in stopped))
+
+
 def main(arguments: list[str]) -> None:
     """Prints what is wrong."""
-    if not arguments or arguments[0] == "without":
-        result = {name: "got out" for name, won in escapes(set(arguments[1:])).items() if won}
+    if arguments == ["table"]:
+        return table()
+    if arguments in ([], ["first"]):
+        found = escapes(FIRST if arguments else HOSTILE, set())
+        result = {program.name: "got out" for program in found}
     else:
         result = {"off": off, "alone": alone}[arguments[0]]()
     for name, why in result.items():
         print(json.dumps([name, why]))
-    print(json.dumps({"programs": len(HOSTILE), "wrong": len(result), "layers": len(LAYERS)}))
+    print(json.dumps({"programs": len(HOSTILE), "wrong": len(result)}))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
     """
     layer = "user"
     try:
+        os.setsid()
         if os.read(gate, 1) != b"x":
             os._exit(1)
         if "uts" in plan.layers:
@@ -127,7 +128,6 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
     """Gives up what is left of the rights and runs. Does not return."""
     layer = "start"
     try:
-        os.setsid()
         if linux.on_linux():
             linux.prctl(1, signal.SIGKILL)  # with the first one
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -231,12 +231,21 @@ def _python(source: str, path: str) -> None:
     sys.modules["__main__"] = main
     gc.unfreeze()
     gc.enable()
+    sys.setrecursionlimit(sys.getrecursionlimit() + _depth())
     status = 0
     try:
         exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
     except BaseException as error:
         status = _uncaught(error)
-    os._exit(_finished(status))
+    os._exit(_finished(status, main.__dict__))
+
+
+def _depth() -> int:
+    """How many frames lie below the program that would not if it were run alone."""
+    depth, frame = 0, sys._getframe(1)
+    while frame := frame.f_back:
+        depth += 1
+    return depth + 1
 
 
 def _uncaught(error: BaseException) -> int:
@@ -253,12 +262,16 @@ def _uncaught(error: BaseException) -> int:
     return 1
 
 
-def _finished(status: int) -> int:
-    """Waits for threads, runs what was registered for the end and flushes; the exit status."""
+def _finished(status: int, names: dict[str, Any]) -> int:
+    """Waits for threads, does what was registered for the end and flushes; the exit status."""
     try:
         threading._shutdown()
         atexit._run_exitfuncs()
-        sys.stdout.flush()
+        for name in list(names):
+            names[name] = None  # closes files that nobody closed
+        for stream in (sys.stdout, sys.__stdout__):
+            if stream is not None:
+                stream.flush()
     except BaseException as error:
         with contextlib.suppress(BaseException):
             print(f"Exception ignored at the end: {error!r}", file=sys.stderr)

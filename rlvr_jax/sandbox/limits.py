@@ -71,6 +71,10 @@ class Limits:
                 raise ValueError(
                     f"Limits: read must be absolute paths of files that exist, got {path!r}"
                 )
+            if Path(path) == Path("/") or Path(path).is_relative_to("/proc"):
+                raise ValueError(
+                    f"Limits: read must not be the root itself or in /proc, got {path!r}"
+                )
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,16 @@ def test_what_is_registered_for_the_end_runs_and_threads_are_waited_for(box):
     assert said(box.run(source)) == "main\nthread\nend\n"
 
 
+def test_what_nobody_closed_is_written(box):
+    assert said(box.run("out = open(1, 'w', closefd=False)\nout.write('x')")) == "x"
+    assert said(box.run("import sys\nout, sys.stdout = sys.stdout, None\nout.write('x')")) == "x"
+
+
+def test_calls_may_be_as_deep_as_ever(box):
+    source = "f = lambda n: n and 1 + f(n - 1)\nprint(f(980))"
+    assert said(box.run(source)) == "980\n"
+
+
 def test_processes_of_its_own_work(box):
     source = (
         "from multiprocessing import Pool\n"

@@ -121,6 +121,17 @@ def test_a_fork_of_the_caller_has_servers_of_its_own():
     assert (done.stdout.split(), done.stderr) == (["0", "2"], "")
 
 
+def test_a_server_keeps_no_handles():
+    with Sandbox(Limits(wall_seconds=0.3)) as box:
+        box.run("")
+        (server,) = descendants(os.getpid())
+        handles = Path(f"/proc/{server}/fd")
+        before = len(list(handles.iterdir()))
+        for source in ("", "1 / 0", "import time; time.sleep(9)", "print('x' * 10**7)"):
+            box.run(source)
+        assert len(list(handles.iterdir())) == before
+
+
 def test_a_closed_sandbox_says_so():
     box = Sandbox()
     box.close()
@@ -197,6 +208,7 @@ def test_text_may_come_as_bytes():
         ({"packages": "numpy"}, r"packages must be a tuple of names, got 'numpy'"),
         ({"packages": ("../x",)}, r"packages must be names of modules, got '../x'"),
         ({"read": ("etc",)}, r"read must be absolute paths of files that exist, got 'etc'"),
+        ({"read": ("/",)}, r"read must not be the root itself or in /proc, got '/'"),
         ({"read": ("/no/such",)}, r"files that exist, got '/no/such'"),
     ],
 )

@@ -28,6 +28,7 @@ _ROOMS = (
     "policy",
     "rollout",
     "runs",
+    "sandbox",
     "tasks",
     "training",
     "types",

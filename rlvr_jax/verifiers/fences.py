@@ -1,13 +1,13 @@
-"""Where a response keeps its answer: behind the thinking, in a fence, in a tag. Linear, never raises.
+"""Programs and formal texts in a response: the fences of a language, behind the thinking.
 
-A check of programs or of formal texts extracts with one of these, or with several joined.
+Linear in the text, and never raises. Thinking that does not end has no answer.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["behind_thinking", "fences", "last_fence", "last_tagged"]
+__all__ = ["behind_thinking", "fences", "last_fence"]
 
 _FENCE = "```"
 
@@ -40,10 +40,3 @@ def last_fence(text: str, *languages: str) -> str | None:
     """The content of the last closed fence of a language, None without one."""
     found = fences(text, *languages)
     return found[-1] if found else None
-
-
-def last_tagged(text: str, tag: str = "answer") -> str | None:
-    """What stands in the last <tag>…</tag>, None without one."""
-    head, closed, _ = text.rpartition(f"</{tag}>")
-    _, opened, content = head.rpartition(f"<{tag}>")
-    return content if closed and opened else None

@@ -125,7 +125,9 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
         library = str(package_folder(_PACKAGE) / "libleanshared.so")
         bounds = limits(seconds, memory_mb=_MEMORY_MB, packages=(_PACKAGE,))
         return in_sandbox(
-            lambda sandbox: sandbox.run(_START, argv=[library, *options], files=files, limits=bounds)
+            lambda sandbox: sandbox.run(
+                _START, argv=[library, *options], files=files, limits=bounds
+            )
         )
     program = _toolchain() / "bin" / "lean"
     folders = [folder for folder in path.split(os.pathsep) if folder]

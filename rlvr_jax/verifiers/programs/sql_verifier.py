@@ -10,7 +10,7 @@ One small result is easy to guess: a gold lists several databases, and the rows 
 every one. BIRD's metric compares sets, where DISTINCT does not count.
 
 A query runs in this process, in the engine's cage: grade in a `WorkerPool`, as one instruction of
-an engine can take minutes. DuckDB needs a second thread there (`processes=8`).
+an engine can take minutes. DuckDB needs threads there (`processes=64`).
 
 Sources: Databricks, "A State-of-the-Art SQL Reasoning Model using RLVR" (the reward);
 https://github.com/snowflakedb/ArcticTraining (execution).
@@ -23,8 +23,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.fences import behind_thinking, last_fence, last_tagged
+from rlvr_jax.verifiers.fences import behind_thinking, last_fence
 from rlvr_jax.verifiers.programs import duckdb_engine, sqlite_engine
 from rlvr_jax.verifiers.programs.result_tables import Table, equal
 
@@ -46,7 +47,7 @@ def extract(response: str) -> str | None:
     if answer is None:
         return None
     fenced = last_fence(answer, "sql")
-    return last_tagged(answer) if fenced is None else fenced
+    return in_tag(answer) if fenced is None else fenced
 
 
 def check(

@@ -68,7 +68,10 @@ def check(response: str, gold: Mapping[str, Any]) -> Finding:
         return Finding(0.0, None, str(error), {"malformed": 1.0, "exact": 0.0})
     exact = {**files, **new} == {**files, **oracle}
     return Finding(
-        similarity(files, new, oracle), ", ".join(new), "diff", {"malformed": 0.0, "exact": float(exact)}
+        similarity(files, new, oracle),
+        ", ".join(new),
+        "diff",
+        {"malformed": 0.0, "exact": float(exact)},
     )
 
 
@@ -112,7 +115,9 @@ def _edits(solution: str) -> list[tuple[str, str, str]]:
         end = solution.find(_END, middle + len(_MIDDLE)) if middle >= 0 else -1
         if end < 0:
             break
-        edits.append((match[1], solution[match.end() : middle], solution[middle + len(_MIDDLE) : end]))
+        edits.append(
+            (match[1], solution[match.end() : middle], solution[middle + len(_MIDDLE) : end])
+        )
         position = end + len(_END)
     return edits
 

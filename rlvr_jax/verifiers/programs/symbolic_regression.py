@@ -20,8 +20,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlvr_jax.verifiers.answers import in_tag
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.fences import behind_thinking, last_tagged
+from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
 
 __all__ = ["check", "extract", "reward_of_error", "held_out_error"]
@@ -40,7 +41,7 @@ _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt")
 def extract(response: str) -> str | None:
     """What the last <answer>…</answer> behind the thinking holds."""
     answer = behind_thinking(response)
-    return None if answer is None else last_tagged(answer)
+    return None if answer is None else in_tag(answer)
 
 
 def check(equation: str, gold: Mapping[str, Any]) -> Finding:
@@ -97,7 +98,9 @@ def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
     import numpy as np
 
     try:
-        arrays = [np.asarray(gold[part], float) for part in ("x_train", "y_train", "x_test", "y_test")]
+        arrays = [
+            np.asarray(gold[part], float) for part in ("x_train", "y_train", "x_test", "y_test")
+        ]
     except (KeyError, TypeError, ValueError):
         return None
     x_train, y_train, x_test, y_test = arrays

@@ -44,8 +44,10 @@ def is_installed() -> bool:
     return all(map(shutil.which, ("iverilog", "vvp")))
 
 
-def run_simulation(gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float) -> str:
-    """"equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
+def run_simulation(
+    gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float
+) -> str:
+    """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
 
     Args:
       gold, answer: plain sources; gold_top, answer_top: their top modules, with equal ports.
@@ -57,9 +59,7 @@ def run_simulation(gold: str, gold_top: Module, answer: str, answer_top: Module,
     return verdict
 
 
-def _simulated(
-    gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float
-) -> str:
+def _simulated(gold: str, gold_top: Module, answer: str, answer_top: Module, seconds: float) -> str:
     secret = "s" + secrets.token_hex(16)
     files = {
         "gold.v": renamed(gold, f"_{secret}_g"),
@@ -127,7 +127,9 @@ def _clocks(gold: Module, inputs: list[str]) -> list[str]:
     """Inputs whose edges the gold waits for and whose value it does not read; else by their names."""
     read = _EVENTS.sub(" ", gold.body.partition(";")[2])
     edges = [name for name in dict.fromkeys(_EDGE.findall(gold.body)) if name in inputs]
-    clocks = [name for name in edges if not re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", read)]
+    clocks = [
+        name for name in edges if not re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", read)
+    ]
     return clocks or [name for name in inputs if _CLOCK.fullmatch(name)] or edges[:1]
 
 

@@ -15,7 +15,9 @@ __all__ = ["Module", "modules", "plain", "refused", "renamed", "top_module"]
 _MAX_CHARACTERS = 50_000
 _COMMENT_OR_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|$)', re.DOTALL)
 _ATTRIBUTE = re.compile(r"\(\*(?!\s*\)).*?\*\)", re.DOTALL)
-_SYSTEM = re.compile(r"(?<![\w$])\$(?!(?:signed|unsigned|clog2)\b)|`(?!(?:timescale|default_nettype)\b)")
+_SYSTEM = re.compile(
+    r"(?<![\w$])\$(?!(?:signed|unsigned|clog2)\b)|`(?!(?:timescale|default_nettype)\b)"
+)
 _FOREIGN = re.compile(r'"DPI')
 _MODULE = re.compile(r"\b(?:macro)?module\s+([A-Za-z_][\w$]*)\b(.*?)\bendmodule\b", re.DOTALL)
 _LOCAL = re.compile(r"\b(function|task)\b.*?\bend\1\b", re.DOTALL)

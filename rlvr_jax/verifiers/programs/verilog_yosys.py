@@ -68,7 +68,7 @@ def is_installed() -> bool:
 
 
 def run_yosys(gold: str, gold_top: str, answer: str, answer_top: str, seconds: float) -> str:
-    """"equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
+    """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
 
     Args:
       gold, answer: plain sources; gold_top, answer_top: names of their top modules.
@@ -78,13 +78,13 @@ def run_yosys(gold: str, gold_top: str, answer: str, answer_top: str, seconds: f
     argv = [secret, gold_top, answer_top, str(_STEPS), str(max(int(seconds / 3), 1))]
     bounds = limits(seconds, memory_mb=_MEMORY_MB, packages=("pyosys",))
     files = {"gold.v": gold, "answer.v": answer}
-    outcome = in_sandbox(
-        lambda sandbox: sandbox.run(_PROVE, argv=argv, files=files, limits=bounds)
-    )
+    outcome = in_sandbox(lambda sandbox: sandbox.run(_PROVE, argv=argv, files=files, limits=bounds))
     if outcome is None:
         return "undecided"
     said = [line.split(" ")[1] for line in outcome.stdout.splitlines() if line.startswith(secret)]
     if "equal" in said or "differ" in said:
         return "differ" if "differ" in said else "equal"
     last = next((word for word in reversed(said) if word != "end"), "")
-    return {"read_gold": "gold", "read_answer": "malformed", "join": "malformed"}.get(last, "undecided")
+    return {"read_gold": "gold", "read_answer": "malformed", "join": "malformed"}.get(
+        last, "undecided"
+    )

@@ -106,7 +106,11 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             columns = max(int(width[1]), 1) if width else 1
             lines = int(height[1]) if height else 1
             # A negative number reaches upwards: the text stands in the last of its rows.
-            reached = range(number + 1, number + lines) if lines > 0 else range(number + lines + 1, number)
+            reached = (
+                range(number + 1, number + lines)
+                if lines > 0
+                else range(number + lines + 1, number)
+            )
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}
             empty = not cell or (width is not None and not height and _is_empty(cell))
             placed[-1].append((column, columns, max(abs(lines), 1), empty))

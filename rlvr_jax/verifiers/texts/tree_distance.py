@@ -57,7 +57,11 @@ def tree_distance(a: Tree, b: Tree) -> int:
     distance = [[0] * len(y.labels) for _ in x.labels]
     for i in x.keyroots:
         for j in y.keyroots:
-            if x.leftmost[i] == i and y.leftmost[j] == j and len(x.paths[i]) == len(y.paths[j]) == 1:
+            if (
+                x.leftmost[i] == i
+                and y.leftmost[j] == j
+                and len(x.paths[i]) == len(y.paths[j]) == 1
+            ):
                 distance[i][j] = int(x.labels[i] != y.labels[j])
             elif x.leftmost[i] == i or y.leftmost[j] == j:
                 for p in x.paths[i]:

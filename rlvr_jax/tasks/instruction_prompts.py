@@ -1,8 +1,8 @@
 """Prompts with instructions that can be checked, and texts that follow them.
 
 A prompt asks for a text about something and adds one to four instructions, each of another group:
-how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go together.
-`compose` gives the prompt, the checks, and a text that follows all of them.
+how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go
+together. `compose` gives the prompt, the checks, and a text that follows all of them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _SUBJECTS = (
     "a garden in spring, a train at night, an old bridge, a market on the coast, a lost letter,"
     " the first snow, a small bakery, a mountain hut, a broken clock, a river in flood, a quiet"
     " library, a village feast, an empty theatre, a ship in fog, a school on a hill"
-).split(", ")
+)
 _FORMS = ("Write a short text about", "Describe", "Tell a story about", "Write a note about")
 _WORDS = (
     "morning light falls over the wide roof while people walk past and talk about small things"
     " that nobody wrote down before the bell rang twice across the water near the old wall"
-).split()
-_KEYWORDS = "lantern copper orchard thunder pencil velvet harbour candle meadow marble".split()
+)
+_KEYWORDS = "lantern copper orchard thunder pencil velvet harbour candle meadow marble"
 _ENDINGS = ("That is all.", "The end.", "Who knows?", "See you soon.", "So it was.")
 _MARKERS = ("P.S.", "Note:", "Later:")
 
@@ -61,7 +61,7 @@ class _Draft:
         around = " ".join([self.first, self.last, self.ending]).split()
         length = self.whole - len(around) if self.whole else self.length
         count = self.blocks - bool(self.ending and self.sentences)
-        lines = [[self.random.choice(_WORDS) for _ in range(length)] for _ in range(count)]
+        lines = [[self.random.choice(_WORDS.split()) for _ in range(length)] for _ in range(count)]
         # In place of words, so that no count changes.
         lines[0][1 : 1 + len(self.keywords)] = self.keywords
         parts = [f"{self.mark}{' '.join(line).capitalize()}." for line in lines]
@@ -90,7 +90,7 @@ def compose(random: Random, count: int) -> Composed:
     draft = _Draft(random)
     known = {**_AMOUNTS, **_CONTENTS, **_ENDS, **_STYLES}
     instructions = [known[name](draft) for name in names]
-    subject = f"{random.choice(_FORMS)} {random.choice(_SUBJECTS)}."
+    subject = f"{random.choice(_FORMS)} {random.choice(_SUBJECTS.split(', '))}."
     checks = [
         {"check": name, "arguments": list(given)}
         for name, (_, given) in zip(names, instructions, strict=True)
@@ -124,19 +124,19 @@ def _bullets(draft: _Draft) -> _Instruction:
 
 
 def _keywords(draft: _Draft) -> _Instruction:
-    draft.keywords = draft.random.sample(_KEYWORDS, draft.random.randint(1, 3))
+    draft.keywords = draft.random.sample(_KEYWORDS.split(), draft.random.randint(1, 3))
     listed = ", ".join(f"`{word}`" for word in draft.keywords)
     return f"Use each of these words: {listed}.", (draft.keywords,)
 
 
 def _keyword_frequency(draft: _Draft) -> _Instruction:
-    word, number = draft.random.choice(_KEYWORDS), draft.random.randint(2, 4)
+    word, number = draft.random.choice(_KEYWORDS.split()), draft.random.randint(2, 4)
     draft.keywords = [word] * number
     return f"Use the word `{word}` exactly {number} times.", (word, "exactly", number)
 
 
 def _forbidden(draft: _Draft) -> _Instruction:
-    words = draft.random.sample(_KEYWORDS, 2)
+    words = draft.random.sample(_KEYWORDS.split(), 2)
     return f"Use neither `{words[0]}` nor `{words[1]}`.", (words,)
 
 
@@ -147,12 +147,12 @@ def _end_phrase(draft: _Draft) -> _Instruction:
 
 def _postscript(draft: _Draft) -> _Instruction:
     marker = draft.random.choice(_MARKERS)
-    draft.last = f"{marker} {draft.random.choice(_WORDS)}"
+    draft.last = f"{marker} {draft.random.choice(_WORDS.split())}"
     return f"Add a last line that begins with `{marker}`.", (marker,)
 
 
 def _title(draft: _Draft) -> _Instruction:
-    draft.first = f"<<{draft.random.choice(_WORDS).capitalize()}>>"
+    draft.first = f"<<{draft.random.choice(_WORDS.split()).capitalize()}>>"
     return "Begin with a title in double angle brackets, as in <<title>>.", ()
 
 

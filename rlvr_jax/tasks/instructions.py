@@ -2,10 +2,9 @@
 
     kinds: 1_instruction … 4_instructions
 
-The outcome is 1 if all instructions of the prompt are followed (`verifiers.texts.instruction_following`
-says how each is read); `followed` in the curves is the mean share, which `partial=true` takes for the
-outcome. Nothing says whether the text is about its subject: mean length and samples show it.
-`meta["level"]` is the number of instructions.
+The outcome is 1 if all instructions of the prompt are followed; with `partial=true` it is the share
+that is. How each is read says `verifiers.texts.instruction_checks`. Nothing says whether the text
+is about its subject: the samples show it. `meta["level"]` is the number of instructions.
 """
 
 from __future__ import annotations

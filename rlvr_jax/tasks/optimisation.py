@@ -2,8 +2,9 @@
 
     kinds: production, diet, transport, knapsack, assignment
 
-The policy writes a linear program in the LP format (`verifiers.programs.linear_program`); HiGHS (the
-package `highspy`) solves it, and its optimum must be that of our model. `meta["level"]` is 1 for
+The policy writes a linear program in the LP format (`verifiers.programs.linear_program`); HiGHS
+(the package `highspy`) solves it, and its optimum must be that of our model. That the model is the
+problem's own is not looked at: who knows the optimum can write it down. `meta["level"]` is 1 for
 continuous variables, 2 for whole ones, 3 for the kinds where each choice is a variable.
 """
 
@@ -84,8 +85,12 @@ def optimisation(
     )
 
 
-def _sum(terms: Sequence[tuple[int, str]]) -> str:
-    return " + ".join(f"{number} {name}" for number, name in terms)
+def _sum(numbers: Sequence[int], names: Sequence[str]) -> str:
+    return " + ".join(f"{n} {name}" for n, name in zip(numbers, names, strict=True))
+
+
+def _amounts(numbers: Sequence[int], unit: str, names: Sequence[str]) -> str:
+    return _listed([f"{n} {unit} of {name}" for n, name in zip(numbers, names, strict=True)])
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -105,18 +110,14 @@ def _production(random: Random) -> tuple[str, str, int]:
     needs = [[random.randint(1, 9) for _ in goods] for _ in resources]
     stocks = [random.randint(40, 150) for _ in resources]
     made = [
-        f"One of the {good} earns {profit} and takes"
-        f" {_listed([f'{row[i]} units of {name}' for row, name in zip(needs, resources, strict=True)])}."
-        for i, (good, profit) in enumerate(zip(goods, profits, strict=True))
+        f"One of the {good} earns {profit} and takes {_amounts(taken, 'units', resources)}."
+        for good, profit, *taken in zip(goods, profits, *needs, strict=True)
     ]
-    there = _listed([f"{n} units of {name}" for n, name in zip(stocks, resources, strict=True)])
+    there = _amounts(stocks, "units", resources)
     parts = "Only whole pieces can be made." if whole else "Parts of pieces count in proportion."
     text = f"A workshop makes {_listed(goods)}. {' '.join(made)} There are {there}. {parts}"
-    rows = [
-        f"{_sum(list(zip(row, goods, strict=True)))} <= {stock}"
-        for row, stock in zip(needs, stocks, strict=True)
-    ]
-    goal = _sum(list(zip(profits, goods, strict=True)))
+    rows = [f"{_sum(row, goods)} <= {stock}" for row, stock in zip(needs, stocks, strict=True)]
+    goal = _sum(profits, goods)
     sections = ("General", f"  {' '.join(goods)}") if whole else ()
     text = f"{text} How much can be earned at most?"
     return text, _model("Maximize", goal, rows, *sections), 2 if whole else 1
@@ -129,20 +130,16 @@ def _diet(random: Random) -> tuple[str, str, int]:
     holds = [[random.randint(1, 12) for _ in foods] for _ in nutrients]
     wanted = [random.randint(20, 90) for _ in nutrients]
     parts = [
-        f"A portion of {food} costs {price} and has"
-        f" {_listed([f'{row[i]} g of {name}' for row, name in zip(holds, nutrients, strict=True)])}."
-        for i, (food, price) in enumerate(zip(foods, prices, strict=True))
+        f"A portion of {food} costs {price} and has {_amounts(held, 'g', nutrients)}."
+        for food, price, *held in zip(foods, prices, *holds, strict=True)
     ]
-    least = _listed([f"{n} g of {name}" for n, name in zip(wanted, nutrients, strict=True)])
-    rows = [
-        f"{_sum(list(zip(row, foods, strict=True)))} >= {n}"
-        for row, n in zip(holds, wanted, strict=True)
-    ]
+    least = _amounts(wanted, "g", nutrients)
+    rows = [f"{_sum(row, foods)} >= {n}" for row, n in zip(holds, wanted, strict=True)]
     text = (
         f"{' '.join(parts)} A meal needs at least {least}; parts of portions are allowed. What does"
         " the cheapest meal cost?"
     )
-    return text, _model("Minimize", _sum(list(zip(prices, foods, strict=True))), rows), 1
+    return text, _model("Minimize", _sum(prices, foods), rows), 1
 
 
 def _transport(random: Random) -> tuple[str, str, int]:
@@ -166,7 +163,7 @@ def _transport(random: Random) -> tuple[str, str, int]:
         f"There are {offered}. {needed}. To move a load costs {prices}. What do the deliveries cost"
         " at least?"
     )
-    goal = _sum([(cost, f"{a}_{b}") for (a, b), cost in costs.items()])
+    goal = _sum([*costs.values()], [f"{a}_{b}" for a, b in costs])
     return text, _model("Minimize", goal, rows), 3
 
 
@@ -182,8 +179,8 @@ def _knapsack(random: Random) -> tuple[str, str, int]:
         f"You may carry {room} kg and choose among {things}, each at most once. What is the most"
         " that you can carry worth?"
     )
-    rows = [f"{_sum(list(zip(weights, items, strict=True)))} <= {room}"]
-    goal = _sum(list(zip(values, items, strict=True)))
+    rows = [f"{_sum(weights, items)} <= {room}"]
+    goal = _sum(values, items)
     return text, _model("Maximize", goal, rows, "Binary", f"  {' '.join(items)}"), 3
 
 
@@ -196,7 +193,7 @@ def _assignment(random: Random) -> tuple[str, str, int]:
     )
     rows = [" + ".join(f"{a}_{b}" for b in jobs) + " = 1" for a in people]
     rows += [" + ".join(f"{a}_{b}" for a in people) + " = 1" for b in jobs]
-    goal = _sum([(n, f"{a}_{b}") for (a, b), n in hours.items()])
+    goal = _sum([*hours.values()], [f"{a}_{b}" for a, b in hours])
     names = " ".join(f"{a}_{b}" for a, b in hours)
     text = (
         f"{times} Everybody does one of the jobs and each job is done by one person. How many hours"

@@ -183,12 +183,12 @@ def _join(theme: Theme, random: Random) -> tuple[str, str]:
         return (
             f"For each of the {theme.things} {words} that has {theme.events}, give the name and the"
             f" total {amount}.",
-            f"SELECT name, SUM({amount}) FROM {joined} WHERE {condition} GROUP BY {theme.things}.id,"
-            " name",
+            f"SELECT name, SUM({amount}) FROM {joined} WHERE {condition}"
+            f" GROUP BY {theme.things}.id, name",
         )
     return (
-        f"List the name of all {theme.things} {words} that have no {theme.events} with {theme.label}"
-        f" {label}.",
+        f"List the name of all {theme.things} {words} that have no {theme.events} with"
+        f" {theme.label} {label}.",
         f"SELECT name FROM {theme.things} WHERE {condition} AND id NOT IN"
         f" (SELECT {theme.link} FROM {theme.events} WHERE {theme.label} = '{label}')",
     )

@@ -1,4 +1,4 @@
-"""Databases to ask about: two tables, one of things and one of what happened to them, and their rows."""
+"""Databases to ask about: a table of things, a table of what happened to them, and their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Theme(NamedTuple):
 
     Fields:
       things, events: names of the tables; an event belongs to a thing by the column `link`.
-      names: of things, each used once.
+      names: of things, with blanks between, each used once.
       group, groups: a column of things and its values.
       numbers: two columns of things, each with its least and largest value.
       label, labels: a column of events and its values.
@@ -26,7 +26,7 @@ class Theme(NamedTuple):
     things: str
     events: str
     link: str
-    names: Sequence[str]
+    names: str
     group: str
     groups: Sequence[str]
     numbers: Sequence[tuple[str, int, int]]
@@ -38,7 +38,7 @@ class Theme(NamedTuple):
 THEMES = (
     Theme(
         *("products", "sales", "product_id"),
-        "lamp desk chair shelf rug mirror clock vase stool bench frame basket candle curtain".split(),
+        "lamp desk chair shelf rug mirror clock vase stool bench frame basket candle curtain",
         *("category", ("furniture", "light", "decoration")),
         (("price", 5, 400), ("stock", 0, 90)),
         *("city", ("Bern", "Lyon", "Turin", "Ghent")),
@@ -47,7 +47,7 @@ THEMES = (
     Theme(
         *("books", "loans", "book_id"),
         "Harbour Winter Compass Lantern Orchard Mirage Thistle Quarry Meadow Anchor Tempest Ember"
-        " Willow Saffron".split(),
+        " Willow Saffron",
         *("genre", ("novel", "history", "poetry")),
         (("pages", 80, 900), ("year", 1950, 2024)),
         *("reader", ("Ada", "Ben", "Cleo", "Dan")),
@@ -55,7 +55,7 @@ THEMES = (
     ),
     Theme(
         *("animals", "feedings", "animal_id"),
-        "Bruno Kira Milo Nala Otto Pepe Rita Sami Tara Uma Vito Wanda Xeno Yuki".split(),
+        "Bruno Kira Milo Nala Otto Pepe Rita Sami Tara Uma Vito Wanda Xeno Yuki",
         *("species", ("bear", "lynx", "otter")),
         (("weight", 5, 300), ("age", 1, 25)),
         *("food", ("fish", "fruit", "grain", "meat")),
@@ -64,7 +64,7 @@ THEMES = (
     Theme(
         *("ships", "voyages", "ship_id"),
         "Aurora Beagle Calypso Dorado Esther Fortuna Gloria Hera Isis Juno Kestrel Luna Maia"
-        " Nereid".split(),
+        " Nereid",
         *("type", ("ferry", "tanker", "trawler")),
         (("length", 20, 330), ("built", 1970, 2022)),
         *("port", ("Bilbao", "Cork", "Gdynia", "Split")),
@@ -72,7 +72,7 @@ THEMES = (
     ),
     Theme(
         *("pupils", "marks", "pupil_id"),
-        "Anna Boris Carla David Elena Felix Greta Hugo Irma Jonas Klara Leon Mara Nils".split(),
+        "Anna Boris Carla David Elena Felix Greta Hugo Irma Jonas Klara Leon Mara Nils",
         *("class", ("red", "green", "blue")),
         (("height", 110, 190), ("age", 7, 16)),
         *("subject", ("art", "chess", "maths", "music")),
@@ -97,7 +97,7 @@ def filled(theme: Theme, random: Random) -> str:
     count = random.randint(_FEWEST, _MOST)
     things = [
         (i, name, random.choice(theme.groups), *(random.randint(a, b) for _, a, b in theme.numbers))
-        for i, name in enumerate(random.sample(theme.names, count), 1)
+        for i, name in enumerate(random.sample(theme.names.split(), count), 1)
     ]
     busy = random.sample(range(1, count + 1), count - random.randint(1, 3))
     events = [

@@ -1,4 +1,4 @@
-"""Verilog: small combinational modules from a description, graded by equivalence with the right one.
+"""Verilog: small combinational modules from a description, graded by equivalence.
 
     kinds: expression, table, arithmetic, selection, bits
 

@@ -6,8 +6,8 @@
 `lean_verifier`: a proof, checked by Lean (`lean_guard` before and behind; `prelude.lean`).
 `verilog_verifier`: a module against the right one (`verilog_text`, `verilog_yosys`,
   `verilog_simulation`).
-`symbolic_regression`: an equation, fitted; `geometry_formal`: a construction, with `plane`. Both are
-  read by `expressions`.
+`symbolic_regression`: an equation, fitted; `geometry_formal`: a construction, with `plane`. Both
+  are read by `expressions`.
 `swe_rl`: edits of files, compared as texts.
 `tools`: engines in the sandbox.
 """

@@ -21,7 +21,7 @@ __all__ = ["axioms_allowed", "complete", "proof_of"]
 
 _MAX_CHARACTERS = 50_000
 _ALLOWED_AXIOMS = {"propext", "Classical.choice", "Quot.sound"}
-_FORBIDDEN = frozenset(
+_SAID_NOWHERE = (
     # assume or run
     "axiom constant opaque sorry admit native_decide unsafe implemented_by extern initialize"
     " builtin_initialize run_cmd run_tac run_elab run_meta"
@@ -30,8 +30,9 @@ _FORBIDDEN = frozenset(
     " attribute set_option import open declare_syntax_cat simproc"
     # begin something else
     " theorem lemma example def abbrev structure class inductive namespace section end variable"
-    " universe mutual".split()
+    " universe mutual"
 )
+_FORBIDDEN = frozenset(_SAID_NOWHERE.split())
 # A word of Lean: letters, digits, ' ! ? and dots between; unicode letters are in \w.
 _WORD = re.compile(r"#?[^\W\d][\w'!?]*")
 _COMMENT = re.compile(r"/-|-/|--[^\n]*")

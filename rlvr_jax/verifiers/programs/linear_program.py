@@ -14,9 +14,9 @@ r"""Linear programs in the LP text format, read by a small parser: model text re
       z
     End
 
-Read is what people write of CPLEX's format: `max`, `min:`, `st`, `such that`, `=<`, `2*x`, variables
-and numbers on both sides, `l <= sum <= u`. Variables are at least 0 unless Bounds say otherwise.
-Products of variables, and more than a thousand variables or constraints, are refused.
+Read is what people write of CPLEX's format: `max`, `min:`, `st`, `such that`, `=<`, `2*x`,
+variables and numbers on both sides, `l <= sum <= u`. Variables are at least 0 unless Bounds say
+otherwise. Products of variables, and more than a thousand variables or constraints, are refused.
 """
 
 from __future__ import annotations

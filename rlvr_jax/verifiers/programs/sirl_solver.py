@@ -7,8 +7,9 @@ no code of the model runs, where the paper runs its Python. A solver that stops 
 nothing: no verdict. Needs the package `highspy`; without it there is no verdict either.
 
 Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
-the info is the share of them that the solution has (sorted, 3 digits), the paper's h. Its stage 1 is
-answer + ½ format + executes, its stage 2 answer + executes + answer · h; `executes` is in the info.
+the info is the share of them that the solution has (sorted, 3 digits), the paper's h. Its stage 1
+is answer + ½ format + executes, its stage 2 answer + executes + answer · h; `executes` is in the
+info.
 
 Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a right objective of 0 never counts
 and 1e-5 is read as 1; here not.

@@ -77,7 +77,7 @@ def check(
         wanted = _tables(run, gold["sql"], databases, seconds)
     except failures:
         return Finding(None, sql, "gold")
-    if not sql.strip() or len(sql) > _MAX_CHARACTERS or _has_halves(sql):
+    if not sql.strip() or len(sql) > _MAX_CHARACTERS or not _is_text(sql):
         return Finding(0.0, sql, "error", {"sql_error": 1.0})
     try:
         found = _tables(run, sql, databases, seconds)
@@ -98,9 +98,9 @@ def is_ordered(sql: str) -> bool:
     return re.search(r"\border\s+by\b", "".join(outside), re.IGNORECASE) is not None
 
 
-def _has_halves(text: str) -> bool:
-    """Whether a text has half of a surrogate pair, which no engine takes."""
-    return any("\ud800" <= sign <= "\udfff" for sign in text)
+def _is_text(text: str) -> bool:
+    """Whether a text has neither halves of surrogate pairs nor null characters, as engines want."""
+    return not any("\ud800" <= sign <= "\udfff" or sign == "\0" for sign in text)
 
 
 def _databases(gold: Any) -> list[tuple[str, str]] | None:

@@ -3,9 +3,9 @@
     reward = clip(−(1/3) · log10(s), 0, 1),   s = mean |(ŷ − y) / y| on the test part
 
 so an error of 100 % is worth 0, 10 % a third, 0.1 % and less 1. An equation is made of numbers,
-inputs x1, x2 … (or x_1), constants c1 … c10, + − × ÷, powers with a number of at most 10 in absolute
-value, sin cos exp log sqrt, and brackets, in at most 500 characters. Anything else is worth 0, and
-nothing is executed: the paper runs Python functions that the model writes.
+inputs x1, x2 … (or x_1), constants c1 … c10, + − × ÷, powers with a number of at most 10 in
+absolute value, sin cos exp log sqrt, and brackets, in at most 500 characters. Anything else is
+worth 0, and nothing is executed: the paper runs Python functions that the model writes.
 
 Constants are fitted to the training part by least squares from three starts (all 1, all 0.1, and
 1 −2 3 …), 200 evaluations each; the lowest cost counts. Test points with y = 0 are left out.
@@ -25,7 +25,7 @@ from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking
 from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
 
-__all__ = ["check", "extract", "reward_of_error", "held_out_error"]
+__all__ = ["check", "extract", "held_out_error", "reward_of_error"]
 
 _MAX_CHARACTERS = 500
 _MAX_CONSTANTS = 10

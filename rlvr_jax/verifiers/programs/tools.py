@@ -15,7 +15,9 @@ from pathlib import Path
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
 
-__all__ = ["in_sandbox", "package_folder"]
+__all__ = ["in_sandbox", "limits", "package_folder"]
+
+_PATIENCE = 8
 
 
 @functools.cache
@@ -24,17 +26,21 @@ def _sandbox() -> Sandbox:
 
 
 def in_sandbox(run: Callable[[Sandbox], Outcome]) -> Outcome | None:
-    """The outcome of a program; None if none could be had, which says nothing about the program."""
+    """The outcome of a program; None if none could be had, which says nothing about the program.
+
+    Engines compute and do not wait. One that the wall limit of `limits` ended was not given its
+    CPU time, as on a machine with too much to do; that is no outcome either.
+    """
     try:
         outcome = run(_sandbox())
     except RuntimeError:  # nothing here keeps a program in
         return None
-    return None if outcome.reason == "lost" else outcome
+    return None if outcome.reason in ("lost", "wall") else outcome
 
 
 def limits(seconds: float, **others) -> Limits:
-    """Limits of an engine: `seconds` of wall time and of CPU time."""
-    return Limits(wall_seconds=seconds, cpu_seconds=seconds, **others)
+    """Limits of an engine: CPU time, and of wall time what a busy machine makes of it."""
+    return Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **others)
 
 
 def package_folder(name: str) -> Path | None:

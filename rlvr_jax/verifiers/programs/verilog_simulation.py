@@ -1,10 +1,10 @@
 """Two Verilog modules compared by simulation: Icarus Verilog (`iverilog` on PATH), in the sandbox.
 
-Both get the same inputs: all of them where they have few bits and the gold no clock, else random ones
-by a seed that is drawn for each run. Outputs are compared, X and Z counted as values, after the inputs
-change, before the edge, and after each edge. Resets are rare in three sequences of four. The verdict
-is printed behind a secret, and modules and instances have secret names, so that an answer can
-neither print it nor read the gold's outputs.
+Both get the same inputs: all of them where they have few bits and the gold no clock, else random
+ones by a seed that is drawn for each run. Outputs are compared, X and Z counted as values, after
+the inputs change, before the edge, and after each edge. Resets are rare in three sequences of four.
+The verdict is printed behind a secret, and modules and instances have secret names, so that an
+answer can neither print it nor read the gold's outputs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run_simulation(
 
     Args:
       gold, answer: plain sources; gold_top, answer_top: their top modules, with equal ports.
-      seconds: limit of the whole run.
+      seconds: CPU time of the whole run.
     """
     verdict = _simulated(gold, gold_top, answer, answer_top, seconds)
     if verdict == "malformed" and _simulated(gold, gold_top, gold, gold_top, seconds) != "equal":
@@ -111,10 +111,10 @@ def _bench(secret: str, gold: Module, answer: Module) -> str:
     elif driven:
         lines += [f"{name} = {_random(secret, width)};" for name, width in driven]
         for name, low in _resets(driven):
-            rare = f"(i_{secret} % {_LENGTH} >= 2 && $unsigned($random(seed_{secret})) % {_RARELY} != 0)"
-            quiet, asserted = ("1'b1", "1'b0") if low else ("1'b0", "1'b1")
+            late, rare = f"i_{secret} % {_LENGTH} >= 2", f"$random(seed_{secret}) % {_RARELY} != 0"
             lines.append(
-                f"if ((i_{secret} / {_LENGTH}) % 4 != 0) {name} = {rare} ? {quiet} : {asserted};"
+                f"if ((i_{secret} / {_LENGTH}) % 4 != 0)"
+                f" {name} = ({late} && {rare}) ? 1'b{low:d} : 1'b{not low:d};"
             )
     lines.append(compare)
     for name in clocks:
@@ -124,7 +124,7 @@ def _bench(secret: str, gold: Module, answer: Module) -> str:
 
 
 def _clocks(gold: Module, inputs: list[str]) -> list[str]:
-    """Inputs whose edges the gold waits for and whose value it does not read; else by their names."""
+    """Inputs whose edges the gold waits for and whose value it does not read; else by name."""
     read = _EVENTS.sub(" ", gold.body.partition(";")[2])
     edges = [name for name in dict.fromkeys(_EDGE.findall(gold.body)) if name in inputs]
     clocks = [

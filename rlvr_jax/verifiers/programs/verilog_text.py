@@ -1,7 +1,7 @@
-"""Verilog as text: what is refused before a tool sees it, which module is the top, which ports it has.
+"""Verilog as text: what is refused before a tool sees it, the top module, and its ports.
 
-Tools get the text without comments and attributes, which is the text that was looked at. In an answer
-any $name but $signed, $unsigned and $clog2 is refused, any directive but `timescale and
+Tools get the text without comments and attributes, which is the text that was looked at. In an
+answer any $name but $signed, $unsigned and $clog2 is refused, any directive but `timescale and
 `default_nettype, and calls of C: so nothing of it prints, ends a run, or opens a file.
 """
 
@@ -73,7 +73,7 @@ def top_module(found: list[Module]) -> Module | None:
 
 
 def renamed(source: str, suffix: str) -> str:
-    """A plain source whose modules have names with a suffix, so that two can stand in one design."""
+    """A plain source with a suffix to its modules' names, so that two can stand in one design."""
     for module in modules(source):
         new = module.name + suffix
         declared = re.compile(rf"(\b(?:macro)?module\s+){re.escape(module.name)}\b")
@@ -85,9 +85,8 @@ def renamed(source: str, suffix: str) -> str:
 
 def _instance(name: str) -> re.Pattern[str]:
     """A module's name where it is instantiated: parameters or an instance's name follow."""
-    return re.compile(
-        rf"(?<![\w$.])(?<!module ){re.escape(name)}(?=\s*#\s*[(\d]|\s+[A-Za-z_][\w$]*\s*(?:\[[^\]]*\]\s*)?\()"
-    )
+    follows = r"(?=\s*#\s*[(\d]|\s+[A-Za-z_][\w$]*\s*(?:\[[^\]]*\]\s*)?\()"
+    return re.compile(rf"(?<![\w$.])(?<!module ){re.escape(name)}{follows}")
 
 
 def _ports(rest: str) -> frozenset[tuple[str, str, str]]:

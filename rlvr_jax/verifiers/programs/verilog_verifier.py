@@ -2,11 +2,12 @@
 
 The response is <think>…</think><answer>…</answer>, each tag once; the code is the last ```verilog
 fence of the answer. Its top module, the one that no other instantiates, must have the ports of the
-gold's (name, direction, range as written), and equal outputs at all times, X and Z counted as values.
+gold's (name, direction, range as written), and equal outputs at all times, X and Z counted as
+values.
 
-Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The first
-that is here and decides counts; where none does there is no verdict. What is refused as a text
-(`verilog_text`) is worth 0 without any.
+Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
+first that is here and decides counts; where none does there is no verdict. What is refused as a
+text (`verilog_text`) is worth 0 without any.
 
 Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
 """
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.fences import behind_thinking, last_fence
@@ -63,7 +63,7 @@ def check(
       code: Verilog of the answer.
       gold: Verilog, or several that are all right: one that is equal suffices.
       engines: those that may be asked, of `ENGINES`, in this order.
-      seconds: limit of one comparison.
+      seconds: CPU time of one comparison.
     Raises:
       ValueError: an unknown engine.
     """

@@ -1,10 +1,10 @@
 """Two Verilog modules compared by proof: Yosys (the package `pyosys`), in the sandbox.
 
-Both are elaborated, flattened, and joined to a circuit that says whether any output differs, X and Z
-counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
+Both are elaborated, flattened, and joined to a circuit that says whether any output differs, X and
+Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
 edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
-difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries to
-prove that there is none. What neither settles is undecided.
+difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries
+to prove that there is none. What neither settles is undecided.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["is_installed", "run_yosys"]
 
 _STEPS = 24
 _MEMORY_MB = 2048
-# A failed proof ends Yosys' process, hence the fork; the file says that a difference was found. What
+# A failed proof ends Yosys' process, hence the fork; a file says that a difference was found. What
 # Yosys prints goes nowhere: names of the answer stand in it.
 _PROVE = """
 import os, sys
@@ -72,7 +72,7 @@ def run_yosys(gold: str, gold_top: str, answer: str, answer_top: str, seconds: f
 
     Args:
       gold, answer: plain sources; gold_top, answer_top: names of their top modules.
-      seconds: limit of the whole run.
+      seconds: CPU time of the whole run.
     """
     secret = secrets.token_hex(16)
     argv = [secret, gold_top, answer_top, str(_STEPS), str(max(int(seconds / 3), 1))]

@@ -9,6 +9,7 @@ Source: https://github.com/allenai/IFBench (the instructions); the code is ours.
 
 from __future__ import annotations
 
+import itertools
 import re
 import string
 import unicodedata
@@ -22,16 +23,16 @@ __all__ = ["CHECKS"]
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _VOWELS, _CONSONANTS = set("aeiou"), set("bcdfghjklmnpqrstvwxyz")
 _CONJUNCTIONS = {"and", "but", "for", "nor", "or", "so", "yet"}
-_PRONOUNS = set(
+_PRONOUNS = (
     "i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his"
-    " himself she her hers herself it its itself they them their theirs themselves".split()
+    " himself she her hers herself it its itself they them their theirs themselves"
 )
 _NAMES = (
     "Emma Liam Sophia Jackson Olivia Noah Ava Lucas Isabella Mason Mia Ethan Charlotte Alexander"
     " Amelia Benjamin Harper Leo Zoe Daniel Chloe Samuel Lily Matthew Grace Owen Abigail Gabriel"
     " Ella Jacob Scarlett Nathan Victoria Elijah Layla Nicholas Audrey David Hannah Christopher"
     " Penelope Thomas Nora Andrew Aria Joseph Claire Ryan Stella Jonathan"
-).split()
+)
 _JAPANESE = re.compile(r"[぀-ヿ一-鿿]")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _TEMPLATE = ("My Answer:", "My Conclusion:", "Future Outlook:")
@@ -67,7 +68,7 @@ def conjunctions(text: str, small_n: float) -> bool:
 
 
 def person_names(text: str, N: float) -> bool:
-    return len({bare(word) for word in text.split()} & {name.casefold() for name in _NAMES}) >= N
+    return len({bare(word) for word in text.split()} & {*_NAMES.casefold().split()}) >= N
 
 
 def punctuation(text: str) -> bool:
@@ -77,7 +78,7 @@ def punctuation(text: str) -> bool:
 
 
 def pronouns(text: str, N: float) -> bool:
-    return sum(word in _PRONOUNS for word in _plain(text.replace("/", " "))) >= N
+    return sum(word in _PRONOUNS.split() for word in _plain(text.replace("/", " "))) >= N
 
 
 def words_japanese(text: str, N: float) -> bool:
@@ -107,7 +108,7 @@ def _is_picture(sign: str) -> bool:
 
 def line_indent(text: str) -> bool:
     indents = [len(line) - len(line.lstrip(" ")) for line in text.split("\n") if line.strip()]
-    return all(a < b for a, b in zip(indents, indents[1:], strict=False))
+    return all(a < b for a, b in itertools.pairwise(indents))
 
 
 def list_of_items(text: str, sep: str) -> bool:
@@ -254,16 +255,16 @@ def alliteration_increment(text: str) -> bool:
     for sentence in sentences(text):
         firsts = [bare(word)[0] for word in words(sentence)]
         run = longest = 0
-        for a, b in zip(firsts, firsts[1:], strict=False):
+        for a, b in itertools.pairwise(firsts):
             run = (run or 1) + 1 if a == b else 0
             longest = max(longest, run)
         runs.append(longest)
-    return all(a < b for a, b in zip(runs, runs[1:], strict=False))
+    return all(a < b for a, b in itertools.pairwise(runs))
 
 
 def increment(text: str, small_n: float) -> bool:
     counts = [len(words(sentence)) for sentence in sentences(text)]
-    return all(b - a == small_n for a, b in zip(counts, counts[1:], strict=False))
+    return all(b - a == small_n for a, b in itertools.pairwise(counts))
 
 
 def keyword_in_sentence(text: str, word: str, N: float) -> bool:
@@ -275,12 +276,12 @@ def alphabet(text: str) -> bool:
     firsts = [word[0] for word in _plain(text)]
     if not all("a" <= first <= "z" for first in firsts):
         return False
-    return all((ord(b) - ord(a)) % 26 == 1 for a, b in zip(firsts, firsts[1:], strict=False))
+    return all((ord(b) - ord(a)) % 26 == 1 for a, b in itertools.pairwise(firsts))
 
 
 def consonants(text: str) -> bool:
     return all(
-        any(a in _CONSONANTS and b in _CONSONANTS for a, b in zip(word, word[1:], strict=False))
+        any(a in _CONSONANTS and b in _CONSONANTS for a, b in itertools.pairwise(word))
         for word in _plain(text)
     )
 
@@ -295,12 +296,12 @@ def keywords_specific_position(text: str, keyword: str, n: float, m: float) -> b
 
 def last_first(text: str) -> bool:
     parts = [[bare(word) for word in words(sentence)] for sentence in sentences(text)]
-    return all(a[-1] == b[0] for a, b in zip(parts, parts[1:], strict=False))
+    return all(a[-1] == b[0] for a, b in itertools.pairwise(parts))
 
 
 def no_consecutive(text: str) -> bool:
     found = _plain(text)
-    return all(a[0] != b[0] for a, b in zip(found, found[1:], strict=False))
+    return all(a[0] != b[0] for a, b in itertools.pairwise(found))
 
 
 def palindrome(text: str) -> bool:

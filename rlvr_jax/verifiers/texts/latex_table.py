@@ -1,9 +1,9 @@
 r"""The spans of a LaTeX table: rows of cells with their width and height, whatever they show.
 
-Read is the first tabular of a text. Comments, rules, the columns' alignment and the distances behind
-a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces and
-environments and not escaped. An empty row at the end does not count, nor an empty cell that lies
-under a \multirow. One pass, linear in the text.
+Read is the first tabular of a text. Comments, rules, the columns' alignment and the distances
+behind a line end are dropped; rows end at \\ or \tabularnewline and cells at &, both outside braces
+and environments and not escaped. An empty row at the end does not count, nor an empty cell that
+lies under a \multirow. One pass, linear in the text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ARGUMENT = re.compile(r"\s*(?:\[[^\]]*\])?\s*")
 
 
 def spans(text: str) -> list[list[tuple[int, int]]] | None:
-    """Rows of cells as (width, height); None without a table that is closed, balanced, not empty."""
+    """Rows of cells as (width, height); None without a table that is closed and not empty."""
     begin = _BEGIN.search(text)
     if not begin:
         return None

@@ -1,4 +1,4 @@
-r"""Tables in LaTeX: is the structure the reference's? Half of a reward; the other half is a picture.
+r"""Tables in LaTeX: is the structure the reference's? The half of a reward that needs no picture.
 
     teds = 1 − tree distance / nodes of the larger tree,   structure = 1[teds > 0.9]
 

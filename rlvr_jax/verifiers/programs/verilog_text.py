@@ -2,7 +2,8 @@
 
 Tools get the text without comments and attributes, which is the text that was looked at. In an
 answer any $name but $signed, $unsigned and $clog2 is refused, any directive but `timescale and
-`default_nettype, and calls of C: so nothing of it prints, ends a run, or opens a file.
+`default_nettype, and calls of C: so nothing of it prints, ends a run, or opens a file. All is
+linear in the text, as it is done in the caller's process.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import NamedTuple
 __all__ = ["Module", "modules", "plain", "refused", "renamed", "top_module"]
 
 _MAX_CHARACTERS = 50_000
-_COMMENT_OR_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?(?:\*/|$)', re.DOTALL)
-_ATTRIBUTE = re.compile(r"\(\*(?!\s*\)).*?\*\)", re.DOTALL)
+_MOST_MODULES = 50
+# A text that is not closed ends with its line.
+_COMMENT_OR_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|//[^\n]*|/\*.*?(?:\*/|$)', re.DOTALL)
+_SENSITIVE = re.compile(r"\s*\)")  # the rest of @(*), which is no attribute
 _SYSTEM = re.compile(
     r"(?<![\w$])\$(?!(?:signed|unsigned|clog2)\b)|`(?!(?:timescale|default_nettype)\b)"
 )
 _FOREIGN = re.compile(r'"DPI')
-_MODULE = re.compile(r"\b(?:macro)?module\s+([A-Za-z_][\w$]*)\b(.*?)\bendmodule\b", re.DOTALL)
-_LOCAL = re.compile(r"\b(function|task)\b.*?\bend\1\b", re.DOTALL)
-_DIRECTION = re.compile(r"\b(input|output|inout)\b([^;]*);")
+_EDGE = re.compile(r"\b(?:macro)?module\s+([A-Za-z_][\w$]*)|\bendmodule\b")
+_LOCAL_EDGE = re.compile(r"\b(end)?(?:function|task)\b")
+_DIRECTION = re.compile(r"\b(?:input|output|inout)\b.*", re.DOTALL)
 _WORDS = re.compile(
     r"\b(?:wire|reg|logic|signed|unsigned|var|tri|tri0|tri1|wand|wor|supply0|supply1|bit)\b"
 )
@@ -46,7 +49,19 @@ class Module(NamedTuple):
 def plain(source: str) -> str:
     """A source without comments and attributes; texts stay as they are."""
     without = _COMMENT_OR_TEXT.sub(lambda m: m[0] if m[0][0] == '"' else " ", source)
-    return _ATTRIBUTE.sub(" ", without)
+    kept, position = [], 0
+    start = without.find("(*")
+    while start >= 0:
+        end = without.find("*)", start + 2)
+        if end < 0:
+            break
+        if _SENSITIVE.match(without, start + 2):
+            start = without.find("(*", start + 2)
+            continue
+        kept += [without[position:start], " "]
+        position = end + 2
+        start = without.find("(*", position)
+    return "".join([*kept, without[position:]])
 
 
 def refused(source: str) -> bool:
@@ -56,12 +71,20 @@ def refused(source: str) -> bool:
 
 def modules(source: str) -> list[Module]:
     """The modules of a plain source, in order."""
-    return [Module(name, _ports(rest), rest) for name, rest in _MODULE.findall(source)]
+    found, name, start = [], None, 0
+    for edge in _EDGE.finditer(source):
+        if edge[1] is None and name is not None:
+            body = source[start : edge.start()]
+            found.append(Module(name, _ports(body), body))
+        name, start = edge[1], edge.end()
+    return found
 
 
 def top_module(found: list[Module]) -> Module | None:
-    """The one module that no other instantiates; None if there is none, or several."""
+    """The one module that no other instantiates; None if there is none, or several, or a crowd."""
     names = [module.name for module in found]
+    if len(names) > _MOST_MODULES:
+        return None
     used = {
         name
         for module in found
@@ -85,7 +108,7 @@ def renamed(source: str, suffix: str) -> str:
 
 def _instance(name: str) -> re.Pattern[str]:
     """A module's name where it is instantiated: parameters or an instance's name follow."""
-    follows = r"(?=\s*#\s*[(\d]|\s+[A-Za-z_][\w$]*\s*(?:\[[^\]]*\]\s*)?\()"
+    follows = r"(?=\s*#\s*[(\d]|\s+[A-Za-z_][\w$]*\s*(?:\[[^\]]{0,100}\]\s*)?\()"
     return re.compile(rf"(?<![\w$.])(?<!module ){re.escape(name)}{follows}")
 
 
@@ -97,9 +120,20 @@ def _ports(rest: str) -> frozenset[tuple[str, str, str]]:
     if re.search(r"\b(?:input|output|inout)\b", listed):
         return frozenset(_declared(listed))
     found: set[tuple[str, str, str]] = set()
-    for direction, names in _DIRECTION.findall(_LOCAL.sub(" ", body)):
-        found |= set(_declared(f"{direction} {names}"))
+    for statement in _without_locals(body).split(";")[:-1]:
+        if declared := _DIRECTION.search(statement):
+            found |= set(_declared(declared[0]))
     return frozenset(found)
+
+
+def _without_locals(body: str) -> str:
+    """A body without its functions and tasks, which have ports of their own."""
+    kept, position, inside = [], 0, False
+    for edge in _LOCAL_EDGE.finditer(body):
+        if not inside:
+            kept.append(body[position : edge.start()])
+        position, inside = edge.end(), edge[1] is None
+    return "".join(kept if inside else [*kept, body[position:]])
 
 
 def _brackets(header: str) -> list[str]:

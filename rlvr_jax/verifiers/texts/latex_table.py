@@ -12,6 +12,7 @@ import re
 
 __all__ = ["spans"]
 
+_MAX_CHARACTERS = 100_000
 _TABULARS = ("tabular", "tabular*", "tabularx")
 _BEGIN = re.compile(r"\\begin\s*\{(tabular\*?|tabularx)\}")
 _TOKEN = re.compile(
@@ -23,19 +24,19 @@ _TOKEN = re.compile(
 _GAP = re.compile(r"\s*\[[^\]]{0,40}\]")
 _RULE = re.compile(
     r"\\(?:hline|toprule|midrule|bottomrule|hdashline|morecmidrules|firsthline|lasthline)(?![A-Za-z])"
-    r"(?:\[[^\]]*\])?"
+    r"(?:\[[^\]]{0,40}\])?"
     r"|\\(?:cline|cdashline|cmidrule|addlinespace|specialrule|Xhline|Xcline|noalign|rowcolor)"
-    r"(?![A-Za-z])(?:\s*(?:\[[^\]]*\]|\([^)]*\)|\{[^{}]*\}))*"
+    r"(?![A-Za-z])(?:\s*(?:\[[^\]]{0,40}\]|\([^)]{0,40}\)|\{[^{}]{0,80}\})){0,4}"
 )
 _WIDTH = re.compile(r"\\multicolumn\s*\{\s*([0-9]{1,3})\s*\}")
-_HEIGHT = re.compile(r"\\multirow\s*(?:\[[^\]]*\]\s*)?\{\s*(-?[0-9]{1,3})\s*\}")
+_HEIGHT = re.compile(r"\\multirow\s*(?:\[[^\]]{0,40}\]\s*)?\{\s*(-?[0-9]{1,3})\s*\}")
 _ARGUMENT = re.compile(r"\s*(?:\[[^\]]*\])?\s*")
 
 
 def spans(text: str) -> list[list[tuple[int, int]]] | None:
     """Rows of cells as (width, height); None without a table that is closed and not empty."""
     begin = _BEGIN.search(text)
-    if not begin:
+    if not begin or len(text) > _MAX_CHARACTERS:
         return None
     start = _behind_arguments(text, begin.end(), 1 if begin[1] == "tabular" else 2)
     rows = _cells(text, start) if start >= 0 else None
@@ -106,11 +107,8 @@ def _without_covered(rows: list[list[str]]) -> list[list[tuple[int, int]]]:
             columns = max(int(width[1]), 1) if width else 1
             lines = int(height[1]) if height else 1
             # A negative number reaches upwards: the text stands in the last of its rows.
-            reached = (
-                range(number + 1, number + lines)
-                if lines > 0
-                else range(number + lines + 1, number)
-            )
+            first, end = (number + 1, number + lines) if lines > 0 else (number + lines + 1, number)
+            reached = range(max(first, 0), min(end, len(rows)))
             covered |= {(r, c) for r in reached for c in range(column, column + columns)}
             empty = not cell or (width is not None and not height and _is_empty(cell))
             placed[-1].append((column, columns, max(abs(lines), 1), empty))

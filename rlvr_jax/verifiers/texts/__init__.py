@@ -5,4 +5,7 @@
 `tp_judge`: the relations of a reasoning step, checked exactly; a formaliser's loop of repairs.
 `rewardmap`: routes on a map of lines, with partial credit.
 `affectgpt_r1`: lists of words as sets, with synonyms and a price per word.
+`instruction_following`: named checks of instructions (`instruction_checks`, `ifbench_checks`, which
+  count by `words`).
+`table2latex_dual_reward`: the structure of a LaTeX table (`latex_table`, `tree_distance`).
 """

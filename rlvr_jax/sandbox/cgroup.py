@@ -54,9 +54,13 @@ class Group:
 
 
 def remove(path: str) -> None:
-    """Removes a group whose processes have ended."""
-    with contextlib.suppress(OSError):
-        Path(path).rmdir()
+    """Removes a group whose processes have been killed; the next server's start removes others."""
+    end = time.monotonic() + _PATIENCE
+    while Path(path).exists() and time.monotonic() < end:
+        try:
+            Path(path).rmdir()
+        except OSError:  # the last of them are still ending
+            time.sleep(0.01)
 
 
 def _make() -> tuple[Path, str, str]:
@@ -101,4 +105,5 @@ def _sweep(parent: Path) -> None:
     """Removes what servers left that were killed."""
     for path in parent.glob(f"{_NAME}*"):
         if not Path("/proc", path.name.removeprefix(_NAME)).exists():
-            remove(str(path))
+            with contextlib.suppress(OSError):
+                path.rmdir()

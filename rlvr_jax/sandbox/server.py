@@ -152,7 +152,7 @@ class Runner:
                 self.name_user(pid)
             if linux.on_linux():  # where memory runs out it goes first, and not we or the caller
                 Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
-            os.write(opens, b"xy")
+            os.write(opens, b"x")
         except OSError as error:
             watch.end(pid)
             os.close(report)

@@ -63,11 +63,14 @@ def children(number, work):
 
 def stay():
     os.write(READY[1], b"x")
-    time.sleep(3)
+    os.close(READY[0])
+    waiting = select.poll()
+    waiting.register(READY[1], 0)
+    waiting.poll(60000)  # until the first process has ended
 
 def all_ready(number):
     os.close(READY[1])
-    while number and select.select([READY[0]], [], [], 2)[0]:
+    while number:
         if not os.read(READY[0], 1):
             return False
         number -= 1

@@ -50,6 +50,7 @@ print(ctypes.addressof(secret), flush=True)
 time.sleep(600)
 """
 SHOWN = 500  # characters of an outcome that went wrong
+PATIENCE = 60.0  # seconds to succeed in, on a machine with other work
 MOMENT = 0.05  # seconds until what was sent or killed shows
 
 
@@ -102,6 +103,8 @@ class Host:
     def reset(self) -> None:
         """Makes everything as it was."""
         if self.victim is None or self.victim.poll() is not None:
+            if self.victim is not None:
+                self.victim.stdout.close()
             self.victim = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", VICTIM, SECRET, MARK],
                 stdout=subprocess.PIPE,
@@ -172,6 +175,8 @@ def seen(there: Host, sandbox: Sandbox, program: Hostile, off: frozenset[str] = 
     """Whether a program succeeds, and its outcome; `off` widens limits."""
     there.reset()
     limits = dict(LIMITS)
+    if off and "wall" not in program.layers:
+        limits["wall_seconds"] = PATIENCE
     for layer in off & WIDE.keys():
         limits |= WIDE[layer]
     source = PRELUDE + program.source

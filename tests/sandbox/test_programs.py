@@ -70,7 +70,7 @@ def test_an_exception_is_shown_as_python_shows_it(box):
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[1].endswith('main.py", line 3, in <module>')
     assert lines[-1] == "ZeroDivisionError: division by zero"
-    assert "inside.py" not in outcome.stderr
+    assert "rlvr_jax" not in outcome.stderr
 
 
 def test_what_is_registered_for_the_end_runs_and_threads_are_waited_for(box):

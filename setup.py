@@ -23,6 +23,7 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "sandbox",
     "tasks",
     "training",
     "verifiers",

@@ -30,6 +30,7 @@ _ROOMS = (
     "policy",
     "rollout",
     "runs",
+    "sandbox",
     "tasks",
     "training",
     "types",

@@ -27,6 +27,7 @@ ROOMS = [
     "tasks",
     "training",
     "verifiers",
+    "verifiers.programs",
     "verifiers.puzzles",
     "verifiers.texts",
 ]

@@ -121,9 +121,10 @@ class Side:
         decode = self._values.decode
         arguments = decode(question["arguments"])
         words = {name: decode(value) for name, value in question["words"].items()}
+        given = [*arguments, *words.values()]
         value = self._values.given(question["handle"])(*arguments, **words)
         if question["back"]:
-            return {"value": None, "arguments": self._values.encode(arguments)}
+            return {"value": None, "arguments": [encode(x) for x in given]}
         return {"value": encode(value)}
 
     def _attribute(self, question: dict[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,10 @@ from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, run_tes
 __all__ = ["check", "extract"]
 
 SCORES = ("strict", "share")
-_OPEN = re.compile(r"`{3,}[ \t]*(?:python|py)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+# Both match whole runs of ticks only, or a response of ticks would take quadratic time.
+_OPEN = re.compile(r"(?<!`)`{3,}+[ \t]*+(?:python|py)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
 # At the end of a line: a program may hold the fence in a text.
-_CLOSE = re.compile(r"`{3,}[ \t\r]*(?:\n|\Z)")
+_CLOSE = re.compile(r"(?<!`)`{3,}+[ \t\r]*+(?:\n|\Z)")
 _FIELDS = {
     "io": {"in": str, "out": str},
     "call": {"function": str, "args": list, "value": object},
@@ -50,14 +51,16 @@ def extract(response: str) -> str | None:
     text = after_thinking(response)
     if "<think>" in text:
         return None
-    for opening in reversed(list(_OPEN.finditer(text))):
-        if closing := _CLOSE.search(text, opening.end()):
-            program = text[opening.end() : closing.start()]
-            before = text[text.rfind("\n", 0, opening.start()) + 1 : opening.start()]
-            if before and not before.strip():
-                program = textwrap.dedent(program)  # the block of an item of a list
-            return program if program.strip() else None
-    return None
+    last = max((closing.start() for closing in _CLOSE.finditer(text)), default=-1)
+    openings = [opening for opening in _OPEN.finditer(text) if opening.end() <= last]
+    if not openings:
+        return None
+    start = openings[-1].end()
+    program = text[start : _CLOSE.search(text, start).start()]
+    before = text[text.rfind("\n", 0, openings[-1].start()) + 1 : openings[-1].start()]
+    if before and not before.strip():
+        program = textwrap.dedent(program)  # the block of an item of a list
+    return program if program.strip() else None
 
 
 def check(

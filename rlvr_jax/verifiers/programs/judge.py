@@ -168,13 +168,10 @@ class Judge:
         }
         answer = self.ask(question)
         result = self.result(answer)
-        changed = self._decode(answer.get("arguments")) if back else ()
-        for old, new in zip(arguments, changed or (), strict=False):
-            if type(old) is type(new) and isinstance(old, list | bytearray):
-                old[:] = new
-            elif type(old) is type(new) and isinstance(old, dict | set):
-                old.clear()
-                old.update(new)
+        if back:
+            changed = self._decode(answer.get("arguments"))
+            for old, new in zip([*arguments, *words.values()], changed or (), strict=False):
+                _change(old, new)
         return result
 
 
@@ -211,6 +208,15 @@ def discard(function: Callable, *arguments: Any, **words: Any) -> None:
     """Calls a function whose value nobody uses."""
     call = function.discard if isinstance(function, Function) else function
     call(*arguments, **words)
+
+
+def _change(old: Any, new: Any) -> None:
+    """Makes of a value in the test what the program has made of its copy."""
+    if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
+        old[:] = new
+    elif isinstance(old, dict | set) and isinstance(new, dict | set):
+        old.clear()
+        old.update(new)
 
 
 class _Discards(ast.NodeTransformer):

@@ -127,10 +127,11 @@ def _together(
                 same = same_value(text, test["value"], test.get("tolerance"))
                 words[number] = PASSED if same else word
         todo = todo[len(lines) :]
-        if todo:
-            reason = outcome.reason or "ended"
-            words[todo[0]] = LATE if reason == "wall" else reason
-            todo = todo[1:]
+        if outcome.status == 0:
+            break  # the judge has done all it had time for
+        for number in todo[:1]:
+            words[number] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
+        todo = todo[1:]
     return words
 
 

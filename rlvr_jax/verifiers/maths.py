@@ -31,7 +31,8 @@ from fractions import Fraction
 from rlvr_jax.verifiers.extract import agreed, spellings
 from rlvr_jax.verifiers.parsing import parse_answer
 from rlvr_jax.verifiers.pool import WorkerPool
-from rlvr_jax.verifiers.values import Ask, Rules, is_gradable
+from rlvr_jax.verifiers.comparison import Rules, is_gradable
+from rlvr_jax.verifiers.values import Ask
 
 __all__ = ["MathVerifier", "Verdict", "verify_math"]
 

@@ -12,11 +12,11 @@ import functools
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers import identity
-from rlvr_jax.verifiers.elementary import TooLarge, Undefined
-from rlvr_jax.verifiers.evaluation import Evaluation
-from rlvr_jax.verifiers.formula import read_formula
-from rlvr_jax.verifiers.trees import Node, free_symbols, parts
+from rlvr_jax.verifiers.formulas import identity
+from rlvr_jax.verifiers.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.formulas.evaluation import Evaluation
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import Node, free_symbols, parts
 
 __all__ = ["equal_expressions"]
 
@@ -161,7 +161,7 @@ def _simplified(node: Node | None) -> Node:
     """Without calculus: sympy's result as a tree of numbers, if there is any."""
     if node is None:
         raise Undefined
-    from rlvr_jax.verifiers import calculus
+    from rlvr_jax.verifiers.formulas import calculus
 
     if any(calculus.is_calculus(part) for part in parts(node)):
         return calculus.simplified(node)

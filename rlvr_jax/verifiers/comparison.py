@@ -7,16 +7,17 @@ names a value ("x = 5") the value counts, where the other side is no equation.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from rlvr_jax.verifiers import calculus, identity
-from rlvr_jax.verifiers.formula import read_formula
-from rlvr_jax.verifiers.inequalities import is_solution
+from rlvr_jax.verifiers.formulas import identity
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import free_symbols
+from rlvr_jax.verifiers.kleene import all_of, any_of, paired
+from rlvr_jax.verifiers.quantities import NumberRules
 from rlvr_jax.verifiers.regions import as_region
-from rlvr_jax.verifiers.trees import free_symbols, parts
+from rlvr_jax.verifiers.relations import equal_ratios, equal_relations, has_symbols
 from rlvr_jax.verifiers.units import factor
 from rlvr_jax.verifiers.values import (
     Ask,
@@ -24,7 +25,6 @@ from rlvr_jax.verifiers.values import (
     Container,
     Equation,
     Expression,
-    Infinity,
     Number,
     Piece,
     Ratio,
@@ -37,26 +37,20 @@ from rlvr_jax.verifiers.values import (
     to_tex,
 )
 
-__all__ = ["Rules", "is_gradable"]
+__all__ = ["Rules"]
 
 MAX_ITEMS = 64  # of an unordered container, where every pair is compared
-_TOLERANCE = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How answers are read and compared.
+class Rules(NumberRules):
+    """How answers are read and compared, with the fields of `NumberRules`.
 
     Fields:
       choice: letters are options.
-      percent_is_number: 50 % equals 50 as well.
-      tolerance: |answer - gold| / |gold| where the gold is a decimal; None is 10^-6, but at most
-        half of the last digit that the gold has.
     """
 
     choice: bool = False
-    percent_is_number: bool = False
-    tolerance: Fraction | None = None
 
     def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         """Compares; None while an answer of `ask` is missing."""
@@ -66,10 +60,12 @@ class Rules:
             return True
         if isinstance(gold, Equation) and isinstance(answer, Equation):
             return self._equal_equations(gold, answer, ask)
-        if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation | Region):
-            return self._equal_relations(gold, answer, ask)
+        if isinstance(gold, Relation | Equation) and isinstance(
+            answer, Relation | Equation | Region
+        ):
+            return equal_relations(gold, answer, ask)
         if isinstance(gold, Region) and isinstance(answer, Relation):
-            return self._equal_relations(gold, answer, ask)
+            return equal_relations(gold, answer, ask)
         if isinstance(gold, Equation):
             return self.equal(gold.right, answer, ask) if gold.whole else False
         if isinstance(answer, Equation):
@@ -77,56 +73,18 @@ class Rules:
         if isinstance(gold, Text) or isinstance(answer, Text):
             return _folded(gold) == _folded(answer) != ""
         if isinstance(gold, Chain):
-            return _all([self.equal(item, answer, ask) for item in gold.items])
+            return all_of([self.equal(item, answer, ask) for item in gold.items])
         if isinstance(answer, Chain):
             return self._equal_chain(gold, answer, ask)
         if isinstance(gold, Number) and isinstance(answer, Number):
-            return self._equal_numbers(gold, answer)
+            return self.equal_numbers(gold, answer)
         if isinstance(gold, Ratio) or isinstance(answer, Ratio):
-            return self._equal_ratios(gold, answer, ask)
+            return equal_ratios(gold, answer, ask)
         if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
             return self._equal_containers(gold, answer, ask)
         return self._equal_formulas(gold, answer, ask)
 
     # -- single values
-
-    def _equal_numbers(self, gold: Number, answer: Number) -> bool:
-        if gold.based and answer.based:
-            return gold.based == answer.based
-        if gold.based:
-            return answer.tex.lower().lstrip("0") == gold.based[0].lstrip("0")
-        if gold.modulus and answer.modulus:
-            if gold.modulus != answer.modulus:
-                return False
-            return (gold.value - answer.value) % gold.modulus == 0
-        if "%" in (gold.unit, answer.unit) and gold.unit != answer.unit:
-            if gold.unit and answer.unit:
-                return False
-            plain = self.percent_is_number and self._close(gold, answer)
-            return plain or self._close(_scaled(gold, "%", 100), _scaled(answer, "%", 100))
-        scale = factor(gold.unit, answer.unit)
-        if scale is None:
-            return False
-        if self._close(gold, replace(answer, value=answer.value * scale)):
-            return True
-        turned = [_scaled(number, "°", 180, pi=True) for number in (gold, answer)]
-        return {gold.unit, answer.unit} == {"°", ""} and self._close(*turned)
-
-    def _near(self, gold: Number) -> Fraction:
-        """How far an answer may lie from a decimal."""
-        if not gold.last_digit:
-            return Fraction(0)
-        if self.tolerance is None:
-            return min(_TOLERANCE * abs(gold.value), gold.last_digit / 2)
-        return self.tolerance * abs(gold.value)
-
-    def _close(self, gold: Number, answer: Number) -> bool:
-        near = self._near(gold)
-        if gold.pi == answer.pi:
-            return abs(gold.value - answer.value) <= near
-        # π is irrational: an exact gold can only agree at 0. Fractions, as floats overflow.
-        first, second = (n.value * (Fraction(math.pi) if n.pi else 1) for n in (gold, answer))
-        return first == second == 0 or (bool(near) and abs(first - second) <= near)
 
     def _equal_formulas(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         units = {_unit(gold), _unit(answer)}
@@ -145,7 +103,7 @@ class Rules:
         nodes = [None if text is None else read_formula(text) for text in texts]
         if None in nodes:
             return False
-        if isinstance(gold, Number) and (near := self._near(gold)):
+        if isinstance(gold, Number) and (near := self.near(gold)):
             return ask((*texts, str(near))) if not free_symbols(nodes[1]) else False
         if _folded(gold) == _folded(answer) != "":
             return True
@@ -154,7 +112,7 @@ class Rules:
             verdict = ask(tuple(texts))
         # Of 5 m the m may be a factor.
         written = [v.tex if isinstance(v, Number) and v.unit else None for v in (gold, answer)]
-        if verdict is False and any(written) and any(map(_has_symbols, (gold, answer))):
+        if verdict is False and any(written) and any(map(has_symbols, (gold, answer))):
             again = [text or plain for text, plain in zip(written, texts, strict=True)]
             nodes = [read_formula(text) for text in again]
             verdict = None not in nodes and identity.same(*nodes)
@@ -164,33 +122,11 @@ class Rules:
     def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
         """Each side has to be right, or the rounded one is the decimal that is the gold."""
         decimal = answer.rounded
-        if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit:
-            if gold.last_digit and self._equal_numbers(replace(gold, last_digit=Fraction(0)), decimal):
+        if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
+            exact = replace(gold, last_digit=Fraction(0))
+            if self.equal_numbers(exact, decimal):
                 return True
-        return _all([self.equal(gold, item, ask) for item in answer.items])
-
-    def _equal_ratios(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
-        pair = []
-        for value in (gold, answer):
-            items = value.items if isinstance(value, Ratio) else (value, Number(Fraction(1)))
-            texts = [to_tex(item) for item in items]
-            if None in texts or any(_unit(item) for item in items):
-                return False
-            pair.append(texts)
-        if len(pair[0]) != len(pair[1]):
-            return False
-        verdicts = []
-        for place in range(1, len(pair[0])):
-            crossed = tuple(
-                f"({one[0]})({other[place]})" for one, other in (pair, pair[::-1])
-            )
-            nodes = [read_formula(text) for text in crossed]
-            if None in nodes:
-                return False
-            verdict = identity.same(*nodes)
-            verdicts.append(ask(crossed) if verdict is None else verdict)
-        nothing = [identity.worked_out(read_formula(text)) == 0 for text in (*pair[0], *pair[1])]
-        return False if any(nothing) else _all(verdicts)
+        return all_of([self.equal(gold, item, ask) for item in answer.items])
 
     # -- equations and inequalities
 
@@ -201,29 +137,7 @@ class Rules:
                 return verdict
         if gold.solved or (gold.whole and not gold.left):
             return False
-        return self._equal_relations(gold, answer, ask)
-
-    def _equal_relations(
-        self, gold: Relation | Equation | Region, answer: Value, ask: Ask
-    ) -> bool | None:
-        """As wholes: the differences of both sides are proportional."""
-        if isinstance(gold, Relation) and isinstance(answer, Region):
-            if (found := is_solution(gold, answer)) is not None:
-                return found
-        if isinstance(gold, Region) and isinstance(answer, Relation) and not _symbolic(gold):
-            return False  # a range is given in a solved form
-        pair = [_relation(value) for value in (gold, answer)]
-        if None in pair:
-            return False
-        (left, sign, right), (left2, sign2, right2) = pair
-        if sign != sign2:
-            return False
-        texts = (f"{left}-({right})", f"{left2}-({right2})")
-        nodes = [read_formula(text) for text in texts]
-        if None in nodes:
-            return False
-        verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
-        return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
+        return equal_relations(gold, answer, ask)
 
     # -- containers
 
@@ -244,7 +158,7 @@ class Rules:
     def _in_order(self, gold: tuple[Value, ...], answer: tuple[Value, ...], ask) -> bool | None:
         if len(gold) != len(answer):
             return False
-        return _all([self.equal(g, a, ask) for g, a in zip(gold, answer, strict=True)])
+        return all_of([self.equal(g, a, ask) for g, a in zip(gold, answer, strict=True)])
 
     def _in_any_order(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
         repeats = "set" not in (gold.kind, answer.kind)  # how often an entry is there tells as well
@@ -254,8 +168,8 @@ class Rules:
             return False
         rows = [[self.equal(g, a, ask) for a in answer.items] for g in gold.items]
         columns = zip(*rows, strict=True) if rows else [() for _ in answer.items]
-        covered = _all(_any(line) for line in [*rows, *columns])
-        if not repeats or not covered or _paired(rows):
+        covered = all_of(any_of(line) for line in [*rows, *columns])
+        if not repeats or not covered or paired(rows):
             return covered
         return None if any(None in row for row in rows) else False
 
@@ -286,14 +200,14 @@ class Rules:
         if False in same and not _in_line(first):
             items = [Container("set", tuple(map(_interval, r))) for r in pieces]
             return self._in_any_order(*items, ask)
-        return _all(same)
+        return all_of(same)
 
     def _equal_pieces(self, gold: Piece, answer: Piece, ask: Ask) -> bool | None:
         closed = [(piece.low_closed, piece.high_closed) for piece in (gold, answer)]
         if closed[0] != closed[1]:
             return False
         pairs = ((gold.low, answer.low), (gold.high, answer.high))
-        return _all([self.equal(g, a, ask) for g, a in pairs])
+        return all_of([self.equal(g, a, ask) for g, a in pairs])
 
     def _equal_pairs(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         """Points (a, b) that may be intervals, in any order."""
@@ -309,60 +223,6 @@ class Rules:
         return self._in_any_order(*found, ask)
 
 
-def is_gradable(gold: Value, ask: Ask) -> bool | None:
-    """Whether all of a gold can be read; None while an answer of `ask` is missing."""
-    if isinstance(gold, Unread):
-        return False
-    if isinstance(gold, Expression):
-        node = read_formula(gold.tex)
-        if node is None:
-            return False
-        if any(map(calculus.is_calculus, parts(node))):
-            return ask((gold.tex,))
-        constant = not free_symbols(node) and all(part.kind != "word" for part in parts(node))
-        return not constant or identity.worked_out(node) is not None or ask((gold.tex,))
-    if isinstance(gold, Equation):
-        sides = [read_formula(side) for side in gold.tex]
-        if "" not in gold.tex and None not in sides:
-            return True
-        return is_gradable(gold.right, ask) if gold.whole else False
-    if isinstance(gold, Relation):
-        return None not in [read_formula(side) for side in (gold.left, gold.right)]
-    if isinstance(gold, Container | Chain | Ratio):
-        return _all([is_gradable(item, ask) for item in gold.items])
-    if isinstance(gold, Region):
-        ends = [end for piece in gold.pieces for end in (piece.low, piece.high)]
-        return _all([is_gradable(end, ask) for end in ends])
-    return True
-
-
-def _relation(value: Value) -> tuple[str, str, str] | None:
-    """Both sides of an equation or an inequality."""
-    if isinstance(value, Relation):
-        return value.left, value.sign, value.right
-    if isinstance(value, Equation):
-        return (value.tex[0], "=", value.tex[1]) if value.tex[0] else None
-    if not isinstance(value, Region) or not value.name or len(value.pieces) != 1:
-        return None
-    (piece,) = value.pieces
-    name = value.name
-    if isinstance(piece.low, Infinity) and (high := to_tex(piece.high)):
-        return name, "\\le" if piece.high_closed else "<", high
-    if isinstance(piece.high, Infinity) and (low := to_tex(piece.low)):
-        return low, "\\le" if piece.low_closed else "<", name
-    return None
-
-
-def _symbolic(region: Region) -> bool:
-    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
-    return any(map(_has_symbols, ends))
-
-
-def _has_symbols(value: Value) -> bool:
-    node = read_formula(value.tex) if isinstance(value, Expression) else None
-    return node is not None and bool(free_symbols(node))
-
-
 def _in_line(region: Region) -> bool:
     """Whether the pieces stand in order, as their ends are known numbers."""
     ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
@@ -372,35 +232,6 @@ def _in_line(region: Region) -> bool:
 def _interval(piece: Piece) -> Container:
     kind = ("[" if piece.low_closed else "(") + ("]" if piece.high_closed else ")")
     return Container(kind, (piece.low, piece.high))
-
-
-def _all(values) -> bool | None:
-    values = list(values)
-    return False if False in values else None if None in values else True
-
-
-def _any(values) -> bool | None:
-    values = list(values)
-    return True if True in values else None if None in values else False
-
-
-def _paired(rows: list[list[bool | None]]) -> bool:
-    """True if each row has a True in a column of its own; equal rows make the choice free."""
-    free = list(range(len(rows)))
-    for row in rows:
-        column = next((column for column in free if row[column]), None)
-        if column is None:
-            return False
-        free.remove(column)
-    return True
-
-
-def _scaled(number: Number, unit: str, by: int, pi: bool = False) -> Number:
-    """The number without its unit, if it has this one."""
-    if number.unit != unit:
-        return number
-    value, last_digit = number.value / by, number.last_digit / by
-    return replace(number, value=value, last_digit=last_digit, unit="", pi=pi or number.pi)
 
 
 def _folded(value: Value) -> str:

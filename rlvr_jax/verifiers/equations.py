@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from rlvr_jax.verifiers.formula import read_formula
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import free_symbols, parts
 from rlvr_jax.verifiers.nesting import enclosed, split
-from rlvr_jax.verifiers.regions import complement, excluded
-from rlvr_jax.verifiers.trees import free_symbols, parts
+from rlvr_jax.verifiers.regions import complement, excluded, intersection
 from rlvr_jax.verifiers.values import (
     Chain,
     Container,
@@ -41,6 +41,7 @@ Parse = Callable[[str], Value]
 
 _ORDER = r"\\le(?![A-Za-z])|\\ge(?![A-Za-z])|<|>|\\ne(?![A-Za-z])"
 _SYMBOL = r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*"
+_VARIABLE = rf"{_SYMBOL}(?:\([^()]*\))?"  # x, or f(x)
 _LETTER = r"(?:\\[A-Za-z]+|[A-Za-z])(?:_\{?\w+\}?)?'*"
 _WORDS = r"[A-Za-z][A-Za-z ']*"
 _MARK = r"\\(?:angle|triangle|overline|vec|hat|bar|tilde|mathbf|boldsymbol|mathcal)(?![A-Za-z])\s*"
@@ -89,9 +90,9 @@ def read_equation(text: str, parse: Parse) -> Value | None:
 
 def _chain(text: str, sides: list[str], rounded: str | None, parse: Parse) -> Value:
     left, others = sides[0], sides[1:]
-    if (size := re.fullmatch(rf"\|\s*({_LETTER})\s*\|", left)) and len(others) == 1 and not rounded:
-        if _is_constant(others[0]):
-            left, others = size[1], [f"\\pm({others[0]})"]
+    size = re.fullmatch(rf"\|\s*({_LETTER})\s*\|", left)
+    if size and len(others) == 1 and not rounded and _is_constant(others[0]):
+        left, others = size[1], [f"\\pm({others[0]})"]
     named = _is_name(left)
     labelled = bool(others) and (named or len(_symbols(left) or ()) > 1)
     values = tuple(parse(side) for side in (others if labelled else sides))
@@ -153,12 +154,16 @@ def _between(ends: list[str], signs: list[str], parse: Parse) -> Value:
     closed = [sign == "\\le" for sign in signs]
     below, above = (Infinity(True), False), (Infinity(), False)
     name = None
-    if len(signs) == 2 and re.fullmatch(_SYMBOL, ends[1]):
+    if len(signs) == 2 and re.fullmatch(_VARIABLE, ends[1]):
         name, below, above = ends[1], (parse(ends[0]), closed[0]), (parse(ends[2]), closed[1])
-    elif len(signs) == 1 and re.fullmatch(_SYMBOL, ends[0]) and not _is_size(ends[1]):
+    elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[0]) and not _is_size(ends[1]):
         name, above = ends[0], (parse(ends[1]), closed[0])
-    elif len(signs) == 1 and re.fullmatch(_SYMBOL, ends[1]) and not _is_size(ends[0]):
+    elif len(signs) == 1 and re.fullmatch(_VARIABLE, ends[1]) and not _is_size(ends[0]):
         name, below = ends[1], (parse(ends[0]), closed[0])
+    elif len(signs) == 2 and _is_size(ends[1]):
+        both = [_between(ends[at : at + 2], [signs[at]], parse) for at in (0, 1)]
+        found = all(isinstance(side, Region) for side in both) and intersection(*both)
+        return found or Unread(ends[1])
     elif len(signs) == 1 and (size := _is_size(ends[0])):
         limits = parse(f"-({ends[1]})"), parse(ends[1])
         return Region((Piece(limits[0], closed[0], limits[1], closed[0]),), size)
@@ -231,4 +236,3 @@ def _symbols(side: str) -> set[str] | None:
     plain = re.sub("|".join(_FUNCTIONS), "+", plain)
     found = re.findall(r"[A-Za-z](?:_\{[^{}]*\})?(?:\(\d+\))?", plain)
     return {*found, *(commands & _GREEK)} - {"e", "i"}
-

@@ -9,7 +9,7 @@ linear in the text.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 from rlvr_jax.verifiers.comparison import Rules
 from rlvr_jax.verifiers.nesting import closing
@@ -17,9 +17,10 @@ from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.parsing import parse_answer
 from rlvr_jax.verifiers.prose import option_letters
 
-__all__ = ["Boxes", "agreed", "boxes", "final_answer", "spellings"]
+__all__ = ["BOXES", "Boxes", "agreed", "boxes", "final_answer", "spellings"]
 
 Boxes = Literal["each", "joined", "last"]
+BOXES = get_args(Boxes)
 
 _MAX_SPELLINGS = 4  # a response with more of them has not chosen, and each costs a comparison
 _MAX_JOINED = 16

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from rlvr_jax.verifiers.formula import read_formula
-from rlvr_jax.verifiers.identity import worked_out
+from rlvr_jax.verifiers.formulas.identity import worked_out
+from rlvr_jax.verifiers.formulas.reading import read_formula
 from rlvr_jax.verifiers.lists import entries
 from rlvr_jax.verifiers.nesting import enclosed, split
 from rlvr_jax.verifiers.regions import LINE, intersection

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from rlvr_jax.verifiers.elementary import TooLarge
-from rlvr_jax.verifiers.formula import read_formula
-from rlvr_jax.verifiers.identity import in_floats
-from rlvr_jax.verifiers.trees import Node, free_symbols
+from rlvr_jax.verifiers.formulas.elementary import TooLarge
+from rlvr_jax.verifiers.formulas.identity import in_floats
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import Node, free_symbols
 from rlvr_jax.verifiers.values import Region, Relation, approximate
 
 __all__ = ["is_solution"]
@@ -72,7 +72,7 @@ def _holds(
         return False
     gap = evaluation.real(evaluation.inexact(high)) - evaluation.real(evaluation.inexact(low))
     near = abs(gap) <= _ROUNDING * 2.0 ** min(max(evaluation.largest, 0), 900)
-    if near and not (at_end or isinstance(low, Fraction) and isinstance(high, Fraction)):
+    if near and not (at_end or (isinstance(low, Fraction) and isinstance(high, Fraction))):
         return None
     if near and (at_end or gap == 0):
         return sign == "\\le"

@@ -18,6 +18,7 @@ from rlvr_jax.verifiers.regions import (
     complement,
     excluded,
     intersection,
+    is_interval,
     is_point,
     joined_rays,
     union,
@@ -85,7 +86,7 @@ def _several(text: str, parse: Parse) -> Value | None:
         if any(isinstance(value, Container) and value.kind == "system" for value in values):
             return Container("list", tuple(values))
         if all(isinstance(value, Region) for value in values):
-            return _named_alike(values) and union(values) or Container("list", tuple(values))
+            return (_named_alike(values) and union(values)) or Container("list", tuple(values))
     separators = rf",?\s*{_AND}|,?\s*{_OR}"
     parts = [part for piece in split(text, separators) for part in entries(piece)]
     if len(parts) == 1 and not split(text, separators)[1:]:
@@ -109,11 +110,8 @@ def _joined(values: list[Value], text: str) -> Value:
         found = joined_rays(regions) if re.search(r",|;|\band\b", text) else union(regions)
         return found or Unread(text)
     ranges = [as_region(value) for value in values]
-    if all(isinstance(value, Container) for value in values) and None not in ranges:
-        if any(not is_point(value) for value in values) and all(
-            len(value.items) == 2 and value.kind != "set" for value in values
-        ):
-            return union(ranges)
+    if None not in ranges and all(map(is_interval, values)) and not all(map(is_point, values)):
+        return union(ranges)
     return _listed(values)
 
 
@@ -175,4 +173,3 @@ def _is_hole(region: Region) -> bool:
         and all(isinstance(end, Infinity) for end in ends)
         and region.pieces[0].high == region.pieces[1].low
     )
-

@@ -47,7 +47,9 @@ _PI = re.compile(
     rf"|\\frac\{{\s*(?P<e>{_DECIMAL})\s*\}}\{{\s*(?P<f>{_DECIMAL})\s*\}}\s*\\pi)$"
 )
 _MODULUS = re.compile(r"(.*\S)\s*\\mod\s*\{\s*(\d{1,20})\s*\}$", re.DOTALL)
-_SCALED = re.compile(rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL)
+_SCALED = re.compile(
+    rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL
+)
 _WORD = re.compile(rf"({'|'.join(NUMBER_WORDS)})(?![A-Za-z-])", re.IGNORECASE)
 
 
@@ -99,8 +101,10 @@ def _unsigned(text: str) -> Number | None:
             exponent = int(next(group for group in match.groups()[1:] if group))
             if abs(exponent) > MAX_EXPONENT:
                 return None
-            return _written(match[1], Fraction(10) ** exponent) if match[1] else Number(
-                Fraction(10) ** exponent
+            return (
+                _written(match[1], Fraction(10) ** exponent)
+                if match[1]
+                else Number(Fraction(10) ** exponent)
             )
         if match := _EXPONENT.match(text):
             if abs(int(match[2])) > MAX_EXPONENT:

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 
 from rlvr_jax.verifiers.equations import read_equation, read_inequality
-from rlvr_jax.verifiers.formula import read_formula
+from rlvr_jax.verifiers.formulas.reading import read_formula
 from rlvr_jax.verifiers.grouped import read_grouped
 from rlvr_jax.verifiers.lists import read_list
 from rlvr_jax.verifiers.nesting import closing, depths, split
@@ -78,7 +78,7 @@ def _too_large(text: str) -> bool:
 def _tower(bare: str) -> float:
     """The exponent of the largest power of numbers on powers: 16 of 2^{2^4}."""
     largest = 0.0
-    for tower in re.findall(r"\d+(?:\^[({]*-?\d+[)}]*){2,}|\d+(?:\^[({]*-?\d+){2,}", bare):
+    for tower in re.findall(r"(?<!\d)\d++(?:\^[({]*+-?\d++[)}]*+){2,}", bare):
         exponent = 1.0
         for number in map(float, reversed(re.findall(r"\d+", tower)[1:])):
             if exponent > 64:
@@ -156,4 +156,3 @@ def _ratio(text: str) -> Value | None:
     if all(isinstance(item, Number | Expression) for item in items):
         return Ratio(items)
     return Text(_bare(text)) if "\\dots" in text else Unread(text)
-

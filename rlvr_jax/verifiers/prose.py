@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from rlvr_jax.verifiers.names import ELEMENTARY
+from rlvr_jax.verifiers.formulas.names import ELEMENTARY
 from rlvr_jax.verifiers.regions import LINE, excluded
 from rlvr_jax.verifiers.values import Container, Region, Text, Value
 
@@ -62,20 +62,19 @@ def read_text(text: str) -> Text | None:
     if re.fullmatch(r"\d+(?:st|nd|rd|th)|(?:[A-Za-z]\.)+[A-Za-z]", text):
         return Text(text)
     if not any(
-        not word.isascii() or (len(word) > 2 and word not in ELEMENTARY and not _is_name(word, text))
+        not word.isascii()
+        or (len(word) > 2 and word not in ELEMENTARY and not _is_name(word, text))
         for word in words
     ):
         return None
     if re.search(r"[A-Za-z]\(|\d[A-Za-z]+\d|/[a-z]\b", text):
         return None
-    folded = re.sub(
-        r"[^\W\d_]+", lambda m: m[0].casefold() if len(m[0]) > 2 else m[0], text
-    )
+    folded = re.sub(r"[^\W\d_]+", lambda m: m[0].casefold() if len(m[0]) > 2 else m[0], text)
     return Text(" ".join(re.sub(r"(?<=[^\W\d_])\.", "", folded).split()))
 
 
 def _is_name(word: str, text: str) -> bool:
-    """ABC may be a triangle and xyz a product: alone they are a formula, which is compared folded."""
+    """ABC may be a triangle and xyz a product; alone they are formulas, compared folded."""
     if word == text:
         return len(word) <= 5
     return len(word) <= 4 and (word.isupper() or not re.search("[aeiouyAEIOUY]", word))

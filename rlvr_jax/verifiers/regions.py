@@ -18,6 +18,7 @@ __all__ = [
     "complement",
     "excluded",
     "intersection",
+    "is_interval",
     "is_point",
     "joined_rays",
     "union",
@@ -34,7 +35,7 @@ def as_region(value: Value) -> Region | None:
         return value
     if not isinstance(value, Container):
         return None
-    if value.kind in INTERVALS and len(value.items) == 2:
+    if is_interval(value):
         low, high = value.items
         closed = value.kind[0] == "[", value.kind[1] == "]"
         piece = Piece(
@@ -48,6 +49,11 @@ def as_region(value: Value) -> Region | None:
         points = tuple(Piece(item, True, item, True) for item in value.items)
         return union([Region((point,)) for point in points])
     return None
+
+
+def is_interval(value: Value) -> bool:
+    """Whether (a, b) or [a, b) may be an interval."""
+    return isinstance(value, Container) and value.kind in INTERVALS and len(value.items) == 2
 
 
 def is_point(value: Value) -> bool:
@@ -76,7 +82,7 @@ def union(regions: Sequence[Region], merged: bool = True) -> Region:
         if found:
             before_high, before = found[-1]
             touching = _same(before_high, low) and (before.high_closed or piece.low_closed)
-            if touching or low < before_high and not _same(before_high, low):
+            if touching or (low < before_high and not _same(before_high, low)):
                 if high > before_high or (_same(high, before_high) and piece.high_closed):
                     before = replace(before, high=piece.high, high_closed=piece.high_closed)
                 found[-1] = max(before_high, high), before

@@ -6,15 +6,12 @@ import re
 
 __all__ = ["CHARACTERS", "REWRITES", "SIGNS", "SUPERSCRIPT"]
 
-_GREEK = dict(
-    zip(
-        "αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ",
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma"
-        " sigma tau upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi"
-        " Omega phi epsilon theta mu".split(),
-        strict=True,
-    )
-)
+_NAMES = """
+alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma sigma tau
+upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega phi epsilon
+theta mu
+"""
+_GREEK = dict(zip("αβγδεζηθικλμνξπρσςτυφχψωΓΔΘΛΞΠΣΥΦΨΩϕϵϑµ", _NAMES.split(), strict=True))
 CHARACTERS = {
     **{letter: f"\\{name} " for letter, name in _GREEK.items()},
     **dict.fromkeys("−–—‒﹣-‐‑", "-"),

@@ -18,7 +18,7 @@ __all__ = ["MONEY", "factor", "money", "split_unit"]
 
 # One unit a line: its canonical name, then the others.
 _TABLE = """
-% percent pct percents
+% percent pct percents percentage
 ° degree degrees deg degs
 °C Celsius celsius centigrade
 °F Fahrenheit fahrenheit
@@ -111,10 +111,9 @@ for _line in filter(None, _METRIC.splitlines()):
                 _CANONICAL.setdefault(_name + "s", _short + _symbol)
 _CANONICAL |= {"l": "L", "ml": "mL", "cl": "cL", "dl": "dL", "kgs": "kg", "kms": "km", "cms": "cm"}
 # Letters that are no unit alone: 5 A, 5 C, 5 F and 5 T are rather products.
-_NOT_ALONE = frozenset("A C F T".split())
+_NOT_ALONE = frozenset(["A", "C", "F", "T"])
 
 MONEY = ("US$", "USD", "$", "€", "£", "¥", "₹", "Rs", "EUR", "GBP", "RMB", "CNY", "元")
-
 
 
 def money(sign: str | None) -> str:

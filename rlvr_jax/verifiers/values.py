@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rlvr_jax.verifiers.formula import read_formula
-from rlvr_jax.verifiers.identity import worked_out
-from rlvr_jax.verifiers.trees import Node
+from rlvr_jax.verifiers.formulas.identity import worked_out
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import Node
 
 __all__ = [
     "Ask",
@@ -227,4 +227,6 @@ def approximate(value: Value) -> float | None:
     if found is None:
         return None
     found = complex(found) if not isinstance(found, Fraction) else complex(float(found))
-    return found.real if abs(found.imag) <= 1e-12 * abs(found) and math.isfinite(found.real) else None
+    return (
+        found.real if abs(found.imag) <= 1e-12 * abs(found) and math.isfinite(found.real) else None
+    )

@@ -12,12 +12,8 @@ from collections.abc import Mapping
 
 __all__ = ["NUMBER_WORDS", "SCALES", "counted", "singular"]
 
-NUMBER_WORDS = {
-    name: value
-    for value, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
-}
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
+NUMBER_WORDS = {name: value for value, name in enumerate(_NUMBERS.split())}
 SCALES = {
     "hundred": 100,
     "thousand": 10**3,
@@ -30,33 +26,28 @@ SCALES = {
     "万": 10**4,
     "亿": 10**8,
 }
-_CHANGING = frozenset(
-    [
-        *NUMBER_WORDS,
-        *SCALES,
-        *[f"{name}s" for name in SCALES],
-        *"thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty"
-        " sixty seventy eighty ninety score gross half halves third thirds quarter quarters fourth"
-        " fourths fifth fifths sixth sixths seventh eighth eighths ninth tenth tenths hundredth"
-        " hundredths thousandth thousandths fraction once twice thrice double triple quadruple"
-        " zillion bn mn first infinity infinite infinitely".split(),
-        *"plus minus times over divided multiplied squared cubed square cube root power factorial"
-        " modulo mod raised added subtracted sum difference product quotient negative positive"
-        " percent percentage plusminus inverse reciprocal base exponent log remainder doubled tripled halved negated".split(),
-        *"more less fewer greater larger smaller bigger higher lower above below under beyond"
-        " exceeding most least maximum minimum max min up upwards between within up-to exactly-not"
-        " equal equals than after before until past".split(),
-        *"about approximately approx roughly around nearly almost circa maybe perhaps probably"
-        " possibly likely guess estimate estimated estimates unsure so ish something some"
-        " rounded".split(),
-        *"am pm noon midnight clock oclock o'clock morning afternoon evening night".split(),
-        *"or and if when where unless but then thus because since not no none never nor neither"
-        " wrong incorrect false is are was be isn't aren't except without else either versus vs"
-        " instead excluding plus-or-minus to through however assuming".split(),
-    ]
-)
+# Line by line: numbers, operators, comparisons, hedges, times of day, connectives and negations.
+_TABLE = """
+thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty
+seventy eighty ninety score gross half halves third thirds quarter quarters fourth fourths fifth
+fifths sixth sixths seventh eighth eighths ninth tenth tenths hundredth hundredths thousandth
+thousandths fraction once twice thrice double triple quadruple zillion bn mn first infinity infinite
+infinitely
+plus minus times over divided multiplied squared cubed square cube root power factorial modulo mod
+raised added subtracted sum difference product quotient negative positive percentile inverse
+reciprocal base exponent log remainder doubled tripled halved negated
+more less fewer greater larger smaller bigger higher lower above below under beyond exceeding most
+least maximum minimum max min up upwards between within equal equals than after before until past
+about approximately approx roughly around nearly almost circa maybe perhaps probably possibly likely
+guess estimate estimated estimates unsure so ish something some rounded
+am pm noon midnight clock oclock o'clock morning afternoon evening night
+or and if when where unless but then thus because since not no none never nor neither wrong
+incorrect false is are was be isn't aren't except without else either versus vs instead excluding to
+through however assuming
+"""
+_CHANGING = frozenset([*NUMBER_WORDS, *SCALES, *(f"{name}s" for name in SCALES), *_TABLE.split()])
 # They tell nothing about what is counted.
-_FILLERS = frozenset("a an the of in total all".split())
+_FILLERS = frozenset(["a", "an", "the", "of", "in", "total", "all"])
 _IRREGULAR = {
     "people": "person",
     "persons": "person",

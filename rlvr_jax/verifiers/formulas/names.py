@@ -1,4 +1,4 @@
-r"""What is a name in a formula: x, x_{1}, y', \vec{v}, AB, \mathcal{F}; and which names are functions.
+r"""Names of formulas: x, x_{1}, y', \vec{v}, AB, \mathcal{F}; and which of them are functions.
 
 Case counts. Two lower-case letters side by side are a product; any other letters side by side are a
 word, whose order counts. Bold and roman type, and a bar, an arrow or an angle over capital letters,
@@ -19,37 +19,39 @@ __all__ = [
     "applies",
     "is_decorated",
     "split_letters",
+    "words",
 ]
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """A table of words."""
     return frozenset(text.split())
 
 
 # Functions of one number, or of a few.
-ELEMENTARY = _words(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech csch"
-    " arsinh arcosh artanh arcsinh arccosh arctanh log lg ln exp sqrt abs max min gcd lcm cis Re Im"
-    " sgn sign floor ceil"
+ELEMENTARY = words(
+    "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh coth sech"
+    " csch arsinh arcosh artanh arcsinh arccosh arctanh log lg ln exp sqrt abs max min gcd lcm cis"
+    " Re Im sgn sign floor ceil"
 )
-FUNCTIONALS = _words("det dim deg Pr ker rank tr arg")
-GREEK = _words(
+FUNCTIONALS = words("det dim deg Pr ker rank tr arg")
+GREEK = words(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon"
     " phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
-SYMBOLS = GREEK | _words("ell hbar partial nabla aleph imath jmath")
-ACCENTS = _words(
+SYMBOLS = GREEK | words("ell hbar partial nabla aleph imath jmath")
+ACCENTS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline hat widehat tilde widetilde"
     " dot ddot check breve mathcal mathbb mathfrak mathscr overarc wideparen acute grave"
 )
 # Of a figure: \angle ABC is named by its letters.
-PREFIXES = _words("angle triangle measuredangle sphericalangle odot")
-_OVER_CAPITALS = _words(
+PREFIXES = words("angle triangle measuredangle sphericalangle odot")
+_OVER_CAPITALS = words(
     "vec overrightarrow overleftarrow overleftrightarrow bar overline widehat overarc wideparen"
 )
 _CAPITALS = re.compile(r"(?:[A-Z](?:_\{\w+\})?'*\s*)+")
-_ALWAYS = _words("f g")
-_OFTEN = _words("h p q F G H P Q phi psi sigma zeta")
+_ALWAYS = words("f g")
+_OFTEN = words("h p q F G H P Q phi psi sigma zeta")
 
 
 def is_decorated(command: str, inside: str) -> bool:
@@ -75,7 +77,7 @@ def applies(name: str, argument: str) -> bool:
 
 
 def split_letters(letters: str) -> list[tuple[str, str]]:
-    """Reads letters side by side as (kind, name) pairs: "function", "constant", "symbol", "word"."""
+    """Reads letters as pairs of a kind (function, constant, symbol, word) and a name."""
     if letters in ELEMENTARY or letters in FUNCTIONALS:
         return [("function", letters)]
     if letters in SYMBOLS:

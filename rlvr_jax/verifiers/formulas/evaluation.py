@@ -1,19 +1,18 @@
 """Works out a formula at a point: exactly as long as it is rational, else by an arithmetic.
 
-`Floats` is the arithmetic of this process; a worker brings one with as many digits as are wanted
+`floats` is the arithmetic of this process; a worker brings one with as many digits as are wanted
 (`algebra`). What is undefined, or too large to be worked out in moderate time, is an exception.
 """
 
 from __future__ import annotations
 
-import cmath
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.elementary import (
+from rlvr_jax.verifiers.formulas.elementary import (
     INVERSES,
     MAX_ARGUMENT,
     RECIPROCALS,
@@ -22,65 +21,17 @@ from rlvr_jax.verifiers.elementary import (
     Undefined,
     exact_root,
 )
-from rlvr_jax.verifiers.trees import Node, parts
+from rlvr_jax.verifiers.formulas.trees import Node, parts
 
-__all__ = ["Evaluation", "Floats"]
-
-
-class Floats:
-    """Complex numbers of double precision."""
-
-    constants = {"pi": cmath.pi, "e": cmath.e, "i": 1j}
-    functions: Mapping[str, Callable[..., Any]] = {
-        "sin": cmath.sin,
-        "cos": cmath.cos,
-        "tan": cmath.tan,
-        "arcsin": cmath.asin,
-        "arccos": cmath.acos,
-        "arctan": cmath.atan,
-        "sinh": cmath.sinh,
-        "cosh": cmath.cosh,
-        "tanh": cmath.tanh,
-        **dict.fromkeys(("arsinh", "arcsinh"), cmath.asinh),
-        **dict.fromkeys(("arcosh", "arccosh"), cmath.acosh),
-        **dict.fromkeys(("artanh", "arctanh"), cmath.atanh),
-        "ln": cmath.log,
-        "exp": cmath.exp,
-    }
-
-    def number(self, value: Fraction) -> complex:
-        return complex(value.numerator / value.denominator)
-
-    def power(self, base: complex, exponent: complex) -> complex:
-        return base**exponent
-
-    def gamma(self, value: float) -> float:
-        return math.gamma(value)
-
-    def real(self, value: complex) -> float:
-        return complex(value).real
-
-    def imaginary(self, value: complex) -> float:
-        return complex(value).imag
-
-    def whole(self, value: float) -> int:
-        """The largest integer that is not above; an integer up to rounding counts as one."""
-        return math.floor(value + 1e-9)
-
-    def size(self, value: complex) -> int:
-        """Binary logarithm of the absolute value."""
-        size = abs(value)
-        if not math.isfinite(size):
-            raise TooLarge
-        return math.frexp(size)[1]
+__all__ = ["Evaluation"]
 
 
 class Evaluation:
     """Values of formulas at one point.
 
-    After `value`, `largest` and `smallest` are binary logarithms: of the largest number met on the
-    way (of which much may have cancelled), and of the finest difference that was written, and `complex` says that a root, a logarithm or an inverse
-    function left the real numbers.
+    After `value`, `largest` and `smallest` are binary logarithms: of the largest number that was
+    met on the way (of which much may have cancelled), and of the finest difference that was
+    written. `complex` says that a root, a logarithm or an inverse function left the real numbers.
 
     Args:
       arithmetic: of what is not rational.
@@ -202,9 +153,9 @@ class Evaluation:
                 size = max(base.numerator.bit_length(), base.denominator.bit_length())
                 if bottom == 1 and size * abs(top) <= self.bits:
                     return base**top
-                if bottom > 1 and (exact := exact_root(base, bottom)) is not None:
-                    if size * abs(top) <= self.bits * bottom:
-                        return exact**top
+                exact = exact_root(base, bottom) if bottom > 1 else None
+                if exact is not None and size * abs(top) <= self.bits * bottom:
+                    return exact**top
             if self._is_negative(base) and bottom > 1:
                 if bottom % 2 and bottom < 10:  # the real root, as of -8
                     size = self.raised(-base, exponent)

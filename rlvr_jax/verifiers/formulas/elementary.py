@@ -53,7 +53,14 @@ def _integer_root(number: int, degree: int) -> int:
     return low
 
 
-RECIPROCALS = {"cot": "tan", "sec": "cos", "csc": "sin", "coth": "tanh", "sech": "cosh", "csch": "sinh"}
+RECIPROCALS = {
+    "cot": "tan",
+    "sec": "cos",
+    "csc": "sin",
+    "coth": "tanh",
+    "sech": "cosh",
+    "csch": "sinh",
+}
 INVERSES = {"arccot": "arctan", "arcsec": "arccos", "arccsc": "arcsin"}
 
 
@@ -64,11 +71,15 @@ def _log(evaluation: Any, value: Any, base: Any = Fraction(10)) -> Any:
 
 
 def _size(evaluation: Any, value: Any) -> Any:
-    return abs(value) if isinstance(value, Fraction) else evaluation.inexact(Fraction(1)) * abs(value)
+    return (
+        abs(value) if isinstance(value, Fraction) else evaluation.inexact(Fraction(1)) * abs(value)
+    )
 
 
 def _cis(evaluation: Any, value: Any) -> Any:
-    return evaluation.function("exp", evaluation.inexact(value) * evaluation.arithmetic.constants["i"])
+    return evaluation.function(
+        "exp", evaluation.inexact(value) * evaluation.arithmetic.constants["i"]
+    )
 
 
 def _integer(evaluation: Any, value: Any) -> int:
@@ -125,8 +136,12 @@ SPECIAL: Mapping[str, Callable[..., Any]] = {
     "sgn": _sign,
     "sign": _sign,
     "sqrt": lambda evaluation, value: evaluation.raised(value, Fraction(1, 2)),
-    "Re": lambda evaluation, value: evaluation.arithmetic.number(Fraction(1))
-    * evaluation.arithmetic.real(evaluation.inexact(value)),
-    "Im": lambda evaluation, value: evaluation.arithmetic.number(Fraction(1))
-    * evaluation.arithmetic.imaginary(evaluation.inexact(value)),
+    "Re": lambda evaluation, value: (
+        evaluation.arithmetic.number(Fraction(1))
+        * evaluation.arithmetic.real(evaluation.inexact(value))
+    ),
+    "Im": lambda evaluation, value: (
+        evaluation.arithmetic.number(Fraction(1))
+        * evaluation.arithmetic.imaginary(evaluation.inexact(value))
+    ),
 }

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import functools
 
-from rlvr_jax.verifiers.commands import COMMANDS, derivative
-from rlvr_jax.verifiers.symbols import letters
-from rlvr_jax.verifiers.tokens import CLOSING, Tokens
-from rlvr_jax.verifiers.trees import (
+from rlvr_jax.verifiers.formulas.commands import COMMANDS, derivative
+from rlvr_jax.verifiers.formulas.symbols import letters
+from rlvr_jax.verifiers.formulas.tokens import CLOSING, Tokens
+from rlvr_jax.verifiers.formulas.trees import (
     PI,
     Node,
     Unreadable,
@@ -35,7 +35,20 @@ _TIMES = ("*", "\\cdot", "\\times")
 _OVER = ("/", "\\div")
 _MAX_IN_A_ROW = 16  # of slashes and of signs behind a factor, each of which is one level more
 _ENDS = frozenset(
-    [*CLOSING.values(), "+", "-", ",", "&", "\\\\", "\\end", "\\over", "\\choose", "\\rangle", "_", "'"]
+    [
+        *CLOSING.values(),
+        "+",
+        "-",
+        ",",
+        "&",
+        "\\\\",
+        "\\end",
+        "\\over",
+        "\\choose",
+        "\\rangle",
+        "_",
+        "'",
+    ]
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlvr_jax.verifiers.trees import Node, Unreadable
+from rlvr_jax.verifiers.formulas.trees import Unreadable
 
 __all__ = ["CLOSING", "Token", "Tokens"]
 

@@ -2,21 +2,19 @@ r"""Reads the names of a formula, and what stands behind them: primes, indices, 
 
 from __future__ import annotations
 
-from rlvr_jax.verifiers import names
-from rlvr_jax.verifiers.tokens import CLOSING, Token, Tokens
-from rlvr_jax.verifiers.trees import Node, Unreadable, call, leaf, minus, product
+from rlvr_jax.verifiers.formulas import names
+from rlvr_jax.verifiers.formulas.tokens import CLOSING, Token, Tokens
+from rlvr_jax.verifiers.formulas.trees import Node, Unreadable, call, leaf, minus, product
 
 __all__ = ["function", "letters", "named"]
 
-_CONNECTIVES = frozenset(
+_CONNECTIVES = names.words(
     "if or is so at to of by in as be on we an and for the when where then thus hence not but with"
-    " because since let".split()
+    " because since let"
 )
-_SEVERAL = frozenset("max min gcd lcm".split())
-_INVERSE = {name: f"arc{name}" for name in "sin cos tan cot sec csc".split()} | {
-    "sinh": "arsinh",
-    "cosh": "arcosh",
-    "tanh": "artanh",
+_SEVERAL = names.words("max min gcd lcm")
+_INVERSE = {name: f"arc{name}" for name in names.words("sin cos tan cot sec csc")} | {
+    name: f"ar{name}" for name in names.words("sinh cosh tanh")
 }
 
 

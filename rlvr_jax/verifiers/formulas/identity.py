@@ -16,9 +16,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.elementary import TooLarge, Undefined
-from rlvr_jax.verifiers.evaluation import Evaluation, Floats
-from rlvr_jax.verifiers.trees import Node, free_symbols, parts
+from rlvr_jax.verifiers.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.formulas.evaluation import Evaluation
+from rlvr_jax.verifiers.formulas.floats import Floats
+from rlvr_jax.verifiers.formulas.trees import Node, free_symbols, parts
 
 __all__ = ["points", "proportional", "same", "worked_out"]
 

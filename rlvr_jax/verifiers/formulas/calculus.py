@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.elementary import Undefined
-from rlvr_jax.verifiers.trees import Node, call, leaf, number, parts, product
+from rlvr_jax.verifiers.formulas.elementary import Undefined
+from rlvr_jax.verifiers.formulas.names import words
+from rlvr_jax.verifiers.formulas.trees import Node, call, leaf, number, parts, product
 
 __all__ = ["is_calculus", "simplified"]
 
@@ -76,9 +77,9 @@ def _symbol(name: str) -> Any:
 
 
 _FUNCTIONS = {
-    **{name: name for name in "sin cos tan cot sec csc sinh cosh tanh exp".split()},
-    **{f"arc{name}": f"a{name}" for name in "sin cos tan cot sec csc".split()},
-    **{f"ar{name}": f"a{name}" for name in "sinh cosh tanh".split()},
+    **{name: name for name in words("sin cos tan cot sec csc sinh cosh tanh exp")},
+    **{f"arc{name}": f"a{name}" for name in words("sin cos tan cot sec csc")},
+    **{f"ar{name}": f"a{name}" for name in words("sinh cosh tanh")},
     "ln": "log",
     "abs": "Abs",
     "floor": "floor",

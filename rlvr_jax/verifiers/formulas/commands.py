@@ -6,10 +6,10 @@ import copy
 import re
 from collections.abc import Callable, Mapping
 
-from rlvr_jax.verifiers import names
-from rlvr_jax.verifiers.symbols import function, named
-from rlvr_jax.verifiers.tokens import Token, Tokens
-from rlvr_jax.verifiers.trees import PI, Node, Unreadable, call, leaf, number, quotient
+from rlvr_jax.verifiers.formulas import names
+from rlvr_jax.verifiers.formulas.symbols import function, named
+from rlvr_jax.verifiers.formulas.tokens import Token, Tokens
+from rlvr_jax.verifiers.formulas.trees import PI, Node, Unreadable, call, leaf, number, quotient
 
 __all__ = ["COMMANDS", "derivative"]
 
@@ -78,7 +78,9 @@ def _accented(reader: Tokens, name: str) -> Node:
         reader.group()
     else:
         token = reader.next()
-        if token.kind not in ("letters", "command") or len(token.text) > 1 != (token.text[0] == "\\"):
+        if token.kind not in ("letters", "command") or len(token.text) > 1 != (
+            token.text[0] == "\\"
+        ):
             raise Unreadable
         inside = token.text
         if names.is_decorated(name, inside):

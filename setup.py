@@ -26,6 +26,7 @@ ROOMS = [
     "tasks",
     "training",
     "verifiers",
+    "verifiers.formulas",
 ]
 
 setup(
@@ -58,7 +59,7 @@ setup(
         "matplotlib>=3.9",
         "tensorboardX>=2.6",
         "jinja2>=3.1",
-        "math-verify>=0.9",
+        "sympy>=1.12",
     ],
     extras_require={
         "test": [

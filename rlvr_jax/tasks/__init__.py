@@ -83,7 +83,7 @@ _TRUTH = {"true": True, "false": False}
 _PACKAGES = {
     "array_record": "array_record",
     "importlib_resources": "importlib_resources",
-    "math_verify": "math-verify",
+    "sympy": "sympy",
     "reasoning_gym": "reasoning-gym",
     "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",

@@ -35,7 +35,10 @@ class Floats:
     }
 
     def number(self, value: Fraction) -> complex:
-        return complex(value.numerator / value.denominator)
+        try:
+            return complex(value.numerator / value.denominator)
+        except OverflowError as error:
+            raise TooLarge from error
 
     def power(self, base: complex, exponent: complex) -> complex:
         return base**exponent

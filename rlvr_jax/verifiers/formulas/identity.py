@@ -117,9 +117,9 @@ def _everywhere(
         first, second = evaluate(place, ordered), evaluate(place, ordered)
         try:
             verdict = compare(first, second)
-        except Undefined:
+        except (Undefined, ZeroDivisionError):
             continue
-        except (TooLarge, RecursionError):
+        except (TooLarge, OverflowError, RecursionError):
             return None
         if not imaginary and first.complex != second.complex:
             return False

@@ -12,7 +12,7 @@ import functools
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.formulas import identity
+from rlvr_jax.verifiers.formulas import calculus, identity
 from rlvr_jax.verifiers.formulas.elementary import TooLarge, Undefined
 from rlvr_jax.verifiers.formulas.evaluation import Evaluation
 from rlvr_jax.verifiers.formulas.reading import read_formula
@@ -30,7 +30,8 @@ def equal_expressions(job: list[str]) -> bool:
     """Compares [gold, answer]; of a single [gold] says whether it has a value.
 
     [gold, answer, kind] compares otherwise: "=" and "<" ask whether the formulas are proportional
-    (with a positive factor), a fraction "1/200" whether they are as near as that.
+    ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
+    they are as near as that.
     """
     try:
         nodes = [_simplified(read_formula(text)) for text in job[:2]]
@@ -38,7 +39,9 @@ def equal_expressions(job: list[str]) -> bool:
             return _has_value(nodes[0])
         if len(job) == 2:
             return bool(_confirmed(identity.same, *nodes))
-        if job[2] in ("=", "<"):
+        if job[2] == "/":
+            nodes = [calculus.numerator(node) for node in nodes]
+        if job[2] in ("=", "<", "/"):
             return bool(_confirmed(identity.proportional, *nodes, ordered=job[2] == "<"))
         return _near(*nodes, Fraction(job[2]))
     except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
@@ -161,8 +164,6 @@ def _simplified(node: Node | None) -> Node:
     """Without calculus: sympy's result as a tree of numbers, if there is any."""
     if node is None:
         raise Undefined
-    from rlvr_jax.verifiers.formulas import calculus
-
     if any(calculus.is_calculus(part) for part in parts(node)):
         return calculus.simplified(node)
     return node

@@ -60,9 +60,9 @@ class Rules(NumberRules):
             return True
         if isinstance(gold, Equation) and isinstance(answer, Equation):
             return self._equal_equations(gold, answer, ask)
-        if isinstance(gold, Relation | Equation) and isinstance(
-            answer, Relation | Equation | Region
-        ):
+        if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
+            return equal_relations(gold, answer, ask)
+        if isinstance(gold, Relation) and as_region(answer) is not None:
             return equal_relations(gold, answer, ask)
         if isinstance(gold, Region) and isinstance(answer, Relation):
             return equal_relations(gold, answer, ask)

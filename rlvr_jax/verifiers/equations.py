@@ -30,6 +30,7 @@ from rlvr_jax.verifiers.values import (
     Piece,
     Region,
     Relation,
+    Text,
     Unread,
     Value,
     approximate,
@@ -130,6 +131,8 @@ def read_inequality(text: str, parse: Parse) -> Value | None:
     """Reads a < x ≤ b, x > a, |x| < a, x ≠ a and x ∈ …; other relations as they stand."""
     parts = re.split(r"\\in(?![A-Za-z])\s*", text, maxsplit=1)
     if len(parts) == 2 and re.fullmatch(_SYMBOL, name := parts[0].strip()):
+        if re.fullmatch(r"\\mathbb\{[A-QS-Z]\}(?:\^.*)?", parts[1]):
+            return Text(f"{_plain(name)} in {parts[1]}")
         value = parse(parts[1])
         if isinstance(value, Region):
             return replace(value, name=_plain(name))

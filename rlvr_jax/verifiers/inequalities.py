@@ -7,6 +7,7 @@ their halves, and far out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -36,9 +37,9 @@ def is_solution(relation: Relation, region: Region) -> bool | None:
         return False
     if relation.sign == "=":
         return None
-    finite = sorted({end for pair in ends for end in pair if abs(end) != float("inf")})
+    finite = sorted({end for pair in ends for end in pair if math.isfinite(end)})
     for place in _places(finite):
-        at_end = any(abs(place - end) <= _ROUNDING * max(1, abs(end)) for end in finite)
+        at_end = any(_is_at(place, end) for end in finite)
         holds = _holds(left, right, relation.sign, name, Fraction(place), at_end)
         if holds is not None and holds != _inside(place, ends, region):
             return False
@@ -79,9 +80,13 @@ def _holds(
     return gap != 0 if sign == "\\ne" else gap > 0
 
 
+def _is_at(place: float, end: float) -> bool:
+    return abs(place - end) <= _ROUNDING * max(1, abs(end))
+
+
 def _inside(place: float, ends: list[tuple[float, float]], region: Region) -> bool:
     for (low, high), piece in zip(ends, region.pieces, strict=True):
-        near = [abs(place - end) <= _ROUNDING * max(1, abs(end)) for end in (low, high)]
+        near = [math.isfinite(end) and _is_at(place, end) for end in (low, high)]
         if near[0] or near[1]:
             if (near[0] and piece.low_closed) or (near[1] and piece.high_closed):
                 return True

@@ -52,7 +52,7 @@ _TURNED = re.compile(r"\][^][]*[,;]|[,;][^][]*\[")
 _REPEATED = re.compile("(\\d)[̅̄]")
 _INTRODUCTION = re.compile(
     r"^(?:(?:so|thus|hence|therefore)\b,?\s*)?(?:the\s+)?(?:final\s+|correct\s+)?"
-    r"(?:answer|result|value|solution)\s+(?:is|equals)\b\s*:?\s*(?=\S)",
+    r"(?:answer|result|value|solution)\s*(?:(?<=\s)(?:is|equals)\b\s*:?|:|(?<=answer)=)\s*(?=\S)",
     re.IGNORECASE,
 )
 

@@ -18,7 +18,7 @@ from rlvr_jax.verifiers.lists import read_list
 from rlvr_jax.verifiers.nesting import closing, depths, split
 from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.numerals import read_number
-from rlvr_jax.verifiers.prose import option_letters, read_line_of_numbers, read_text, read_time
+from rlvr_jax.verifiers.prose import option_letters, read_line_of_numbers, read_prose, read_text, read_time
 from rlvr_jax.verifiers.units import split_unit
 from rlvr_jax.verifiers.values import (
     Expression,
@@ -132,7 +132,7 @@ def _parse(text: str) -> Value:
     if "$" in measured:  # $10 + $5
         measured, unit = measured.replace("$", ""), "$"
     if read_formula(measured) is None:
-        return Unread(text)
+        return read_prose(text) or Unread(text)
     return _plain_number(measured) or Expression(measured, unit)
 
 
@@ -149,7 +149,7 @@ def _plain_number(text: str) -> Value | None:
 
 def _ratio(text: str) -> Value | None:
     """2 : 3, and a quotient of the same if there are two."""
-    parts = split(text, ":")
+    parts = split(text, r":|\bto\b")
     if len(parts) < 2 or not all(map(str.strip, parts)):
         return None
     items = tuple(map(_parse, parts))

@@ -9,7 +9,7 @@ from rlvr_jax.verifiers.formulas.names import ELEMENTARY
 from rlvr_jax.verifiers.regions import LINE, excluded
 from rlvr_jax.verifiers.values import Container, Region, Text, Value
 
-__all__ = ["option_letters", "read_line_of_numbers", "read_text", "read_time"]
+__all__ = ["option_letters", "read_line_of_numbers", "read_prose", "read_text", "read_time"]
 
 _TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
 _HOUR = re.compile(r"(\d{1,2})\s*([AaPp]\.?\s*[Mm]\.?|o'clock)")
@@ -69,6 +69,16 @@ def read_text(text: str) -> Text | None:
         return None
     if re.search(r"[A-Za-z]\(|\d[A-Za-z]+\d|/[a-z]\b", text):
         return None
+    return _folded(text)
+
+
+def read_prose(text: str) -> Text | None:
+    """What is no formula, if it is letters, digits and plain punctuation: "5 ft 6 in"."""
+    plain = _PROSE.fullmatch(text) and text.count("(") == text.count(")") and ":" not in text
+    return _folded(text) if plain and re.search(r"(?<![^\W_])[^\W\d_]{2,}", text) else None
+
+
+def _folded(text: str) -> Text:
     folded = re.sub(r"[^\W\d_]+", lambda m: m[0].casefold() if len(m[0]) > 2 else m[0], text)
     return Text(" ".join(re.sub(r"(?<=[^\W\d_])\.", "", folded).split()))
 

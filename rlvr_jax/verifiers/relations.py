@@ -6,9 +6,10 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.formulas import identity
 from rlvr_jax.verifiers.formulas.reading import read_formula
-from rlvr_jax.verifiers.formulas.trees import free_symbols
+from rlvr_jax.verifiers.formulas.trees import Node, free_symbols, parts
 from rlvr_jax.verifiers.inequalities import is_solution
 from rlvr_jax.verifiers.kleene import all_of
+from rlvr_jax.verifiers.regions import as_region
 from rlvr_jax.verifiers.values import (
     Ask,
     Equation,
@@ -49,8 +50,8 @@ def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
 
 def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
     """As wholes: the differences of both sides are proportional."""
-    solves = isinstance(gold, Relation) and isinstance(answer, Region)
-    if solves and (found := is_solution(gold, answer)) is not None:
+    region = as_region(answer) if isinstance(gold, Relation) else None
+    if region is not None and (found := is_solution(gold, region)) is not None:
         return found
     if isinstance(gold, Region) and isinstance(answer, Relation) and not _symbolic(gold):
         return False  # a range is given in a solved form
@@ -65,7 +66,15 @@ def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask)
     if None in nodes:
         return False
     verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
+    if verdict is False and sign == "=" and any(map(_has_names_below, nodes)):
+        return ask((*texts, "/"))
     return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
+
+
+def _has_names_below(node: Node) -> bool:
+    """Whether a name stands below a fraction bar."""
+    below = [part.items[1] for part in parts(node) if part.kind == "quotient"]
+    return any(map(free_symbols, below))
 
 
 def _relation(value: Value) -> tuple[str, str, str] | None:

@@ -10,7 +10,7 @@ from rlvr_jax.verifiers.formulas.elementary import Undefined
 from rlvr_jax.verifiers.formulas.names import words
 from rlvr_jax.verifiers.formulas.trees import Node, call, leaf, number, parts, product
 
-__all__ = ["is_calculus", "simplified"]
+__all__ = ["is_calculus", "numerator", "simplified"]
 
 
 def is_calculus(node: Node) -> bool:
@@ -29,6 +29,13 @@ def simplified(node: Node) -> Node:
     if is_calculus(node):
         return _tree(_object(node).doit())
     return Node(node.kind, tuple(map(simplified, node.items)), node.value)
+
+
+def numerator(node: Node) -> Node:
+    """What stands above the bar once all is one fraction."""
+    import sympy
+
+    return _tree(sympy.fraction(sympy.together(_object(node)))[0])
 
 
 def _object(node: Node) -> Any:

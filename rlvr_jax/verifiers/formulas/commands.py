@@ -102,7 +102,9 @@ def _series(reader: Tokens, name: str) -> Node:
             scripts[sign] = reader.group() if reader.at("{") else reader.atom()
     if set(scripts) != {"_", "^"} or variable.kind != "letters" or len(variable.text) > 1:
         raise Unreadable
+    outer, reader.bound = reader.bound, reader.bound | {variable.text}
     items = (scripts["_"], scripts["^"], reader.signed(reader.term))
+    reader.bound = outer
     return Node("series", items, (name, variable.text))
 
 

@@ -33,9 +33,9 @@ def letters(reader: Tokens, token: Token) -> Node:
         # Of mv_0 and xf(x) the last letter is the name.
         before = [leaf(*part) for part in names.split_letters(text[:-1])]
         return product(*before, named(reader, text[-1]))
-    if len(text) == 1 and (scripted or kinds[0][0] == "symbol"):
+    if len(text) == 1 and (scripted or kinds[0][0] == "symbol" or text in reader.bound):
         return named(reader, text)
-    found = tuple(leaf(*part) for part in kinds)
+    found = tuple(leaf("symbol" if part[1] in reader.bound else part[0], part[1]) for part in kinds)
     return found[0] if len(found) == 1 else Node("product", found, "letters")
 
 

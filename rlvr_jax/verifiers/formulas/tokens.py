@@ -69,6 +69,7 @@ class Tokens:
         self.place = 0
         self.depth = 0
         self.bars = 0  # that are open: the next one closes
+        self.bound: frozenset[str] = frozenset()  # names that a sum runs over, be it i
 
     def peek(self, ahead: int = 0) -> Token | None:
         place = self.place + ahead

@@ -142,7 +142,8 @@ def _agree(
     scale = max(abs(first), abs(second))
     same = _SAME - int(min(one.smallest, other.smallest, 0) * 0.30103)
     # Both may be 0 where one is the rest of a cancellation.
-    rounding = arithmetic.mp.mpf(10) ** (20 - arithmetic.mp.dps + int(0.30103 * max(lost, 0)))
+    most = max(one.largest, other.largest, 0)
+    rounding = arithmetic.mp.ldexp(1, most) * arithmetic.mp.mpf(10) ** (20 - arithmetic.mp.dps)
     return bool(abs(first - second) <= max(scale * arithmetic.mp.mpf(10) ** -same, rounding))
 
 

@@ -8,6 +8,7 @@ callers give it no more than MAX_CHARACTERS.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -19,12 +20,16 @@ __all__ = ["MAX_CHARACTERS", "normalise"]
 MAX_CHARACTERS = 512  # of an answer; a longer one is compared as it stands, and is never right
 
 
+@functools.lru_cache(maxsize=16384)
 def normalise(text: str) -> str:
     r"""Writes an answer as plain TeX: ½ → 1/2, x² → x^{2}, \dfrac12 → \frac{1}{2}, \left( → (."""
-    text = _REPEATED.sub(r"\\overline{\1}", text)  # NFKC would move the mark
-    text = "".join(CHARACTERS.get(c) or _fraction(c) for c in text)
-    text = SUPERSCRIPT.sub(_raised, text)
-    text = unicodedata.normalize("NFKC", text.replace("°", r"\degree ")).replace("⁄", "/")
+    if _PLAIN.fullmatch(text):
+        return text
+    if not text.isascii():
+        text = _REPEATED.sub(r"\\overline{\1}", text)  # NFKC would move the mark
+        text = "".join(CHARACTERS.get(c) or _fraction(c) for c in text)
+        text = SUPERSCRIPT.sub(_raised, text)
+        text = unicodedata.normalize("NFKC", text.replace("°", r"\degree ")).replace("⁄", "/")
     text = _plain(text.strip())
     if "\\begin" not in text:
         text = re.sub(r"\\\\(?=[A-Za-z]{2})", r"\\", text)  # escaped twice
@@ -49,6 +54,7 @@ def _turned(text: str) -> str:
 
 _FRENCH = re.compile(r"([][])([^][,;]*[,;][^][,;]*)([][])")
 _TURNED = re.compile(r"\][^][]*[,;]|[,;][^][]*\[")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _REPEATED = re.compile("(\\d)[̅̄]")
 _INTRODUCTION = re.compile(
     r"^(?:(?:so|thus|hence|therefore)\b,?\s*)?(?:the\s+)?(?:final\s+|correct\s+)?"

@@ -1,8 +1,8 @@
 """Pairs of a gold and an answer of thirteen types, and whether they are equal by exact arithmetic.
 
 Every maker draws from a `random.Random` and gives (gold, answer, equal): half of the pairs are near
-misses, whose value differs in one digit, sign, order, end or unit. Equality is known before anything
-is written down: `Fraction` and integers for numbers, sympy for radicals and polynomials.
+misses, whose value differs in one digit, sign, order, end or unit. Equality is known before
+anything is written down: `Fraction` and integers for numbers, sympy for radicals and polynomials.
 """
 
 import random

@@ -45,6 +45,7 @@ _LINE = re.compile(
 )
 _FORMULA = re.compile(r"(?<![\\$])\$([^$\n]{1,400})\$(?!\$)|\\\(([^\n]{1,400}?)\\\)")
 _SPECIAL = re.compile(r"<\|[\w/]{1,40}\|>|</s>|<eos>|<end_of_turn>|</answer>")
+_SENTENCE = re.compile(r"[.*]+(?:\s+(?=[A-Z])|$)")
 _FRACTION = r"\\[dt]?frac\s*(?:\{\s*-?\d+\s*\}\s*\{\s*-?\d+\s*\}|\d\s*\d)"
 _NUMBER = re.compile(
     rf"(?:(?<![\w.]){_SIGN}(?:\d++\s*+)?)?{_FRACTION}|(?<![\w.]){_SIGN}{_DIGITS}(?:/\d+)?"
@@ -148,11 +149,12 @@ def _is_filled(box: str) -> bool:
 
 def _answer_line(answer: str) -> str:
     lines = _LINE.findall(answer)
-    if lines:
-        return _SPECIAL.sub("", lines[-1]).strip(" \t\r\n*`")
-    last = _SPECIAL.sub("", answer).rstrip().rpartition("\n")[2]
-    formulas = _FORMULA.findall(last)
-    return "".join(formulas[0]).strip() if len(formulas) == 1 else ""
+    line = lines[-1] if lines else answer.rstrip().rpartition("\n")[2]
+    line = _SPECIAL.sub("", line).strip(" \t\r\n*`")
+    formulas = _FORMULA.findall(line)
+    if len(formulas) == 1 and (not lines or re.search(r"\w", _FORMULA.sub("", line))):
+        return "".join(formulas[0]).strip()
+    return _SENTENCE.split(line, maxsplit=1)[0].strip(" *`") if lines else ""
 
 
 def final_answer(response: str, **options: bool | str) -> str | None:

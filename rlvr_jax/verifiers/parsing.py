@@ -18,7 +18,13 @@ from rlvr_jax.verifiers.lists import read_list
 from rlvr_jax.verifiers.nesting import closing, depths, split
 from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.numerals import read_number
-from rlvr_jax.verifiers.prose import option_letters, read_line_of_numbers, read_prose, read_text, read_time
+from rlvr_jax.verifiers.prose import (
+    option_letters,
+    read_line_of_numbers,
+    read_prose,
+    read_text,
+    read_time,
+)
 from rlvr_jax.verifiers.units import split_unit
 from rlvr_jax.verifiers.values import (
     Expression,

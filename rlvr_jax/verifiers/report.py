@@ -154,7 +154,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--show", type=int, default=5, help="differences shown of each kind")
     options = parser.parse_args(arguments)
     if options.speed:
-        print(f"{'type':14} {'right':>9} {'wrong':>9}  µs per grade; where the right one is decided")
+        print(
+            f"{'type':14} {'right':>9} {'wrong':>9}  µs per grade; where the right one is decided"
+        )
         for name, (right, wrong, stage) in speed().items():
             print(f"{name:14} {right:>9.0f} {wrong:>9.0f}  {stage}")
     if options.folder is None:

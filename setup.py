@@ -28,6 +28,7 @@ ROOMS = [
     "tasks.data",
     "training",
     "verifiers",
+    "verifiers.formulas",
     "verifiers.programs",
     "verifiers.puzzles",
     "verifiers.texts",
@@ -64,7 +65,7 @@ setup(
         "matplotlib>=3.9",
         "tensorboardX>=2.6",
         "jinja2>=3.1",
-        "math-verify>=0.9",
+        "sympy>=1.12",
     ],
     extras_require={
         "test": [

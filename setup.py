@@ -6,6 +6,11 @@ from setuptools import setup
 
 ROOMS = [
     "analysis",
+    "analysis.boundary",
+    "analysis.entropy",
+    "analysis.texts",
+    "analysis.updates",
+    "analysis.weights",
     "experience",
     "experience.curricula",
     "experience.draws",

@@ -7,6 +7,7 @@ from setuptools import setup
 ROOMS = [
     "analysis",
     "analysis.boundary",
+    "analysis.diagnosis",
     "analysis.entropy",
     "analysis.texts",
     "analysis.updates",

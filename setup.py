@@ -6,6 +6,12 @@ from setuptools import setup
 
 ROOMS = [
     "analysis",
+    "analysis.boundary",
+    "analysis.diagnosis",
+    "analysis.entropy",
+    "analysis.texts",
+    "analysis.updates",
+    "analysis.weights",
     "experience",
     "experience.curricula",
     "experience.draws",

@@ -34,6 +34,7 @@ __all__ = [
     "pass_at_k",
     "pass_at_k_curve",
     "pass_at_k_variance",
+    "plug_in_pass_at_k",
 ]
 
 # C(n, k) of larger n does not fit into float64.
@@ -66,6 +67,15 @@ def all_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np
     """
     n, c, k = _counts("all_at_k", num_samples, num_correct, k)
     return _chance_to_avoid(n, n - c, k)
+
+
+def plug_in_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
+    """Gives 1 - (1 - c / n)^k, which other code reports: too low where c is small and k large.
+
+    For comparison with published numbers alone. Arguments and errors as for `pass_at_k`.
+    """
+    n, c, k = _counts("plug_in_pass_at_k", num_samples, num_correct, k)
+    return 1.0 - (1.0 - c / n) ** k
 
 
 def pass_at_k_variance(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:

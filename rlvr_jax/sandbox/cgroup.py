@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 __all__ = ["Group", "remove"]
 
 _NAME = "rlvr_jax_sandbox_"
+_PATIENCE = 2.0  # seconds
 _SLACK_MB = 16  # what the server itself may come to need, and page tables
 
 
@@ -23,13 +25,24 @@ class Group:
 
     def __init__(self):
         self.path, self._limit, self._events = _make()
+        self._memory_mb = 0
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
-        with contextlib.suppress(OSError):  # the program is to be killed, not we
-            Path("/proc/self/oom_score_adj").write_text("-1000")
 
     def limit(self, memory_mb: int) -> None:
-        """Sets the most memory of all processes of the group, files in memory included."""
-        (self.path / self._limit).write_text(str((memory_mb + _SLACK_MB) * 2**20))
+        """Sets the most memory of all processes of the group, files in memory included.
+
+        Raises:
+          OSError: the group uses more, and goes on to.
+        """
+        end = time.monotonic() + _PATIENCE
+        while memory_mb != self._memory_mb:
+            try:
+                (self.path / self._limit).write_text(str((memory_mb + _SLACK_MB) * 2**20))
+                self._memory_mb = memory_mb
+            except OSError:  # files of the program before are still being freed
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def killed(self) -> int:
         """How many processes of the group were killed for memory so far."""
@@ -41,9 +54,13 @@ class Group:
 
 
 def remove(path: str) -> None:
-    """Removes a group whose processes have ended."""
-    with contextlib.suppress(OSError):
-        Path(path).rmdir()
+    """Removes a group whose processes have been killed; the next server's start removes others."""
+    end = time.monotonic() + _PATIENCE
+    while Path(path).exists() and time.monotonic() < end:
+        try:
+            Path(path).rmdir()
+        except OSError:  # the last of them are still ending
+            time.sleep(0.01)
 
 
 def _make() -> tuple[Path, str, str]:
@@ -88,4 +105,5 @@ def _sweep(parent: Path) -> None:
     """Removes what servers left that were killed."""
     for path in parent.glob(f"{_NAME}*"):
         if not Path("/proc", path.name.removeprefix(_NAME)).exists():
-            remove(str(path))
+            with contextlib.suppress(OSError):
+                path.rmdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["make", "remove", "size"]
 
-_MOST_ENTRIES = 10_000  # looked at for a size; more count as too large
+_MOST_ENTRIES = 2048  # looked at for a size; more count as too large
 
 
 def make() -> str:

@@ -8,25 +8,21 @@ ever in the memory that the next one is forked from.
 
 from __future__ import annotations
 
-import atexit
-import builtins
 import contextlib
-import gc
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import sys
-import threading
-import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.sandbox import landlock, linux, rights, root, seccomp
+from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 
-__all__ = ["ENDED", "FAILED", "INSIDE_USER", "Plan", "first"]
+__all__ = ["ENDED", "FAILED", "INSIDE_USER", "MAIN", "Plan", "first"]
 
 INSIDE_USER = 1000
 MAIN = "main.py"
@@ -75,6 +71,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
     """
     layer = "user"
     try:
+        os.setsid()
         if os.read(gate, 1) != b"x":
             os._exit(1)
         if "uts" in plan.layers:
@@ -101,7 +98,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
         if linux.on_linux():
             linux.prctl(1, signal.SIGKILL)  # die with the server: PR_SET_PDEATHSIG
             linux.prctl(4, 0)  # not to be looked into: PR_SET_DUMPABLE
-        if os.read(gate, 1) != b"y":
+        if _unread(report):
             os._exit(1)  # the server had died before
         program = os.fork()
         if not program:
@@ -116,6 +113,13 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
         _fail(report, layer, error)
 
 
+def _unread(report: int) -> bool:
+    """Whether nobody can read a pipe any more."""
+    waiting = select.poll()
+    waiting.register(report, 0)
+    return any(event & select.POLLERR for _, event in waiting.poll(0))
+
+
 def _fail(report: int, layer: str, error: BaseException) -> None:
     text = f"{layer}: {type(error).__name__}: {error}"
     with contextlib.suppress(OSError):
@@ -127,7 +131,6 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
     """Gives up what is left of the rights and runs. Does not return."""
     layer = "start"
     try:
-        os.setsid()
         if linux.on_linux():
             linux.prctl(1, signal.SIGKILL)  # with the first one
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -178,7 +181,7 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
         _execute(job["command"])
     sys.path[:] = [work, *sys.path, *plan.search]
     sys.argv[:] = [MAIN, *job["argv"]]
-    _python(job["files"][MAIN], str(Path(work, MAIN)))
+    script.run(job["files"][MAIN], str(Path(work, MAIN)))
 
 
 def _close_all_but(*kept: int) -> None:
@@ -209,58 +212,3 @@ def _execute(command: list[str]) -> None:
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
-
-
-def _python(source: str, path: str) -> None:
-    """Runs a program in this interpreter as `python main.py` would. Does not return."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        stream = open(  # noqa: SIM115 - it lives as long as the process
-            number,
-            "w" if number else "r",
-            buffering=1 if number == 2 else -1,
-            encoding="utf-8",
-            errors="backslashreplace" if number == 2 else "surrogateescape",
-            closefd=False,
-        )
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "rlvr_jax"]:
-        del sys.modules[name]
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=builtins, __file__=path)
-    sys.modules["__main__"] = main
-    gc.unfreeze()
-    gc.enable()
-    status = 0
-    try:
-        exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
-    except BaseException as error:
-        status = _uncaught(error)
-    os._exit(_finished(status))
-
-
-def _uncaught(error: BaseException) -> int:
-    """Does what the interpreter does with an exception that nobody caught; the exit status."""
-    if isinstance(error, SystemExit):
-        if error.code is None or isinstance(error.code, int):
-            return (error.code or 0) & 0xFF
-        print(error.code, file=sys.stderr)
-        return 1
-    trace = error.__traceback__
-    with contextlib.suppress(BaseException):
-        error = error.with_traceback(trace and trace.tb_next)  # without our own frame
-        sys.excepthook(type(error), error, error.__traceback__)
-    return 1
-
-
-def _finished(status: int) -> int:
-    """Waits for threads, runs what was registered for the end and flushes; the exit status."""
-    try:
-        threading._shutdown()
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-    except BaseException as error:
-        with contextlib.suppress(BaseException):
-            print(f"Exception ignored at the end: {error!r}", file=sys.stderr)
-        return 120
-    return status

@@ -65,7 +65,7 @@ def find_package(name: str, search: Sequence[str]) -> list[str]:
     Returns:
       Paths; none where there is no such package.
     """
-    for folder in map(Path, search):
+    for folder in (Path(entry).absolute() for entry in search):
         modules = [folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")]
         found = [path for path in modules if path.exists()]
         if found:

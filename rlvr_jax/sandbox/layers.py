@@ -88,6 +88,8 @@ class Layers:
         if not linux.on_linux():
             unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
             self.leave_out(unknown, "not Linux on x86_64 or aarch64")
+        if not watch.children_are_listed():
+            self.leave_out({"watch", "tree"}, "the kernel does not list the children of a process")
         if not landlock.version():
             self.leave_out({"landlock"}, "the kernel has none")
         if os.geteuid():

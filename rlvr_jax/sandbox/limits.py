@@ -7,6 +7,7 @@ from pathlib import Path
 
 __all__ = ["Limits", "Outcome"]
 
+_MOST, _MOST_SECONDS = 2**31 - 1, 1e6
 _LEAST = {"memory_mb": 16, "processes": 1, "disk_mb": 1, "file_mb": 0, "open_files": 16}
 
 
@@ -52,17 +53,27 @@ class Limits:
                     )
                 object.__setattr__(self, field.name, tuple(value))
             elif field.name.endswith("seconds"):
-                if not 0 < value < 1e6:
-                    raise ValueError(f"Limits: {field.name} must be in (0, 1e6), got {value}")
-            elif not (isinstance(value, int) and _LEAST.get(field.name, 1) <= value < 2**31):
-                least = _LEAST.get(field.name, 1)
+                if type(value) not in (int, float) or not 0 < value < _MOST_SECONDS:
+                    raise ValueError(
+                        f"Limits: {field.name} must be a number in (0, {_MOST_SECONDS:g}),"
+                        f" got {value!r}"
+                    )
+            elif type(value) is not int or not _LEAST.get(field.name, 1) <= value <= _MOST:
                 raise ValueError(
-                    f"Limits: {field.name} must be an integer from {least} on, got {value!r}"
+                    f"Limits: {field.name} must be an integer from {_LEAST.get(field.name, 1)} to"
+                    f" {_MOST}, got {value!r}"
                 )
+        for name in self.packages:
+            if not name.isidentifier():
+                raise ValueError(f"Limits: packages must be names of modules, got {name!r}")
         for path in self.read:
             if not (Path(path).is_absolute() and Path(path).exists()):
                 raise ValueError(
                     f"Limits: read must be absolute paths of files that exist, got {path!r}"
+                )
+            if Path(path) == Path("/") or Path(path).is_relative_to("/proc"):
+                raise ValueError(
+                    f"Limits: read must not be the root itself or in /proc, got {path!r}"
                 )
 
 

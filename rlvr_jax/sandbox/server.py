@@ -150,9 +150,9 @@ class Runner:
                 os.close(handle)
             if "user" in plan.layers:
                 self.name_user(pid)
-            if self.layers.group:
-                Path(f"/proc/{pid}/oom_score_adj").write_text("0")
-            os.write(opens, b"xy")
+            if linux.on_linux():  # where memory runs out it goes first, and not we or the caller
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+            os.write(opens, b"x")
         except OSError as error:
             watch.end(pid)
             os.close(report)

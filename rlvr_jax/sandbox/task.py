@@ -31,14 +31,14 @@ def written(
     """
     task = {"files": {}, "argv": _words("argv", argv), "command": _words("command", command)}
     if source is None and not task["command"]:
-        raise ValueError(f"run_command: command must name a program, got {command!r}")
+        raise ValueError(f"sandbox: command must name a program, got {command!r}")
     for name, text in files.items():
         path = PurePosixPath(_text("files", name))
         parts = path.parts
         if not parts or path.is_absolute() or ".." in parts or "\0" in str(path):
-            raise ValueError(f"run: files must be named below the folder, got {name!r}")
+            raise ValueError(f"sandbox: files must be named below the folder, got {name!r}")
         if source is not None and str(path) == MAIN:
-            raise ValueError(f"run: files must not hold the program itself, got {name!r}")
+            raise ValueError(f"sandbox: files must not hold the program itself, got {name!r}")
         task["files"][str(path)] = _text(f"files[{name!r}]", text)
     if source is not None:
         task["files"][MAIN] = _text("source", source)
@@ -63,11 +63,11 @@ def sealed(content: bytes) -> int:
 
 def _words(name: str, words: Sequence[str]) -> list[str]:
     if isinstance(words, str | bytes):
-        raise ValueError(f"run: {name} must be a sequence of texts, got {words[:_SHOWN]!r}")
+        raise ValueError(f"sandbox: {name} must be a sequence of texts, got {words[:_SHOWN]!r}")
     found = [_text(f"{name}[{at}]", word) for at, word in enumerate(words)]
     for at, word in enumerate(found):
         if "\0" in word:
-            raise ValueError(f"run: {name}[{at}] must not hold a NUL, got {word[:_SHOWN]!r}")
+            raise ValueError(f"sandbox: {name}[{at}] must not hold a NUL, got {word[:_SHOWN]!r}")
     return found
 
 
@@ -81,4 +81,4 @@ def _text(name: str, value: str | bytes) -> str:
             return value
     except UnicodeError:
         pass
-    raise ValueError(f"run: {name} must be text (UTF-8), got {value[:_SHOWN]!r}")
+    raise ValueError(f"sandbox: {name} must be text (UTF-8), got {repr(value)[:_SHOWN]}")

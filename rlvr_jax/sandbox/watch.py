@@ -9,7 +9,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Usage", "address_space", "descendants", "end", "proportional_memory", "usage"]
+__all__ = [
+    "Usage",
+    "address_space",
+    "children_are_listed",
+    "descendants",
+    "end",
+    "proportional_memory",
+    "usage",
+]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -56,6 +64,11 @@ def proportional_memory(root: int) -> int:
     return total
 
 
+def children_are_listed() -> bool:
+    """Whether the kernel says who descends from whom."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
 def descendants(root: int) -> list[int]:
     """Children, their children and so on."""
     found, todo = [], [root]
@@ -85,8 +98,9 @@ def end(pid: int, tree: bool = True) -> bool:
     """
     deadline = time.monotonic() + _PATIENCE
     pause = 0.0002
-    with contextlib.suppress(OSError):
-        os.kill(pid, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # it leads a group, unless it has just been born
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
     while time.monotonic() < deadline:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

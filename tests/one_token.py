@@ -5,59 +5,69 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-# What stands for what; mistakes that people make.
-SWAPS = {
-    "<": "<=",
-    "<=": "<",
-    ">": ">=",
-    ">=": ">",
-    "==": "!=",
-    "!=": "==",
-    "+": "-",
-    "-": "+",
-    "*": "+",
-    "/": "*",
-    "//": "*",
-    "%": "//",
-    "**": "*",
-    "+=": "-=",
-    "-=": "+=",
-    "*=": "+=",
-    "and": "or",
-    "or": "and",
-    "True": "False",
-    "False": "True",
-    "min": "max",
-    "max": "min",
-    "any": "all",
-    "all": "any",
-    "lower": "upper",
-    "upper": "lower",
-}
+# What becomes what; mistakes that people make, in the order in which they are tried.
+SWAPS = (
+    ("<", "<="),
+    ("<=", "<"),
+    (">", ">="),
+    (">=", ">"),
+    ("==", "!="),
+    ("!=", "=="),
+    ("+", "-"),
+    ("-", "+"),
+    ("*", "+"),
+    ("/", "*"),
+    ("//", "*"),
+    ("%", "//"),
+    ("**", "*"),
+    ("+=", "-="),
+    ("-=", "+="),
+    ("*=", "+="),
+    ("and", "or"),
+    ("or", "and"),
+    ("True", "False"),
+    ("False", "True"),
+    ("min", "max"),
+    ("max", "min"),
+    ("any", "all"),
+    ("all", "any"),
+    ("lower", "upper"),
+    ("upper", "lower"),
+    ("swapcase", "upper"),
+    ("startswith", "endswith"),
+    ("sorted", "list"),
+    ("set", "list"),
+    ("int", "str"),
+    ("len", "max"),
+    ("in", "is"),
+    ("None", "True"),
+    ("''", "' '"),
+    (">", "<"),
+    ("<", ">"),
+)
 
 
 def mutants(source: str, function: str) -> Iterator[tuple[int, str, str]]:
-    """Programs that differ in one token of the body of a function, and compile.
+    """Programs that compile and differ in one token of the body of a function.
 
     Returns:
-      (line, what was changed, source): operators and words first, then integers, in order.
+      (line of the body, what was changed, source): by the order of `SWAPS`, then integers, then
+      names of other functions of the program.
     """
     lines = source.splitlines(keepends=True)
     first = first_line(source, function)
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    changes = [(token, SWAPS[token.string]) for token in tokens if token.string in SWAPS]
-    changes += [
-        (token, str(int(token.string) + 1))
-        for token in tokens
-        if token.type == tokenize.NUMBER and token.string.isdigit()
-    ]
+    others = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    changes = [(token, new) for old, new in SWAPS for token in tokens if token.string == old]
+    changes += [(t, str(int(t.string) + 1)) for t in tokens if t.string.isdecimal()]
+    changes += [(token, "str") for token in tokens if token.string in others - {function}]
     for token, new in changes:
         row, start = token.start
         changed = [*lines]
         changed[row - 1] = lines[row - 1][:start] + new + lines[row - 1][token.end[1] :]
         mutant = "".join(changed)
         if row >= first and differs(mutant, source):
-            yield row, f"{token.string} → {new}", mutant
+            yield row - first + 1, f"{token.string} → {new}", mutant
 
 
 def first_line(source: str, function: str) -> int:

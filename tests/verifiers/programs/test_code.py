@@ -108,6 +108,7 @@ def test_printed_lines_are_compared_token_by_token(words):
         ("print(3", "status"),
         ("print(3)\0", "status"),
         ("print(3) # \ud800", "program"),
+        pytest.param("print(3)" + " " * 2**20, "program", id="a megabyte"),
     ],
 )
 def test_a_program_that_prints_must_end_well(words, program, word):
@@ -340,6 +341,7 @@ def test_of_many_tests_the_same_ones_are_run():
         ([{"kind": []}], "a test of no known kind"),
         ([{"kind": "io", "in": ""}], "a test without out"),
         ([{"kind": "io", "in": "", "out": 3}], "a test whose out is a int"),
+        ([{"kind": "io", "in": "\ud800", "out": ""}], "a test whose in is no text"),
         ([{"kind": "call", "function": "f", "args": 3, "value": 1}], "a test whose args is a int"),
         ([{"kind": "assert", "code": "x", "setup": 3}], "a test whose setup is a int"),
     ],

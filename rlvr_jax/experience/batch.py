@@ -12,13 +12,11 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.prompts import responses
+from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["GIVEN", "Batch", "concatenate", "decided", "given_tokens"]
-
-GIVEN = 3
-"""`Rollouts.origin` of a hint or a prefix."""
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:

@@ -6,6 +6,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 import numpy as np
 
 from rlvr_jax.experience import (
+    PLAIN,
     adaptive_levels,
     adaptive_refill,
     add_traces,
@@ -25,7 +26,10 @@ from rlvr_jax.experience import (
     heat_solved,
     imitate_right,
     mask_truncated,
+    mean_at_most,
+    none_above,
     outside,
+    place_ranked_traces,
     plain,
     prioritized,
     rare_event_pair,
@@ -58,6 +62,8 @@ TESTS_OF_GROUPS = {
     "all_right": all_right,
     "all_wrong": all_wrong,
     "solved_at_most": solved_at_most,
+    "mean_at_most": mean_at_most,
+    "none_above": none_above,
     "outside": outside,
     "uniform": uniform,
 }
@@ -102,6 +108,12 @@ CASES = {
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
     ),
+    "redraw_trained": lambda: experience(
+        stages=[redraw(mean_at_most(0.5), hint(0.5), trained=PLAIN)]
+    ),
+    "refill_redrawn": lambda: experience(
+        stages=[refill(uniform, rounds=3, stages=[redraw(all_wrong, hint(0.5), trained=PLAIN)])]
+    ),
     "redraw_append": lambda: experience(stages=[redraw(all_wrong, hint(0.5), "append")]),
     "rate_first": lambda: experience(
         [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
@@ -125,6 +137,7 @@ CASES = {
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
     "add_traces": lambda: experience(stages=[add_traces()]),
+    "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

@@ -9,12 +9,15 @@ from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
+    mean_at_most,
+    none_above,
     outside,
     solved_at_most,
     uniform,
 )
 from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.masks import mask_truncated
+from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.rehearse import rehearse
@@ -36,7 +39,10 @@ __all__ = [
     "draw_more",
     "imitate_right",
     "mask_truncated",
+    "mean_at_most",
+    "none_above",
     "outside",
+    "place_ranked_traces",
     "recompose",
     "redraw",
     "refill",

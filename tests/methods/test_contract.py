@@ -57,7 +57,7 @@ IMITATES = {"expert_iteration"}
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
     *("ace", "aepo_agentic", "cgpo", "cispo", "copg", "f_dpg", "gtpo", "oblr_po", "rapid", "rpg"),
-    *("guide", "rl_plus", "simko", "steer"),
+    *("g2rpo_a", "guide", "rl_plus", "simko", "steer"),
 }
 # Ratios of other log-probs than those of the sampled tokens, or of none.
 OTHER_RATIO = {"ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rl_plus"}

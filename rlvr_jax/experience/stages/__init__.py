@@ -15,6 +15,8 @@ from rlvr_jax.experience.stages.groups import (
     solved_at_most,
     uniform,
 )
+from rlvr_jax.experience.stages.guided_rows import guide_first_rows
+from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
@@ -37,6 +39,7 @@ __all__ = [
     "critical_token",
     "demonstrate",
     "draw_more",
+    "guide_first_rows",
     "imitate_right",
     "mask_truncated",
     "mean_at_most",
@@ -48,6 +51,7 @@ __all__ = [
     "refill",
     "rehearse",
     "score_steps",
+    "search_hint",
     "second_prompt",
     "select_cleanest",
     "select_consistent",

@@ -34,8 +34,8 @@ def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 
 
 def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
-    """Tokens that responses were made to begin with."""
-    return rollouts.origin == GIVEN
+    """Tokens that responses were made to begin with; none where nobody says so."""
+    return rollouts.mask & False if rollouts.origin is None else rollouts.origin == GIVEN
 
 
 def by_origin(

@@ -26,6 +26,7 @@ from rlvr_jax.experience import (
     growing_horizon,
     guide_first_rows,
     heat_solved,
+    imitate_interventions,
     imitate_right,
     mask_truncated,
     mean_at_most,
@@ -42,6 +43,7 @@ from rlvr_jax.experience import (
     rehearse,
     remember_hints,
     restart_every,
+    salvage,
     score_steps,
     search_hint,
     second_prompt,
@@ -150,6 +152,10 @@ CASES = {
     "remember_hints": lambda: experience([shuffled_epochs(), remember_hints()]),
     "search_hint": lambda: experience(
         [shuffled_epochs(), remember_hints()], stages=[search_hint(rounds=2, target=0.5)]
+    ),
+    "salvage": lambda: experience(stages=[score_steps(), salvage(hint(1.0), below=0.5)]),
+    "imitate_interventions": lambda: experience(
+        stages=[score_steps(), imitate_interventions(hint(1.0), below=0.5, continuations=2)]
     ),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),

@@ -18,12 +18,14 @@ from rlvr_jax.experience.stages.groups import (
 from rlvr_jax.experience.stages.guided_rows import guide_first_rows
 from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
+from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
+from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
@@ -40,6 +42,7 @@ __all__ = [
     "demonstrate",
     "draw_more",
     "guide_first_rows",
+    "imitate_interventions",
     "imitate_right",
     "mask_truncated",
     "mean_at_most",
@@ -50,6 +53,7 @@ __all__ = [
     "redraw",
     "refill",
     "rehearse",
+    "salvage",
     "score_steps",
     "search_hint",
     "second_prompt",

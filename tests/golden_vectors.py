@@ -387,7 +387,12 @@ def experience_batch(batch):
     size = np.bincount(rows.group)
     place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
     asks = [
-        Ask(Prompt(f"prompt {g}"), int(g), int(size[g]), first_sample=int(first))
+        Ask(
+            Prompt(f"prompt {g}", solution=("a", "b")),
+            int(g),
+            int(size[g]),
+            first_sample=int(first),
+        )
         for g, first in zip(rows.group, place, strict=True)
     ]
     return Batch(rows, asks, [Grade(float(outcome)) for outcome in rows.outcome], _Letters())

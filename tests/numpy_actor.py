@@ -4,6 +4,7 @@ A stranger's program has one like it, around an engine of its own. A row is a pu
 key, the ask's round and number, and the number of the sample.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ def words_of(prompt, text):
     ]
 
 
+@functools.cache
 def numbered_task(prompts=12, right=0.4):
     """A task whose answers are right by chance: more seldom for later prompts.
 
@@ -121,10 +123,13 @@ class NumpyActor:
             reward=np.zeros(count, np.float32),
             weight_version=np.zeros(count, np.int32),
         )
-        if any(len(ask.given) for ask in asks):
-            given = [list(ask.given) for ask in of_row]
-            untrained = np.zeros(count, bool)
-            drawn = behind_given(drawn, prompts, length, given, untrained, self.response_tokens)
+        shown = [ask.view.show(ask.prompt, numbered_task()) for ask in of_row]
+        given = [
+            [*view.begun(self.encode), *ask.given] for view, ask in zip(shown, of_row, strict=True)
+        ]
+        if any(given):
+            trained = np.array([view.trained for view in shown])
+            drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
         if any(ask.cell >= 0 for ask in asks):
             drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
         return Batch(drawn, of_row, (), Words())

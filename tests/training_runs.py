@@ -138,6 +138,27 @@ def quietly(config):
     return train(config, Console(file=io.StringIO()))
 
 
+def on_brackets(method, run_dir, task="hinted_brackets:train=64", **changes):
+    """Two small steps of a method on brackets with hints, from its base; gives the metrics."""
+    small = dict(
+        task=task,
+        method=method,
+        run_dir=run_dir,
+        steps=2,
+        prompts_per_step=8,
+        samples_per_prompt=8,
+        evaluation_prompts=8,
+        evaluation_samples=2,
+    )
+    quietly(TrainConfig(**{**small, **changes}))
+    return metrics(run_dir)
+
+
+def values(lines, name):
+    """The numbers of one curve, of the steps that have it."""
+    return [line[name] for line in lines if name in line]
+
+
 def prepared(config):
     """The run that `train` would begin, for tests that take its steps one by one."""
     task = tasks.load(config.task)

@@ -59,8 +59,7 @@ class RunActor:
         have a temperature or given tokens are drawn by calls of their own.
 
         Raises:
-          ValueError: a view that is longer than the prompts' budget, or given tokens that leave no
-            room for a response.
+          ValueError: as `prompts`; given tokens that leave no room for a response.
         """
         started = time.perf_counter()
         sampler = self.sampler
@@ -99,7 +98,7 @@ class RunActor:
         """Rows of given responses; see `Actor`.
 
         Raises:
-          ValueError: a view that is longer than the prompts' budget.
+          ValueError: as `prompts`.
         """
         sampler = self.sampler
         samples = [ask.samples for ask in asks]
@@ -142,7 +141,7 @@ class RunActor:
     def _given(self, ask: Ask) -> tuple[list[int], bool]:
         """What a response begins with, and whether that is trained."""
         shown = ask.view.show(ask.prompt, self.sampler.task)
-        tokens = [*self.encode(shown.opening), *ask.given] if shown.opening else list(ask.given)
+        tokens = [*shown.begun(self.encode), *ask.given]
         room = self.sampler.response_tokens
         if len(tokens) >= room:
             raise ValueError(
@@ -152,24 +151,51 @@ class RunActor:
         return tokens, shown.trained
 
     def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens [n, P] and lengths [n] of what is shown; see `Actor`."""
-        width = next(iter(self.tables.values())).tokens.shape[1]
+        """Tokens [n, P] and lengths [n] of what is shown; see `Actor`. P is the width of the task's
+        prompts, and grows by quarters of the budget of a response where a view is longer, as one
+        that shows a response is.
+
+        Raises:
+          ValueError: a view that leaves no room for a response in the model's positions, or that
+            begins otherwise than the tokens which are computed once for all prompts.
+        """
+        rows = [self._prompt(ask) for ask in asks]
+        length = np.array(list(map(len, rows)), np.int32)
+        width, longest = next(iter(self.tables.values())).tokens.shape[1], int(length.max())
+        budget, positions = self.sampler.response_tokens, self.sampler.model.config.max_positions
+        if longest > width:
+            quarter = -(-budget // QUARTERS)
+            width += -(-(longest - width) // quarter) * quarter
+            width = max(longest, min(width, positions - budget))
+        if width + budget > positions:
+            ask = asks[int(length.argmax())]
+            raise ValueError(
+                f"views must be of {positions - budget} tokens at most, with which a response of"
+                f" {budget} fits into the {positions} positions of the model, got {longest} for"
+                f" view {ask.view.label} of prompt {ask.prompt.text[:80]!r}"
+            )
         tokens = np.zeros((len(asks), width), np.int32)
-        length = np.zeros(len(asks), np.int32)
-        for row, ask in enumerate(asks):
-            table = self.tables.get(ask.view.label)
-            if table is not None and table.has(ask.number, ask.prompt):
-                tokens[row], length[row] = table.tokens[ask.number], table.length[ask.number]
-                continue
-            shown = ask.view.show(ask.prompt, self.sampler.task)
-            ids = self.tables["plain"].encode(shown.text, ask.prompt.messages)
-            if len(ids) > width:
-                raise ValueError(
-                    f"prompt_tokens must be at least {len(ids)} for view {ask.view.label} of prompt"
-                    f" {ask.prompt.text[:80]!r}, got {width}"
-                )
-            tokens[row, : len(ids)], length[row] = ids, len(ids)
+        for row, ids in zip(tokens, rows, strict=True):
+            row[: len(ids)] = ids
+        opening = next(iter(self.tables.values())).tokens[0, : self.sampler.opening]
+        other = np.flatnonzero((tokens[:, : len(opening)] != opening).any(axis=1))
+        if len(other):
+            raise ValueError(
+                f"views must begin as all prompts do, got {asks[other[0]].view.label}; a part that"
+                " shows such a view must name one in its views"
+            )
         return tokens, length
+
+    def _prompt(self, ask: Ask) -> Sequence[int]:
+        """The tokens of what an ask shows."""
+        table, shown = self.tables.get(ask.view.label), None
+        if table is None:
+            shown = ask.view.show(ask.prompt, self.sampler.task)
+            table = self.tables["plain"] if shown.text == ask.prompt.text else None
+        if table is not None and table.has(ask.number, ask.prompt):
+            return table.tokens[ask.number, : table.length[ask.number]]
+        shown = shown or ask.view.show(ask.prompt, self.sampler.task)
+        return self.tables["plain"].encode(shown.text, ask.prompt.messages)
 
     def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
         """Rollouts of asks of one kind, in as few calls as the sizes of programs allow."""

@@ -19,11 +19,22 @@ class Shown(NamedTuple):
       opening: text that the response begins with; it is graded with the rest and counts in the
         budget of the response.
       trained: the opening is learned from as if the policy had drawn it.
+      share: of the opening's tokens, how many are given, rounded; the first ones.
     """
 
     text: str
     opening: str = ""
     trained: bool = False
+    share: float = 1.0
+
+    def begun(self, encode: Callable[[str], Sequence[int]]) -> list[int]:
+        """The tokens that a response begins with.
+
+        Args:
+          encode: the tokens of a text, without a template.
+        """
+        tokens = list(encode(self.opening)) if self.opening else []
+        return tokens[: round(self.share * len(tokens))]
 
 
 @dataclass(frozen=True)
@@ -34,11 +45,13 @@ class View:
       label: the call that makes it, e.g. "hint(fraction=0.25)"; equal labels show the same.
       show: (prompt, task) -> `Shown`, pure.
       needs: fields of the task's prompts that it reads ("solution", "hints") beside their text.
+      fraction: how much of a worked solution it gives away, in [0, 1].
     """
 
     label: str
     show: Callable[[Prompt, Task], Shown] = field(compare=False)
     needs: frozenset[str] = frozenset()
+    fraction: float = 0.0
 
 
 PLAIN = View("plain", lambda prompt, task: Shown(prompt.text))

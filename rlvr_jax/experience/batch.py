@@ -12,13 +12,11 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.prompts import responses
+from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["GIVEN", "Batch", "concatenate", "decided", "given_tokens"]
-
-GIVEN = 3
-"""`Rollouts.origin` of a hint or a prefix."""
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:
@@ -156,12 +154,14 @@ class Batch:
         Args:
           groups: bool [G], as many as `drawn` has groups.
           drawn: one group for each, in order.
-          place: "replace" the rows, or "append" to them.
+          place: "replace" the rows, "append" to them, or "prepend".
         Raises:
           ValueError: another number of groups, or another place.
         """
-        if place not in ("replace", "append"):
-            raise ValueError(f"with_groups: place must be 'replace' or 'append', got {place!r}")
+        if place not in ("replace", "append", "prepend"):
+            raise ValueError(
+                f"with_groups: place must be 'replace', 'append' or 'prepend', got {place!r}"
+            )
         wanted = np.flatnonzero(groups)
         if len(wanted) != len(drawn.groups):
             raise ValueError(
@@ -172,7 +172,8 @@ class Batch:
         order, group = [], []
         for number, rows in enumerate(self.groups):
             own = [] if number in new and place == "replace" else rows.tolist()
-            own += [len(self) + row for row in new.get(number, ())]
+            others = [len(self) + row for row in new.get(number, ())]
+            own = others + own if place == "prepend" else own + others
             order += own
             group += [number] * len(own)
         taken = both.take(np.array(order))

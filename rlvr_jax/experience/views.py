@@ -7,10 +7,11 @@ import zlib
 import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["hide_words", "hint", "solution_prefix"]
+__all__ = ["begin_with", "hide_words", "hint", "solution_prefix"]
 
 SENTENCE = "\n\nThe first part of a solution, which you may use:\n"
 
@@ -46,7 +47,31 @@ def hint(fraction: float, characters: bool = False) -> View:
         return Shown(f"{prompt.text}{SENTENCE}{text}")
 
     how = f"{fraction:g}, characters" if characters else f"{fraction:g}"
-    return View(f"hint({how})", show, frozenset({"solution"}))
+    return View(f"hint({how})", show, frozenset({"solution"}), fraction)
+
+
+def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False) -> View:
+    """Lets the response begin with the first part of the worked solution.
+
+    Args:
+      fraction: of the solution's tokens, in [0, 1], their number rounded.
+      trained: they are learned from as if the policy had drawn them; else they are context only.
+      whole_steps: of the solution's steps, and not of its tokens.
+    Raises:
+      ValueError: fraction outside [0, 1].
+    """
+    check_within(0, 1, "begin_with", fraction=fraction)
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        del task
+        steps = prompt.solution
+        if whole_steps:
+            return Shown(prompt.text, "".join(steps[: round(fraction * len(steps))]), trained)
+        return Shown(prompt.text, "".join(steps), trained, fraction)
+
+    named = {"trained": trained, "whole_steps": whole_steps}
+    label = describe("begin_with", fraction=fraction, **{k: v for k, v in named.items() if v})
+    return View(label, show, frozenset({"solution"}), fraction)
 
 
 def hide_words(share: float, filler: str) -> View:

@@ -12,7 +12,7 @@ The task is a small model of why exploration matters: the shipped base model pre
 which solves two thirds of the prompts; the rest needs the form it rarely uses.
 
 `meta["level"]` of a prompt is 1 to 5 as its largest number is at most 4, 6, 8, 10 or 12; `solution`
-is its gold word by word.
+is its gold word by word, `meta["solutions"]` all attempts that reach the target.
 """
 
 from __future__ import annotations
@@ -157,11 +157,16 @@ def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
                 answer=[*triple, target],
                 kind="easy" if left else "hard",
                 gold=gold,
-                solution=re.findall(r" ?\S+", gold),
-                meta={"level": level},
+                solution=_words(gold),
+                meta={"level": level, "solutions": [_words(attempt.text) for attempt in attempts]},
             )
         )
     return prompts
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, each with the space before it."""
+    return re.findall(r" ?\S+", text)
 
 
 def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.bracket_paths import path_scores
 from rlvr_jax.tasks.brackets import MAX_TOKENS, PADDING, VOCABULARY, brackets
 
 __all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "with_answer", "with_hint"]
@@ -31,17 +32,23 @@ BASE_MODEL = str(Path(__file__).parent / "base_models" / "hinted_brackets")
 
 @functools.cache
 def hinted_brackets(
-    held_out: str = "test", response_tokens: int = MAX_TOKENS, train: int | None = None
+    held_out: str = "test",
+    response_tokens: int = MAX_TOKENS,
+    train: int | None = None,
+    judge_paths: bool = False,
 ) -> Task:
     """The task.
 
     Args:
       held_out, response_tokens, train: as of `brackets`.
+      judge_paths: a step is right if a solution begins so; else if its equation is right.
     Raises:
       ValueError: as `brackets` does.
     """
+    plain = brackets(held_out, response_tokens, train)
     return replace(
-        brackets(held_out, response_tokens, train),
+        plain,
+        score_steps=path_scores if judge_paths else plain.score_steps,
         name="hinted_brackets",
         base_model=BASE_MODEL,
         show_hint=with_hint,

@@ -46,7 +46,8 @@ def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Arra
 def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     """How far sampler and scorer are apart at the same weights, r = exp(old_logp - behaviour_logp).
 
-    Rows that another policy wrote, or that were drawn in an earlier step, do not count.
+    Rows that another policy wrote, or that were drawn in an earlier step, do not count, nor do
+    tokens that somebody else wrote or that were given.
 
     Metrics: sampler_ratio/min and /max over the response tokens, 1 but for rounding if both have
     the same distribution; sampler_k3, mean of r - 1 - log r (nats), first within a response.
@@ -55,6 +56,8 @@ def sampler_metrics(rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
     for foreign in (rollouts.off_policy, rollouts.stored):
         if foreign is not None:
             mask &= ~foreign[:, None]
+    if rollouts.origin is not None:
+        mask &= rollouts.origin == 0
     difference = jnp.where(mask, rollouts.old_logp - behaviour_logp, 0)
     own = sampler_divergence(rollouts.old_logp, behaviour_logp, mask)
     return {

@@ -6,11 +6,13 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 import numpy as np
 
 from rlvr_jax.experience import (
+    PLAIN,
     adaptive_levels,
     adaptive_refill,
     add_traces,
     all_right,
     all_wrong,
+    begin_with_prefixes,
     branch,
     budget_for_hard,
     chosen_prompts,
@@ -22,10 +24,15 @@ from rlvr_jax.experience import (
     experience,
     from_drafts,
     growing_horizon,
+    guide_first_rows,
     heat_solved,
+    imitate_interventions,
     imitate_right,
     mask_truncated,
+    mean_at_most,
+    none_above,
     outside,
+    place_ranked_traces,
     plain,
     prioritized,
     rare_event_pair,
@@ -34,8 +41,11 @@ from rlvr_jax.experience import (
     redraw,
     refill,
     rehearse,
+    remember_hints,
     restart_every,
+    salvage,
     score_steps,
+    search_hint,
     second_prompt,
     select_cleanest,
     select_consistent,
@@ -58,6 +68,8 @@ TESTS_OF_GROUPS = {
     "all_right": all_right,
     "all_wrong": all_wrong,
     "solved_at_most": solved_at_most,
+    "mean_at_most": mean_at_most,
+    "none_above": none_above,
     "outside": outside,
     "uniform": uniform,
 }
@@ -102,6 +114,12 @@ CASES = {
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
     ),
+    "redraw_trained": lambda: experience(
+        stages=[redraw(mean_at_most(0.5), hint(0.5), trained=PLAIN)]
+    ),
+    "refill_redrawn": lambda: experience(
+        stages=[refill(uniform, rounds=3, stages=[redraw(all_wrong, hint(0.5), trained=PLAIN)])]
+    ),
     "redraw_append": lambda: experience(stages=[redraw(all_wrong, hint(0.5), "append")]),
     "rate_first": lambda: experience(
         [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
@@ -125,6 +143,20 @@ CASES = {
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
     "add_traces": lambda: experience(stages=[add_traces()]),
+    "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
+    "begin_with_prefixes": lambda: experience(
+        [shuffled_epochs(), begin_with_prefixes(0.2, 0.9, cuts=2, share=0.6)],
+        stages=[refill(uniform, rounds=2)],
+    ),
+    "guide_first_rows": lambda: experience(stages=[guide_first_rows(rows=1, longest=6)]),
+    "remember_hints": lambda: experience([shuffled_epochs(), remember_hints()]),
+    "search_hint": lambda: experience(
+        [shuffled_epochs(), remember_hints()], stages=[search_hint(rounds=2, target=0.5)]
+    ),
+    "salvage": lambda: experience(stages=[score_steps(), salvage(hint(1.0), below=0.5)]),
+    "imitate_interventions": lambda: experience(
+        stages=[score_steps(), imitate_interventions(hint(1.0), below=0.5, continuations=2)]
+    ),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

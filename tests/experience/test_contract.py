@@ -7,6 +7,7 @@ import pytest
 from part_cases import CASES, TESTS_OF_GROUPS
 
 from rlvr_jax.experience import curricula, draws, experience, stages
+from rlvr_jax.objectives import GIVEN
 
 STEPS = 4
 
@@ -89,7 +90,9 @@ def test_what_is_counted_as_drawn_is_what_the_actor_drew(name):
     class Counting(numpy_actor.NumpyActor):
         def draw(self, asks, key, sampling=None, constants=None):
             batch = super().draw(asks, key, sampling, constants)
-            drawn.append(int(batch.rollouts.mask.sum()))
+            rollouts = batch.rollouts
+            own = True if rollouts.origin is None else rollouts.origin != GIVEN
+            drawn.append(int((rollouts.mask & own).sum()))
             return batch
 
     chain = CASES[name]()

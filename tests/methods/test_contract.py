@@ -49,7 +49,7 @@ OWN_BASELINE = {
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
 BRINGS_ADVANTAGE = {"rorecomp"}
-NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "hpt", "reinforce"}
+NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "calibrl", "hpt", "reinforce"}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
 IMITATES = {"expert_iteration"}
@@ -57,10 +57,10 @@ IMITATES = {"expert_iteration"}
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
     *("ace", "aepo_agentic", "cgpo", "cispo", "copg", "f_dpg", "gtpo", "oblr_po", "rapid", "rpg"),
-    *("simko", "steer"),
+    *("g2rpo_a", "guide", "rl_plus", "simko", "steer"),
 }
 # Ratios of other log-probs than those of the sampled tokens, or of none.
-OTHER_RATIO = {"expert_iteration", "luffy_mixed", "prerl"}
+OTHER_RATIO = {"ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rl_plus"}
 # Divide by all rows that were drawn, by their definition.
 OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "siren"}
 CASE = "b"

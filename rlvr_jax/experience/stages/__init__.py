@@ -9,16 +9,23 @@ from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
+    mean_at_most,
+    none_above,
     outside,
     solved_at_most,
     uniform,
 )
+from rlvr_jax.experience.stages.guided_rows import guide_first_rows
+from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
+from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
+from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
+from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
@@ -34,14 +41,21 @@ __all__ = [
     "critical_token",
     "demonstrate",
     "draw_more",
+    "guide_first_rows",
+    "imitate_interventions",
     "imitate_right",
     "mask_truncated",
+    "mean_at_most",
+    "none_above",
     "outside",
+    "place_ranked_traces",
     "recompose",
     "redraw",
     "refill",
     "rehearse",
+    "salvage",
     "score_steps",
+    "search_hint",
     "second_prompt",
     "select_cleanest",
     "select_consistent",

@@ -85,5 +85,4 @@ def branch(at: Places, samples: int) -> Stage:
 
 def _opening(ask, actor: Actor, turn: Turn) -> int:
     """Tokens that the ask's view begins a response with."""
-    opening = ask.view.show(ask.prompt, turn.setting.task).opening
-    return len(actor.encode(opening)) if opening else 0
+    return len(ask.view.show(ask.prompt, turn.setting.task).begun(actor.encode))

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.batch import GroupTest
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.arguments import check_count, check_finite
 
-__all__ = ["all_right", "all_wrong", "outside", "solved_at_most", "uniform"]
+__all__ = [
+    "all_right",
+    "all_wrong",
+    "mean_at_most",
+    "none_above",
+    "outside",
+    "solved_at_most",
+    "uniform",
+]
 
 ALIKE = 1e-6
 """Outcomes closer than this count as equal: sums that differ by rounding are no signal."""
@@ -42,6 +50,42 @@ def solved_at_most(number: int) -> GroupTest:
 
     few_right.__name__ = f"solved_at_most({number})"
     return few_right
+
+
+def mean_at_most(bound: float) -> GroupTest:
+    """Groups with verdicts whose mean outcome is at most a bound.
+
+    Args:
+      bound: a number.
+    Raises:
+      ValueError: a bound that is not finite.
+    """
+    check_finite("mean_at_most", bound=bound)
+
+    def low(outcomes):
+        number = (~np.isnan(outcomes)).sum(axis=1)
+        return (number > 0) & (np.nansum(outcomes, axis=1) <= bound * number)
+
+    low.__name__ = f"mean_at_most({bound:g})"
+    return low
+
+
+def none_above(bound: float) -> GroupTest:
+    """Groups with verdicts, of which none is above a bound.
+
+    Args:
+      bound: a number.
+    Raises:
+      ValueError: a bound that is not finite.
+    """
+    check_finite("none_above", bound=bound)
+
+    def none(outcomes):
+        known = ~np.isnan(outcomes)
+        return known.any(axis=1) & ~(known & (outcomes > bound)).any(axis=1)
+
+    none.__name__ = f"none_above({bound:g})"
+    return none
 
 
 def uniform(outcomes: np.ndarray) -> np.ndarray:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.tasks import Task
 
-__all__ = ["score_steps", "tokens_up_to"]
+__all__ = ["score_steps", "scored_steps", "tokens_up_to"]
 
 
 def score_steps() -> Stage:
@@ -37,25 +39,36 @@ def score_steps() -> Stage:
         rollouts = batch.rollouts
         if rollouts.step is not None and rollouts.process_reward is not None:
             return batch, {}
-        step = np.full(rollouts.mask.shape, -1, np.int32)
-        reward = np.zeros(rollouts.mask.shape, rollouts.reward.dtype)
-        number = 0
-        for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
-            scored = turn.setting.task.score_steps(prompt, response.text)
-            ids = rollouts.tokens[row, : rollouts.length[row]].tolist()
-            ends = tokens_up_to(batch.tokenizer, ids, [end for end, _ in scored])
-            first = 0
-            for place, (end, (_, score)) in enumerate(zip(ends, scored, strict=True)):
-                step[row, first:end] = place
-                reward[row, end - 1] += score
-                first = end
-            number += len(scored)
+        step, reward, number = scored_steps(batch, turn.setting.task)
         step = np.where(rollouts.mask, step, -1).astype(np.int32)
         told = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
         return batch.with_rollouts(step=step, process_reward=reward), told
 
     gives = frozenset({"step", "process_reward"})
     return stateless(apply, "score_steps()", init=init, gives=gives, by_row=True)
+
+
+def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:
+    """Of every token the step that it belongs to, -1 behind the last one, int [B, T]; the score of
+    each step at its last token, [B, T]; and the number of steps.
+
+    Args:
+      task: one that scores steps.
+    """
+    rollouts, number = batch.rollouts, 0
+    step = np.full(rollouts.mask.shape, -1, np.int32)
+    reward = np.zeros(rollouts.mask.shape, rollouts.reward.dtype)
+    for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
+        scored = task.score_steps(prompt, response.text)
+        ids = rollouts.tokens[row, : rollouts.length[row]].tolist()
+        ends = tokens_up_to(batch.tokenizer, ids, [end for end, _ in scored])
+        first = 0
+        for place, (end, (_, score)) in enumerate(zip(ends, scored, strict=True)):
+            step[row, first:end] = place
+            reward[row, end - 1] += score
+            first = end
+        number += len(scored)
+    return step, reward, number
 
 
 def tokens_up_to(tokenizer: Any, ids: Sequence[int], ends: Sequence[int]) -> list[int]:

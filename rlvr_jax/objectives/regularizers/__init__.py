@@ -5,13 +5,14 @@
     near a reference `kl_penalty`, `kl_by_entropy`, `predictive_kl_penalty`, `mirror_descent_kl`
     a second prompt  `second_prompt_divergence`, `second_prompt_logp_penalty`
     preferences      `implicit_reward_loss`, `value_incentive`, `best_against_rest`
-    demonstrations   `imitate`
+    demonstrations   `imitate`, `calibrate_to_expert`
     of your own      `statistic_penalty`, `statistic_term`; `scheduled` changes a weight over steps
 
 The divergences that some of them take are `rlvr_jax.objectives.statistics.divergences`.
 """
 
 from rlvr_jax.objectives.regularizers.anchored_entropy import *
+from rlvr_jax.objectives.regularizers.calibration import *
 from rlvr_jax.objectives.regularizers.class_penalties import *
 from rlvr_jax.objectives.regularizers.entropy_band import *
 from rlvr_jax.objectives.regularizers.group_diversity import *

@@ -5,7 +5,8 @@
     soft clips       `geometric_mean_clip`, `ppo_cap`, `sigmoid_gated`, `regularized_clip`
     regression       `log_ratio_regression`, `pairwise_regression`, `outcome_classification`,
                      `uniform_value_regression`
-    another writer   `by_origin`, `shaped_probability`
+    another writer   `by_origin`, `shaped_probability`, `mixture_importance`, `shaped_ratio`,
+                     `imitated`
     another input    `under_second_prompt`, `with_soft_tokens`
     aggregations     `token_mean`, `rollout_mean_token_mean`, `rollout_mean_token_sum`,
                      `row_mean_token_mean`, `fixed_length_mean`, `fixed_length_sum`
@@ -16,6 +17,7 @@ Transforms that make sense with one surrogate alone stand beside it (`outcome_re
 
 from rlvr_jax.objectives.surrogates.aggregations import *
 from rlvr_jax.objectives.surrogates.by_origin import *
+from rlvr_jax.objectives.surrogates.foreign_ratios import *
 from rlvr_jax.objectives.surrogates.frozen_weights import *
 from rlvr_jax.objectives.surrogates.outcome_classification import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *

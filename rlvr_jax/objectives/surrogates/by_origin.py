@@ -1,17 +1,30 @@
 """Batches in which some tokens are the policy's and some another's: a loss for either kind."""
 
+from collections.abc import Callable, Iterable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives.algebra.parts import Surrogate, describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.statistics.ratios import clip_to_trusted
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["TEACHER", "by_origin", "foreign_tokens", "shaped_probability"]
+__all__ = [
+    "GIVEN",
+    "TEACHER",
+    "by_origin",
+    "foreign_tokens",
+    "hint_tokens",
+    "shaped_probability",
+]
 
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
+
+GIVEN = 3
+"""`Rollouts.origin` of a token of a hint or a prefix, which the response was made to begin with."""
 
 
 def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
@@ -20,7 +33,17 @@ def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     return foreign if rollouts.origin is None else foreign | (rollouts.origin == TEACHER)
 
 
-def by_origin(own: Surrogate, foreign: Surrogate) -> Surrogate:
+def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """Tokens that responses were made to begin with; none where nobody says so."""
+    return rollouts.mask & False if rollouts.origin is None else rollouts.origin == GIVEN
+
+
+def by_origin(
+    own: Surrogate,
+    foreign: Surrogate,
+    where: Callable[[Rollouts], Array] = foreign_tokens,
+    needs: Iterable[str] = ("off_policy",),
+) -> Surrogate:
     """One loss on the policy's own tokens, another one on those that somebody else wrote.
 
     The old log-probs of foreign tokens are read by `foreign` alone: `own` finds the current ones
@@ -28,10 +51,12 @@ def by_origin(own: Surrogate, foreign: Surrogate) -> Surrogate:
 
     Args:
       own, foreign: surrogates; the ratio and the trust region of a token are those of its own one.
+      where: (rollouts) -> bool [B, T], the foreign tokens.
+      needs: optional records of the rollouts that `where` cannot do without.
     """
 
     def of_own(context):
-        written = foreign_tokens(context.rollouts)
+        written = where(context.rollouts)
         now = jax.lax.stop_gradient(context.stats.logp)
         return written, replace(context, old_logp=jnp.where(written, now, context.old_logp))
 
@@ -51,37 +76,51 @@ def by_origin(own: Surrogate, foreign: Surrogate) -> Surrogate:
     def remark(plan):
         return own.remark(plan) or foreign.remark(plan)
 
+    more = {} if where is foreign_tokens else {"where": where}
     return Surrogate(
         prepare,
         loss,
-        describe("by_origin", own=own.label, foreign=foreign.label),
+        describe("by_origin", own=own.label, foreign=foreign.label, **more),
         remark,
-        own.needs | foreign.needs | {"off_policy"},
+        own.needs | foreign.needs | {*needs},
         own.options + foreign.options,
     )
 
 
-def shaped_probability(gamma: float) -> Surrogate:
+def shaped_probability(gamma: float, clip: float | None = None) -> Surrogate:
     """-A f(π), f(π) = π / (π + γ): for tokens whose writer is taken to have been sure of them.
 
     With a behaviour probability of 1 the importance ratio is π itself. Its gradient is A π ∇log π,
     which passes over the tokens that the policy finds unlikely; that of f is A γ π / (π + γ)²,
-    largest where π = γ. No clip; nothing is read of the old policy.
+    largest where π = γ. Nothing is read of the old policy.
 
     Args:
       gamma: γ, positive.
+      clip: ε of max(-A f, -A clip(f, 1 - ε, 1 + ε)), which holds where A < 0 alone, as f is below
+        1; None: no clip.
     Raises:
-      ValueError: gamma not positive.
+      ValueError: gamma not positive, or a negative clip.
     Source: LUFFY, https://github.com/ElliottYan/LUFFY.
     """
     check_positive("shaped_probability", gamma=gamma)
+    more = {}
+    if clip is not None:
+        check_at_least(0, "shaped_probability", clip=clip)
+        more["clip"] = float(clip)
 
     def prepare(signals, context):
         probability = jnp.exp(context.stats.logp)
-        return replace(signals, ratio=probability / (probability + gamma))
+        signals = replace(signals, ratio=probability / (probability + gamma))
+        if clip is None:
+            return signals
+        bound = jnp.full_like(signals.clip_low, clip)
+        return replace(signals, clip_low=bound, clip_high=bound)
 
     def loss(signals, context):
         del context
-        return -signals.advantage * signals.ratio
+        plain = -signals.advantage * signals.ratio
+        if clip is None:
+            return plain
+        return jnp.maximum(plain, -signals.advantage * clip_to_trusted(signals))
 
-    return Surrogate(prepare, loss, describe("shaped_probability", gamma=float(gamma)))
+    return Surrogate(prepare, loss, describe("shaped_probability", gamma=float(gamma), **more))

@@ -9,6 +9,7 @@
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
                 `imitate_controllers`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
+                `weigh_unlikely`, `average_by_origin`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
                 `truncate_importance`, `band_importance`, `drop_drifted_failures`
     mask        `drop_truncated`, `drop_weightless`, `drop_by_ratio`, `drop_by_divergence`,
@@ -19,7 +20,8 @@
     penalty     `penalize_high_covariance`, `protect_low_probability`
 
 Advantages and terms that belong to one of these stand beside it: `normalized_by_origin`,
-`on_policy_normalized`, `relative_to_own_rows`, `token_normalized`, `off_policy_divergence`.
+`on_policy_normalized`, `relative_to_own_rows`, `centered_on_own_rows`, `token_normalized`,
+`off_policy_divergence`.
 """
 
 from rlvr_jax.objectives.transforms.balance import *

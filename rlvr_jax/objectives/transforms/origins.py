@@ -1,5 +1,6 @@
 """Batches with rows that another policy wrote: who is compared, trained on, and held on to."""
 
+import jax
 import jax.numpy as jnp
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
@@ -11,15 +12,20 @@ from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_mean,
     group_std,
+    has_tokens,
 )
-from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
+from rlvr_jax.objectives.surrogates.by_origin import foreign_tokens
 from rlvr_jax.types import replace
 
 __all__ = [
+    "average_by_origin",
+    "centered_on_own_rows",
     "drop_off_policy",
     "off_policy_divergence",
     "on_policy_normalized",
     "relative_to_own_rows",
+    "weigh_unlikely",
 ]
 
 
@@ -68,6 +74,75 @@ def relative_to_own_rows(epsilon: float = 1e-6) -> Transform:
 
     label = describe("relative_to_own_rows", epsilon=epsilon)
     return rollout_advantage(advantage, label, needs={"off_policy"})
+
+
+def centered_on_own_rows() -> Transform:
+    """A_i = R_i - mean over the policy's own rows of the group, for all its rows.
+
+    An own row that is alone in its group has the mean 0.
+
+    Reads: reward, group, off_policy. Writes: advantage. Metrics: none.
+    Source: CalibRL, https://github.com/zhh6425/CalibRL.
+    """
+
+    def advantage(rollouts):
+        own = ~rollouts.off_policy
+        alone = group_count(rollouts.group, own) <= 1
+        mean = group_mean(rollouts.reward, rollouts.group, where=own)
+        return rollouts.reward - jnp.where(alone, 0, mean)
+
+    return rollout_advantage(advantage, "centered_on_own_rows()", needs={"off_policy"})
+
+
+def weigh_unlikely(power: float) -> Transform:
+    """Weighs tokens that somebody else wrote by (1 - π)^γ: what the policy would say anyway, less.
+
+    Args:
+      power: γ, at least 0.
+    Reads: logp, off_policy, origin. Writes: weight, of foreign tokens. Metrics: unlikely_weight
+      (its mean over them).
+    Raises:
+      ValueError: a negative power.
+    Source: RL-PLUS, https://github.com/YihongDong/RL-PLUS.
+    """
+    check_at_least(0, "weigh_unlikely", power=power)
+
+    def apply(signals, context, state):
+        foreign = signals.mask & foreign_tokens(context.rollouts)
+        # 1 - π rounds below 0 where the policy is sure.
+        rest = jnp.maximum(-jnp.expm1(context.stats.logp), 0)
+        factor = jax.lax.stop_gradient(jnp.where(foreign, rest, 1)) ** power
+        signals = replace(signals, weight=signals.weight * jnp.where(foreign, factor, 1))
+        return signals, state, {"unlikely_weight": masked_mean(factor, foreign)}
+
+    label = describe("weigh_unlikely", power=float(power))
+    return stateless(apply, needs={"logp", "off_policy"}, label=label)
+
+
+def average_by_origin() -> Transform:
+    """Makes a token mean the sum of two: over own tokens, and over foreign rows of their token
+    means. A long worked solution then counts as a short one.
+
+    weight' = weight · N / n for the n own tokens of N, and weight · N / (S n_i) for those of the S
+    rows that hold foreign tokens, n_i of them in row i.
+
+    Reads: off_policy, origin, mask. Writes: weight. Metrics: none.
+    Source: AMPO, https://github.com/SII-Enigma/AMPO (its equation 7; the code has one sum).
+    """
+
+    def apply(signals, context, state):
+        mask, dtype = signals.mask, signals.weight.dtype
+        foreign = mask & foreign_tokens(context.rollouts)
+
+        def count(tokens, axis=None):
+            return jnp.maximum(masked_count(tokens, axis), 1).astype(dtype)
+
+        rows = jnp.maximum(jnp.sum(has_tokens(foreign)), 1).astype(dtype)
+        share = jnp.where(foreign, rows * count(foreign, 1)[:, None], count(mask & ~foreign))
+        signals = replace(signals, weight=signals.weight * count(mask) / share)
+        return signals, state, {}
+
+    return stateless(apply, needs={"off_policy", "batch_statistics"}, label="average_by_origin()")
 
 
 def drop_off_policy() -> Transform:

@@ -1,0 +1,79 @@
+"""Prompts whose response begins with part of a right answer that somebody gave before."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+
+from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.views import begin_with
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_count, check_within
+
+__all__ = ["begin_with_prefixes", "prefix_fraction"]
+
+
+def prefix_fraction(seed: int, number: int, cut: int, low: float, high: float) -> float:
+    """How much of its worked solution a cut of a prompt shows: uniform in [low, high), the same in
+    every step of a run.
+
+    Args:
+      seed: of the run.
+      number, cut: of the prompt, and of the cut among its cuts.
+    """
+    name = zlib.crc32(b"begin_with_prefixes")
+    return float(np.random.default_rng([seed, name, number, cut]).uniform(low, high))
+
+
+def begin_with_prefixes(low: float, high: float, cuts: int, share: float) -> Curriculum:
+    """Lets some asks of the curricula before it begin with the first part of a worked solution.
+
+    A prompt has `cuts` cuts, their lengths fixed for the run; an ask takes one at random. The
+    prefix is context and not learned from; it counts in the budget of the response and is graded
+    with the rest. The responses to one cut are a group.
+
+    Args:
+      low, high: of the solution's tokens that a cut shows, low below high, in [0, 1].
+      cuts: of each prompt.
+      share: of the asks that begin with a prefix, in [0, 1].
+    Reads: Prompt.solution. Metrics: prefixed_share (of the asks), outcome_prefixed and
+      outcome_plain (means over the groups of either kind).
+    Raises:
+      ValueError: a number outside its range; when a run is set up, a prompt without a solution.
+    Source: PrefixRL (the link stands in the method's card).
+    """
+    check_within(0, 1, "begin_with_prefixes", low=low, high=high, share=share)
+    check_count(1, "begin_with_prefixes", cuts=cuts)
+    if not low < high:
+        raise ValueError(f"begin_with_prefixes: low must be below high {high}, got {low}")
+
+    def propose(asks, state, turn):
+        del state
+        random = turn.random().spawn(turn.round + 1)[-1]
+        begun = random.uniform(size=len(asks)) < share
+        cut = random.integers(cuts, size=len(asks))
+        return [
+            replace(ask, view=begin_with(_fraction(turn, ask, k))) if prefixed else ask
+            for ask, prefixed, k in zip(asks, begun, cut.tolist(), strict=True)
+        ]
+
+    def _fraction(turn, ask, cut):
+        return prefix_fraction(turn.setting.seed, ask.number, cut, low, high)
+
+    def observe(state, turn, seen, learned):
+        del turn, learned
+        told = {"outcome_prefixed": [], "outcome_plain": []}
+        for batch in seen:
+            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
+                ask = batch.asks[rows[0]]
+                if not ask.rating and not np.isnan(outcomes).all():
+                    kind = "outcome_prefixed" if ask.view.fraction else "outcome_plain"
+                    told[kind].append(float(np.nanmean(outcomes)))
+        number = sum(map(len, told.values()))
+        means = {name: float(np.mean(values)) for name, values in told.items() if values}
+        return state, means | {"prefixed_share": len(told["outcome_prefixed"]) / max(number, 1)}
+
+    label = describe("begin_with_prefixes", low=low, high=high, cuts=cuts, share=float(share))
+    return Curriculum(propose, label, observe=observe, needs=frozenset({"solution"}))

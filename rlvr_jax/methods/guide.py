@@ -1,0 +1,76 @@
+"""Guide-GRPO: what the policy answers with a hint teaches it to answer without.
+
+"Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
+https://github.com/vaskar-open-source-research/guide_rl
+
+    groups of pass rate ≤ 0.001 are drawn again with a hint
+    groups of a pass rate outside (0.001, 0.999) are dropped, further prompts fill the batch
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    plain row:   max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε))
+    hinted row:  -A s,  s = r / (r + γ_i),  r = π(o_t | plain prompt) / π_old(o_t | with the hint)
+    loss = mean_i (1/n_i) Σ_t
+
+r is a true ratio between two contexts, so it is not 1 in the first update, and it is never clipped;
+γ_i is the 0.9-quantile of r over the tokens of the row, 1e-4 at least, without gradient. The
+released script sees one row at a time, from which the mean over rows comes, and takes the quantile
+over padding, too; we over response tokens. One γ for all hinted tokens is
+`quantile_scale(0.9, 1e-4, within_batch)`. The hint is the first part of the worked solution.
+"""
+
+from rlvr_jax.experience import PLAIN, experience, mean_at_most, outside, redraw, refill
+from rlvr_jax.experience.views import hint
+from rlvr_jax.objectives import (
+    by_origin,
+    group_normalized,
+    objective,
+    ppo_clip,
+    quantile_scale,
+    rollout_mean_token_mean,
+    shaped_ratio,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def guide(
+    quantile: float = 0.9,
+    least_scale: float = 1e-4,
+    low: float = 0.001,
+    high: float = 0.999,
+    max_rounds: int = 10,
+    hint_fraction: float = 0.5,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on plain rows, a shaped ratio across prompts on rows that were drawn with a hint.
+
+    Args:
+      quantile, least_scale: of the ratios of a hinted row, which is where it learns most (γ_i).
+      low, high: pass rates; up to `low` a group is asked again with a hint, and only groups
+        strictly between them are learned from.
+      max_rounds: batches that are drawn at most to fill one update.
+      hint_fraction: of the worked solution that a hint shows.
+      clip_low, clip_high: half-widths of the trust region of plain rows (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    hinted = redraw(mean_at_most(low), hint(hint_fraction), trained=PLAIN)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=by_origin(
+                own=ppo_clip(low=clip_low, high=clip_high),
+                foreign=shaped_ratio(quantile_scale(quantile, least_scale)),
+            ),
+            aggregation=rollout_mean_token_mean(),
+        ),
+        experience=experience(stages=[refill(outside(low, high), max_rounds, [hinted])]),
+    )
+
+
+METHOD = Method(
+    guide,
+    "Adaptive Guidance Accelerates Reinforcement Learning of Reasoning Models",
+    "https://github.com/vaskar-open-source-research/guide_rl",
+    changes="surrogate, sampling, selection, guidance",
+    left_out="other forms of the shaped ratio (a constant γ, a power)",
+)

@@ -1,0 +1,65 @@
+"""RL-PLUS: worked solutions by an importance ratio to a mixture, most where they are unexpected.
+
+"RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with
+Hybrid-policy Optimization", https://github.com/YihongDong/RL-PLUS
+
+    A_i  = R_i - mean over all N rows of the group, the solution's among them
+    own token:       -A_i π / π_old
+    solution's:      -A_i (1 - π)^γ · 2 π / (π_old + ω),  ω = (π_old + 1) / 2
+    loss = Σ over all tokens / L - c_H mean H
+
+Who wrote the solution is not known: half of it is taken to be the old policy, half one that was
+sure of every token, so that the ratio stays below 4. (1 - π)^γ is a constant; it takes weight from
+what the policy would say anyway. The paper's formula also divides by the group's standard deviation
+(`group_normalized` in the place of `group_centered`) and clips own tokens; the released script does
+neither, nor do we. Sums are theirs over a micro-batch, ours over the update.
+"""
+
+from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.objectives import (
+    by_origin,
+    fixed_length_sum,
+    group_centered,
+    importance_weighted,
+    mixture_importance,
+    objective,
+    statistic_term,
+    weigh_unlikely,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def rl_plus(
+    exploration: float = 0.5,
+    entropy_coefficient: float = 0.001,
+    max_length: int = 8192,
+    traces: int = 1,
+) -> Recipe:
+    """Unclipped policy gradient, on a worked solution by a mixture ratio and its unlikeliness.
+
+    Args:
+      exploration: power of the unlikeliness of a solution's token (γ).
+      entropy_coefficient: weight of the mean entropy (c_H).
+      max_length: budget of response tokens (L).
+      traces: rows of each group that are its solution.
+    """
+    bonus = [statistic_term(-entropy_coefficient, "entropy")] if entropy_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            transforms=[weigh_unlikely(exploration)],
+            surrogate=by_origin(own=importance_weighted(), foreign=mixture_importance()),
+            regularizers=bonus,
+            aggregation=fixed_length_sum(max_length),
+        ),
+        experience=experience(stages=[add_traces(traces)]),
+    )
+
+
+METHOD = Method(
+    rl_plus,
+    "RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with"
+    " Hybrid-policy Optimization",
+    "https://github.com/YihongDong/RL-PLUS",
+    changes="advantage, weight, surrogate, aggregation, guidance",
+)

@@ -1,0 +1,45 @@
+"""G²RPO-A's vectors: the controller over graded rewards as accuracies, and the loss."""
+
+import golden_vectors as golden
+import numpy as np
+
+from rlvr_jax.experience.stages.guided_rows import (
+    WINDOW,
+    Guidance,
+    first_rows,
+    guidance_after,
+)
+from rlvr_jax.methods import recipe
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    method = recipe(
+        "g2rpo_a",
+        guided=hyper["guided"],
+        longest=hyper["max_len"],
+        kl_coefficient=hyper["beta"],
+        epsilon=hyper["std_eps"],
+    )
+    # One update for each batch: the old policy is the current one.
+    done = golden.evaluate(method, case, batch=replace(golden.rollouts(case), old_logp=None))
+    groups = golden.experience_batch(done.batch).groups
+
+    def lengths(first):
+        state, found = Guidance(np.int32(first), np.int32(0), np.zeros(WINDOW)), []
+        for accuracy in golden.inputs(case)["soft_rewards"]:
+            state = guidance_after(state, float(accuracy), hyper["max_len"])
+            found.append(int(state.length))
+        return found
+
+    return {
+        "guidance_length": lengths(hyper["max_len"]),
+        "guidance_length_from_100": lengths(100),
+        "guided_rows": first_rows(groups, hyper["guided"]),
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

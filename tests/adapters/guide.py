@@ -1,0 +1,94 @@
+"""Guide's vectors: the rows of another policy are those that were drawn with a hint."""
+
+import functools
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask, per_group
+
+from rlvr_jax.experience import mean_at_most, outside
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    by_origin,
+    group_mean,
+    group_normalized,
+    objective,
+    ppo_clip,
+    quantile_scale,
+    rollout_mean_token_mean,
+    shaped_ratio,
+    token_mean,
+    within_batch,
+)
+from rlvr_jax.objectives.algebra.parts import Context
+from rlvr_jax.types import Recipe, replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    trust = {"clip_low": hyper["clip"], "clip_high": hyper["clip"], "epsilon": hyper["std_eps"]}
+    shaping = {"quantile": hyper["quantile"], "least_scale": hyper["gamma_min"]}
+    method = recipe("guide", low=hyper["low"], high=hyper["high"], **trust, **shaping)
+    done = golden.evaluate(method, case)
+    batch = done.batch
+    scale = functools.partial(quantile_scale, hyper["quantile"], hyper["gamma_min"])
+
+    def composed(scale, aggregation):
+        own = ppo_clip(hyper["clip"], hyper["clip"])
+        return golden.evaluate(
+            Recipe(
+                objective(
+                    group_normalized(hyper["std_eps"]),
+                    surrogate=by_origin(own, shaped_ratio(scale)),
+                    aggregation=aggregation,
+                )
+            ),
+            case,
+        )
+
+    logp = golden.stats(case).logp
+    context = Context(golden.stats(case), batch, batch.old_logp, None)
+    gamma = scale()(jnp.exp(logp - batch.old_logp), context)
+    # The code's quantile is over all places of a row, whatever they hold.
+    full = replace(batch, mask=jnp.ones_like(batch.mask))
+    everywhere = jnp.asarray(ratio_everywhere(case))
+    padded = scale()(everywhere, replace(context, rollouts=full))
+    whole = scale(within_batch)(jnp.exp(logp - batch.old_logp), context)
+    of_padded = composed(lambda ratio, context: padded, rollout_mean_token_mean())
+    of_batch = composed(scale(within_batch), token_mean())
+    foreign = np.asarray(batch.off_policy)
+
+    def of_rows(values):
+        return np.where(foreign, np.broadcast_to(values, (len(foreign), 1))[:, 0], 0)
+
+    outcomes = golden.experience_batch(batch).outcomes()
+    return {
+        "group_accuracy": per_group(group_mean(batch.outcome, batch.group), case),
+        "need_guidance": mean_at_most(hyper["low"])(outcomes),
+        "trainable": ~outside(hyper["low"], hyper["high"])(outcomes),
+        "advantages": done.signals.advantage,
+        "gamma": of_rows(gamma),
+        "gamma_padded": of_rows(padded),
+        "gamma_batch": of_rows(whole),
+        "shaped": np.where(foreign[:, None], on_mask(done.signals.ratio, batch), 0),
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "loss_padded": of_padded.loss,
+        "dlogits_padded": of_padded.dlogits,
+        "loss_batch": of_batch.loss,
+        "dlogits_batch": of_batch.dlogits,
+    }
+
+
+def ratio_everywhere(case):
+    """The ratio at every place, off the mask as well."""
+    data = golden.inputs(case)
+
+    def logp(name):
+        every = data[name] - np.log(np.exp(data[name]).sum(axis=-1, keepdims=True))
+        return np.take_along_axis(every, data["tokens"][..., None], axis=-1)[..., 0]
+
+    return np.exp(logp("logits") - logp("old_logits"))

@@ -1,0 +1,54 @@
+"""RL-PLUS's vectors: the rows of another policy are the worked solutions."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import on_mask
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    by_origin,
+    fixed_length_sum,
+    group_normalized,
+    importance_weighted,
+    mixture_importance,
+    objective,
+    weigh_unlikely,
+)
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    width = golden.inputs(case)["mask"].shape[1]
+    method = recipe(
+        "rl_plus", exploration=hyper["gamma"], entropy_coefficient=0.0, max_length=width
+    )
+    done = golden.evaluate(method, case)
+    batch = done.batch
+    # The paper's formula divides by the standard deviation.
+    of_paper = Recipe(
+        objective(
+            advantage=group_normalized(hyper["std_eps"]),
+            transforms=[weigh_unlikely(hyper["gamma"])],
+            surrogate=by_origin(importance_weighted(), mixture_importance()),
+            aggregation=fixed_length_sum(width),
+        )
+    )
+    scaled = golden.evaluate(of_paper, case)
+    foreign = np.asarray(batch.off_policy)[:, None]
+
+    def on_foreign(values):
+        return np.where(foreign, on_mask(values, batch), 0)
+
+    return {
+        "advantages": done.signals.advantage,
+        "advantages_std": scaled.signals.advantage,
+        "mis_ratio": on_foreign(done.signals.ratio),
+        "explore_weight": on_foreign(done.signals.weight),
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "loss_std": scaled.loss,
+        "dlogits_std": scaled.dlogits,
+    }

@@ -1,0 +1,48 @@
+"""SCOPE's vectors: what stands behind the right beginning stands for the teacher's continuation."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.experience.stages.first_errors import first_wrong_step, repairable
+from rlvr_jax.experience.stages.salvage import rectified_tokens
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import TEACHER
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    method = recipe(
+        "scope",
+        wrong_below=hyper["wrong_below"],
+        gamma=hyper["shape_gamma"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+        epsilon=hyper["std_eps"],
+    )
+    batch = golden.rollouts(case)
+    steps = [np.asarray(x) for x in (batch.step, batch.process_reward, batch.mask)]
+    can, start = repairable(golden.experience_batch(batch), hyper["wrong_below"])
+    salvaged = can & (start > 0)
+    kept, written = rectified_tokens(np.asarray(batch.mask), start)
+    written &= salvaged[:, None]
+    batch = replace(
+        batch,
+        origin=jnp.where(written, TEACHER, 0).astype(jnp.int32),
+        off_policy=jnp.zeros_like(batch.off_policy),
+        reward=jnp.where(salvaged, 1, batch.reward),
+    )
+    done = golden.evaluate(replace(method, experience=None), case, batch=batch)
+    return {
+        "first_error_step": first_wrong_step(*steps, hyper["wrong_below"]),
+        "salvaged": salvaged,
+        "prefix_mask": kept & salvaged[:, None],
+        "teacher_mask": written,
+        "reward": batch.reward,
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

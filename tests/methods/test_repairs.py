@@ -1,0 +1,114 @@
+"""SCOPE, InT: wrong answers whose beginning is right."""
+
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+
+from rlvr_jax.experience.stages.first_errors import first_wrong_step, repairable, tokens_before
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import TEACHER
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.bracket_paths import path_scores
+
+PATHS = "hinted_brackets:train=64,judge_paths=true"
+
+
+def test_the_first_wrong_step_is_found_and_what_stands_before_it():
+    step = np.array([[0, 0, 2, 2, -1], [0, 1, 1, 2, 2], [0, 0, 0, 0, 0]])
+    score = np.array([[0, 1, 0, -1, 0], [-1, 0, -1, 0, 0], [0, 0, 0, 0, 1.0]])
+    mask = np.ones(step.shape, bool)
+    found = first_wrong_step(step, score, mask, 0.0)
+    assert found.tolist() == [2, 0, -1]
+    assert tokens_before(step, mask, found).tolist() == [2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "scores"),
+    [
+        ("( 3 + 12 = 15 ) + 4 = 19", [1, 0]),
+        ("( 3 * 12 = 36 ) + 4 = 40 ; ( 3 + 12 = 15 ) * 4 = 60", [0, 0, 1, 1]),
+    ],
+)
+def test_a_step_is_right_if_a_solution_begins_so(text, scores):
+    prompt = Prompt("3 12 4 60 >", answer=[3, 12, 4, 60])
+    assert [step.score for step in path_scores(prompt, text)] == scores
+
+
+def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
+    chain, salvaged = recipe("scope", wrong_below=0.5).experience, 0
+    for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
+        batch, rollouts = collected.batch, collected.batch.rollouts
+        drawn = collected.seen[0]
+        _, start = repairable(
+            drawn.with_rollouts(
+                **dict(zip(("step", "process_reward"), scored(drawn), strict=True))
+            ),
+            0.5,
+        )
+        changed = (rollouts.origin == TEACHER).any(axis=1)
+        for row in np.flatnonzero(changed):
+            kept = start[row]
+            same = rollouts.tokens[row, :kept] == drawn.rollouts.tokens[row, :kept]
+            assert kept > 0 and same.all() and (rollouts.origin[row, :kept] == 0).all()
+            assert rollouts.reward[row] == 1 and drawn.rollouts.outcome[row] == 0
+            length = rollouts.length[row]
+            assert rollouts.mask[row, :length].all() and not rollouts.mask[row, length:].any()
+            assert (rollouts.prompt_tokens[row] == drawn.rollouts.prompt_tokens[row]).all()
+        # A group that had a wrong answer still has one.
+        had = [(drawn.rollouts.outcome[rows] == 0).any() for rows in drawn.groups]
+        has = [(rollouts.reward[rows] == 0).any() for rows in batch.groups]
+        assert had == has
+        salvaged += int(changed.sum())
+    assert salvaged > 0
+
+
+def scored(batch):
+    from rlvr_jax.experience.stages.score_steps import scored_steps
+
+    step, reward, _ = scored_steps(batch, numpy_actor.numbered_task())
+    return np.where(batch.rollouts.mask, step, -1), reward
+
+
+def test_interventions_are_imitated_under_the_prompt_as_it_is():
+    chain = recipe("intervention_training", wrong_below=0.5, continuations=4).experience
+    imitated = 0
+    for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), steps=8):
+        rollouts = collected.batch.rollouts
+        assert not rollouts.mask.any()
+        if collected.metrics["kept_interventions"]:
+            assert rollouts.supervised.all()
+            assert {ask.view.label for ask in collected.batch.asks} == {"plain"}
+            assert (rollouts.length > 0).all()
+            imitated += len(rollouts.length)
+    assert imitated > 0
+
+
+def test_steps_must_be_scored_first():
+    chain = recipe("scope").experience
+    stage = chain.stages["salvage"]
+    batch = numpy_actor.walk(recipe("prefix_rl").experience, steps=1)[0][0].batch
+    with pytest.raises(ValueError, match=r"salvage: steps must be scored, put score_steps\(\)"):
+        stage.apply(batch, None, (), None)
+
+
+def test_training_on_answers_that_were_salvaged(tmp_path):
+    steps = training_runs.on_brackets(
+        "scope", tmp_path, PATHS, steps=3, hyperparameters=("wrong_below=0.5",)
+    )
+    assert max(training_runs.values(steps, "experience/salvageable_rows")) > 0
+    assert max(training_runs.values(steps, "experience/salvaged_rows")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+def test_training_on_interventions(tmp_path):
+    steps = training_runs.on_brackets(
+        "intervention_training",
+        tmp_path,
+        PATHS,
+        steps=3,
+        hyperparameters=("wrong_below=0.5", "continuations=4"),
+    )
+    assert max(training_runs.values(steps, "experience/kept_interventions")) > 0
+    assert max(training_runs.values(steps, "imitated_tokens")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0

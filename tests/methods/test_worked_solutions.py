@@ -1,0 +1,77 @@
+"""RL-PLUS, CalibRL, AMPO: worked solutions in groups, by other losses than LUFFY's."""
+
+import dataclasses
+
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+
+from rlvr_jax.experience.stages.ranked_traces import by_comprehension, traces_of
+from rlvr_jax.methods import recipe
+from rlvr_jax.tasks import Prompt
+
+GUESSES = {"traces": 2}
+
+
+class Failing(numpy_actor.NumpyActor):
+    """All drawn answers are wrong, all written ones right."""
+
+    def grade(self, batch):
+        written = batch.rollouts.off_policy is not None
+        return super(Failing, dataclasses.replace(self, chance=float(written))).grade(batch)
+
+
+def with_solutions(number):
+    """A task whose prompts have several worked solutions, of other lengths."""
+    task = numpy_actor.numbered_task()
+    texts = [("a" * (1 + n), "b") for n in range(number)]
+    train = [dataclasses.replace(p, meta={**p.meta, "solutions": texts}) for p in task.train]
+    return dataclasses.replace(task, train=train)
+
+
+def test_failed_groups_get_the_solutions_that_are_understood_best():
+    chain = recipe("ampo").experience
+    own = numpy_actor.setting(chain, with_solutions(3))
+    placed = 0
+    for collected, _, _ in numpy_actor.walk(chain, Failing(), own=own):
+        batch, (drawn,) = collected.batch, collected.seen
+        foreign = batch.by_group(batch.rollouts.off_policy, False)
+        assert foreign.sum(axis=1).tolist() == [2] * len(batch.groups)
+        assert batch.rollouts.reward[batch.rollouts.off_policy].tolist() == [1.0] * 8
+        assert len(batch) == len(drawn) and collected.metrics["traces"] == 8
+        assert collected.metrics["scored_tokens"] > 0
+        placed += int(foreign.sum())
+    assert placed > 0
+
+
+def test_solved_groups_are_left_alone():
+    chain = recipe("ampo").experience
+    for collected, _, _ in numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=1.0)):
+        solved = np.nanmax(collected.seen[0].outcomes(), axis=1) > 0
+        foreign = collected.batch.by_group(collected.batch.rollouts.off_policy, False)
+        np.testing.assert_array_equal(foreign.any(axis=1), ~solved)
+
+
+def test_of_equally_understood_solutions_the_shorter_comes_first():
+    assert by_comprehension([0.2, 0.7, 0.7], [3, 9, 4], 2).tolist() == [2, 1]
+
+
+def test_a_prompt_without_further_solutions_has_its_own():
+    assert traces_of(Prompt("p", solution=("a", "b"))) == [("a", "b")]
+
+
+@pytest.mark.parametrize("name", ["rl_plus", "calibrl"])
+def test_training_learns_from_solutions(name, tmp_path):
+    steps = training_runs.on_brackets(name, tmp_path)
+    assert min(training_runs.values(steps, "experience/traces_right")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+    acted = {"rl_plus": "unlikely_weight", "calibrl": "calibration_loss"}
+    assert max(map(abs, training_runs.values(steps, acted[name]))) > 0
+
+
+def test_training_places_the_solutions_of_several_forms(tmp_path):
+    steps = training_runs.on_brackets("ampo", tmp_path, hyperparameters=("right_above=1.0",))
+    assert max(training_runs.values(steps, "experience/traces")) > 0
+    assert max(training_runs.values(steps, "experience/comprehension")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0

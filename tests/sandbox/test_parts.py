@@ -73,6 +73,7 @@ def test_the_filter_answers_as_the_tables_say(machine, open_to, monkeypatch):
         ("mmap", (0, 4096, 3, 0x21), False),
         ("mmap", (0, 4096, 3, 0x23), False),
         ("mmap", (0, 4096, 3, 0x01), True),
+        ("mmap", (0, 4096, 3, 0x40022), False),
         ("socketpair", (1, 1 | 0o2000000), True),
         ("socketpair", (1, 2), False),
         ("socketpair", (2, 1), False),
@@ -101,6 +102,8 @@ def test_a_folder_is_removed_whatever_is_in_it(tmp_path):
     (work / "closed").mkdir(parents=True)
     (work / "closed/file").write_text("x")
     (work / "closed").chmod(0)
+    for number in range(3):
+        (work / f"\n{number}/{number}/{number}").mkdir(parents=True)
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "precious").write_text("x")

@@ -37,8 +37,8 @@ def main() -> None:
 
     Standard input: `nonce`, `tests`, `wall_seconds` of each test, `total_seconds`. Standard output:
     a line with the nonce alone before anything of the program runs, and for each test one with the
-    nonce, its number, a word, and for a call that returned the JSON text of its value. Argument 2
-    is the CPU time of a process.
+    nonce, its number, a word, and for a call that returned the JSON text of its value; of several
+    for a test the first counts. Argument 2 is the CPU time of a process.
     """
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
@@ -92,8 +92,8 @@ def conduct(
         if left <= 0:
             return
         say = functools.partial(report, number)
-        if not _one(functools.partial(Judge(channel, say).run, test), control, left):
-            say("time")
+        in_time = _one(functools.partial(Judge(channel, say).run, test), control, left)
+        say("ended" if in_time else "time")  # counts where the test itself has not reported
         channel.close()
 
 

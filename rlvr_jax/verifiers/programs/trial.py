@@ -22,7 +22,7 @@ import marshal
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,8 @@ class Bounds:
       total_seconds: of all; tests that are not reached by then are not passed.
       memory_mb: of a test.
       packages: installed packages that the program may import.
+    Raises:
+      ValueError: a field out of range.
     """
 
     wall_seconds: float = 4.0
@@ -66,6 +68,20 @@ class Bounds:
     total_seconds: float = 20.0
     memory_mb: int = 512
     packages: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if not self.total_seconds > 0:
+            raise ValueError(f"code: total_seconds must be more than 0, got {self.total_seconds}")
+        self.limits()
+
+    def limits(self) -> Limits:
+        """Those of one test that runs alone."""
+        return Limits(
+            wall_seconds=self.wall_seconds,
+            cpu_seconds=self.cpu_seconds,
+            memory_mb=self.memory_mb,
+            packages=self.packages,
+        )
 
 
 def run_tests(
@@ -101,13 +117,7 @@ def is_utf8(text: str) -> bool:
 
 
 def _alone(sandbox: Sandbox, program: str, test: Mapping[str, Any], bounds: Bounds) -> str:
-    limits = Limits(
-        wall_seconds=bounds.wall_seconds,
-        cpu_seconds=bounds.cpu_seconds,
-        memory_mb=bounds.memory_mb,
-        packages=bounds.packages,
-    )
-    outcome = _run(sandbox, program, test["in"], {}, (), limits)
+    outcome = _run(sandbox, program, test["in"], {}, (), bounds.limits())
     if outcome.reason:
         return LATE if outcome.reason == "wall" else outcome.reason
     if outcome.status:
@@ -153,14 +163,13 @@ def _judged(
     """What the judge said of the tests, as far as it came."""
     count = len(tests)
     cpu = -(-bounds.cpu_seconds // 1)
-    limits = Limits(
+    limits = replace(
+        bounds.limits(),
         wall_seconds=min(seconds, count * bounds.wall_seconds) + _MARGIN,
         cpu_seconds=2 * count * cpu + _MARGIN,
-        memory_mb=bounds.memory_mb,
         processes=Limits().processes + _OURS,
         open_files=_OPEN_FILES,
         output_bytes=count * (judge.MOST_TEXT + 100),
-        packages=bounds.packages,
     )
     nonce = secrets.token_hex(16)
     known = ("kind", "args", "code", "setup", "function")

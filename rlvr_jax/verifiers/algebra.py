@@ -115,7 +115,7 @@ class _MoreDigits(Exception):
 def _confirmed(compare, gold: Node, answer: Node, **options: Any) -> bool | None:
     """Compares with more digits until none of the 50 that count can have cancelled."""
     digits = 2 * _SAME
-    while digits <= _MAX_DIGITS:
+    while True:
         arithmetic = _Digits(digits)
 
         def evaluate(place, ordered, arithmetic=arithmetic):
@@ -125,8 +125,7 @@ def _confirmed(compare, gold: Node, answer: Node, **options: Any) -> bool | None
             judge = functools.partial(_agree, arithmetic)
             return compare(gold, answer, evaluate=evaluate, judge=judge, **options)
         except _MoreDigits as more:
-            digits = max(2 * digits, more.digits)
-    return False
+            digits = min(max(2 * digits, more.digits), _MAX_DIGITS)
 
 
 def _agree(
@@ -136,6 +135,8 @@ def _agree(
         return first == second
     lost = max(one.largest, other.largest, 0) - min(one.smallest, other.smallest, 0)
     needed = _SAME + 20 + int(lost * 0.30103)
+    if needed > _MAX_DIGITS:  # of a point where the values are beyond all measure
+        raise Undefined
     if needed > arithmetic.mp.dps:
         raise _MoreDigits(needed)
     first, second = one.inexact(first), other.inexact(second)

@@ -51,7 +51,14 @@ from rlvr_jax.experience import (
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
 from rlvr_jax.experience.views import hide_words, hint
-from rlvr_jax.objectives import group_normalized, signed_outcome, weighted
+from rlvr_jax.objectives import (
+    group_normalized,
+    over_steps,
+    random_reward,
+    signed_outcome,
+    total,
+    weighted,
+)
 from rlvr_jax.rollout import annealed
 
 TESTS_OF_GROUPS = {
@@ -111,6 +118,11 @@ CASES = {
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
     "without_prompt": lambda: experience(stages=[without_prompt()]),
+    "shape_of_parts": lambda: experience(
+        stages=[
+            shape(total({"outcome": signed_outcome, "noise": over_steps(random_reward(), float)}))
+        ]
+    ),
     "shape_of_rewards": lambda: experience(stages=[shape(weighted([1.0, 0.5]), rewards=2)]),
     "select_rows": lambda: experience(stages=[select_rows(shortest, "shortest()", drawn=2)]),
     "branch": lambda: experience(stages=[branch(critical_token(), samples=3)]),

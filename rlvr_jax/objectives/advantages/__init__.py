@@ -7,8 +7,9 @@
                          `subset_normalized`, `best_of_n`
     another comparison   `conditional_advantage`, `risk_sensitive`, `pair_normalized`,
                          `score_weighted`, `reweighted_advantage`, `signed_by_outcome`
-    another reward       `decoupled_normalized`, `constrained_advantage`, `hesitation_advantage`,
-                         `pseudo_reward`, `self_rewarded`, `solved_group_advantage`
+    another reward       `certainty_normalized`, `decoupled_normalized`, `constrained_advantage`,
+                         `hesitation_advantage`, `pseudo_reward`, `self_rewarded`,
+                         `solved_group_advantage`
     of answers in parts  `trace_normalized`
     by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
@@ -22,6 +23,7 @@ one advantage stand beside it (`weigh_by_token_ratio`, `weigh_by_trace`, `drop_d
 """
 
 from rlvr_jax.objectives.advantages.cells import *
+from rlvr_jax.objectives.advantages.certainty import *
 from rlvr_jax.objectives.advantages.conditional import *
 from rlvr_jax.objectives.advantages.constraints import *
 from rlvr_jax.objectives.advantages.critics import *

@@ -2,9 +2,10 @@
 
 import dataclasses
 
+import numpy as np
 import training_runs
 
-from rlvr_jax.tasks import Grade, Task
+from rlvr_jax.tasks import Grade, StepScore, Task
 
 NAMES = ("outcome", "words", "ended")
 
@@ -25,8 +26,22 @@ def verify(prompts, responses):
     return grades
 
 
+def score_steps(prompt, text):
+    """Each word is a step, right if it is the sum."""
+    words = text.split()
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    return [
+        StepScore(int(end), 1.0 if word == str(prompt.answer) else -0.5)
+        for end, word in zip(ends, words, strict=True)
+    ]
+
+
 def graded_sums() -> Task:
     """The task."""
     return dataclasses.replace(
-        training_runs.sums(), name="graded_sums", verify=verify, rewards=NAMES
+        training_runs.sums(),
+        name="graded_sums",
+        verify=verify,
+        rewards=NAMES,
+        score_steps=score_steps,
     )

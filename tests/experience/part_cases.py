@@ -13,8 +13,10 @@ from rlvr_jax.experience import (
     all_wrong,
     branch,
     budget_for_hard,
+    cells_by_kind,
     chosen_prompts,
     chunks,
+    compare_by,
     critical_token,
     demonstrate,
     draw_more,
@@ -33,6 +35,7 @@ from rlvr_jax.experience import (
     recompose,
     redraw,
     refill,
+    refine,
     rehearse,
     restart_every,
     score_steps,
@@ -45,6 +48,7 @@ from rlvr_jax.experience import (
     shrinking_pool,
     shuffled_epochs,
     solved_at_most,
+    tournament,
     uniform,
     variance_promotion,
     without_prompt,
@@ -52,12 +56,17 @@ from rlvr_jax.experience import (
 from rlvr_jax.experience.curricula.prioritized import undecided
 from rlvr_jax.experience.views import hide_words, hint
 from rlvr_jax.objectives import (
+    Criterion,
+    anchor,
+    by_rubric,
     group_normalized,
     over_steps,
     random_reward,
     signed_outcome,
     total,
     weighted,
+    win_rates,
+    wins,
 )
 from rlvr_jax.rollout import annealed
 
@@ -68,6 +77,9 @@ TESTS_OF_GROUPS = {
     "outside": outside,
     "uniform": uniform,
 }
+
+
+CRITERIA = [Criterion("right"), Criterion("ended")]
 
 
 def shortest(batch, rows, number, turn):
@@ -86,6 +98,7 @@ CASES = {
         prioritized(undecided, explore=0.1, decay=0.7, resample_below=0.75),
         stages=[refill(outside(0, 1), rounds=2)],
     ),
+    "cells_by_kind": lambda: experience([shuffled_epochs(), cells_by_kind()]),
     "heat_solved": lambda: experience(
         [chosen_prompts([0, 1]), heat_solved(base=1.0, rise=0.1, highest=1.2)]
     ),
@@ -114,6 +127,7 @@ CASES = {
         [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
+    "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
@@ -141,6 +155,10 @@ CASES = {
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),
     "select_cleanest": lambda: experience(stages=[select_cleanest()]),
+    "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
+    "compare_by": lambda: experience(
+        stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
+    ),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

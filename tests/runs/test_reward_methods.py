@@ -13,7 +13,27 @@ CASES = {
     "empo": ((), ["answer_entropy", "majority_share"]),
     "intrinsic_rewards": ((), []),
     "spurious_rewards": ((), []),
+    "longrlvr": (("columns=1,2",), ["reward/precision", "reward/f_score"]),
+    "medgrpo": (("column=1",), ["reward/metric", "reward/median"]),
+    "automated_tool_envs": (("columns=1,0,2",), ["reward/calls", "reward/without_calls"]),
+    "salu": (("columns=2,1,1",), ["reward/abstained", "reward/hallucinated"]),
+    "rlsp": ((), ["reward/exploration", "reward/outcome"]),
+    "designing_rewards": ((), []),
+    "gen_prm_thoughts": ((), []),
+    "carr_cgrpo": (("column=1",), ["reward/evidence"]),
+    "arena_rl": ((), ["compared_pairs", "right_wins"]),
+    "think_rm": ((), ["compared_pairs", "right_wins"]),
+    "heimdall": ((), ["reward/verdict"]),
+    "rgr_grpo": (("weights=0.5,0.3,0.2",), ["refined_share", "criterion/1"]),
+    "rubric_rewards": (("veto=2",), ["criterion/0", "criterion/1", "veto/2"]),
 }
+OF_OBJECTIVE = {
+    "intrinsic_rewards": ["certainty"],
+    "designing_rewards": ["process_reward", "process_reward/wrong"],
+    "gen_prm_thoughts": ["process_reward"],
+}
+# Settings of the run beside those of all: what is shown of a response must fit into a prompt.
+RUN = {"rgr_grpo": {"prompt_tokens": 20}}
 FAST = {"empo"}
 marked = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow, id=name) for name in CASES
@@ -30,6 +50,7 @@ def test_training_shows_the_parts_of_the_reward(name, model):
         method=name,
         hyperparameters=hyperparameters,
         samples_per_prompt=6,
+        **RUN.get(name, {}),
     )
     run = training_runs.prepared(settings)
     state, steps = run.initial_state(), []
@@ -43,3 +64,5 @@ def test_training_shows_the_parts_of_the_reward(name, model):
     for curve in curves:
         values = [told.get(f"experience/{curve}", 0.0) for told in steps]
         assert np.any(values), (curve, sorted(steps[0]))
+    for curve in OF_OBJECTIVE.get(name, ()):
+        assert any(told[curve] for told in steps), (curve, sorted(steps[0]))

@@ -17,11 +17,13 @@ from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
+from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
 from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
+from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "all_wrong",
     "branch",
     "budget_for_hard",
+    "compare_by",
     "critical_token",
     "demonstrate",
     "draw_more",
@@ -40,6 +43,7 @@ __all__ = [
     "recompose",
     "redraw",
     "refill",
+    "refine",
     "rehearse",
     "score_steps",
     "second_prompt",
@@ -48,6 +52,7 @@ __all__ = [
     "select_rows",
     "shape",
     "solved_at_most",
+    "tournament",
     "uniform",
     "without_prompt",
 ]

@@ -14,6 +14,7 @@
     by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
+    on the way           `process_to_go`, `generalized_process_advantage`
     of another advantage `whitened`
 
 The critics whose estimates some of them read are here, too: `critic_of`, `value_loss`,
@@ -37,6 +38,7 @@ from rlvr_jax.objectives.advantages.multi_reward import *
 from rlvr_jax.objectives.advantages.outcome_credit import *
 from rlvr_jax.objectives.advantages.passk import *
 from rlvr_jax.objectives.advantages.pessimistic_critics import *
+from rlvr_jax.objectives.advantages.process_credit import *
 from rlvr_jax.objectives.advantages.rare_events import *
 from rlvr_jax.objectives.advantages.reciprocity import *
 from rlvr_jax.objectives.advantages.returns import *

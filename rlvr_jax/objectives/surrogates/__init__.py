@@ -5,7 +5,7 @@
     soft clips       `geometric_mean_clip`, `ppo_cap`, `sigmoid_gated`, `regularized_clip`
     regression       `log_ratio_regression`, `pairwise_regression`, `outcome_classification`,
                      `uniform_value_regression`
-    another writer   `by_origin`, `shaped_probability`
+    another writer   `by_origin`, `shaped_probability`, `damped_ratio`
     another input    `under_second_prompt`, `with_soft_tokens`
     aggregations     `token_mean`, `rollout_mean_token_mean`, `rollout_mean_token_sum`,
                      `row_mean_token_mean`, `fixed_length_mean`, `fixed_length_sum`
@@ -21,6 +21,7 @@ from rlvr_jax.objectives.surrogates.outcome_classification import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
 from rlvr_jax.objectives.surrogates.prompt_free import *
 from rlvr_jax.objectives.surrogates.random_rewards import *
+from rlvr_jax.objectives.surrogates.refined import *
 from rlvr_jax.objectives.surrogates.regularized_gradients import *
 from rlvr_jax.objectives.surrogates.sequence_regression import *
 from rlvr_jax.objectives.surrogates.soft_clips import *

@@ -92,7 +92,8 @@ class Rollouts:
       step, turn: int [B, T], which reasoning step or turn of its row a token belongs to; -1 off the
         mask. Ids that occur count, gaps are skipped.
       off_policy: bool [B], rows that another policy wrote.
-      answer: int [B], class of the final answer: rows of a group with equal ids agree.
+      answer: int [B], class of the final answer: rows of a group with equal ids agree. A row that
+        gives none has a negative id of its own.
       critic_values: [B, K], what K critics expected the reward of the row to be.
       old_max_logp, old_min_p_mass: [B, T], `max_logp` and `min_p_mass` of the old policy.
       old_p_squared, old_p_squared_logp, old_logsumexp, old_mean_logit: [B, T], those statistics of

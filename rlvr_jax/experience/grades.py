@@ -119,14 +119,15 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 
-    A response without an answer agrees with no other one. One without a verdict is taken out of
-    the loss and of its group: its mask is cleared, it is a group of its own, and its reward is the
-    mean of the others (until a recipe shapes rewards, which it does from an outcome of 0).
+    A response without an answer agrees with no other one: its class is negative. One without a
+    verdict, or whose reward is NaN (a stage found none), is taken out of the loss and of its group:
+    its mask is cleared, it is a group of its own, and its reward is the mean of the others.
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.
     """
-    rollouts, grades, known, asked = batch.rollouts, batch.grades, {}, batch.decided
+    rollouts, grades, known = batch.rollouts, batch.grades, {}
+    asked = batch.decided & ~np.isnan(rollouts.reward)
     if not asked.all():
         apart = -1 - np.arange(len(asked), dtype=rollouts.group.dtype)
         known["group"] = np.where(asked, rollouts.group, apart)
@@ -135,10 +136,11 @@ def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
         others = rollouts.reward[asked].mean() if asked.any() else 0
         known["reward"] = np.where(asked, rollouts.reward, others).astype(rollouts.reward.dtype)
     if "answer" in needs:
-        # A row's number is equal to no text.
-        answers = [row if g.answer is None else g.answer for row, g in enumerate(grades)]
+        answers = [grade.answer for grade in grades if grade.answer is not None]
         numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
-        known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
+        known["answer"] = np.array(
+            [numbers.get(grade.answer, -1 - row) for row, grade in enumerate(grades)], np.int32
+        )
     if "component_rewards" in needs:
         known["component_rewards"] = component_rewards(batch, task)
     return replace(batch, rollouts=replace(rollouts, **known))

@@ -4,11 +4,14 @@ The first of a chain picks prompts: `shuffled_epochs` (the default), `prioritize
 `shrinking_pool`, `adaptive_levels`, `variance_promotion`, `chosen_prompts`, `rare_event_pair`.
 Later ones set how they are asked (`heat_solved`, `begin_with_prefixes`, `remember_hints`), leave
 some out (`set_solved_aside`), or begin
+Later ones set how they are asked (`heat_solved`), what label their rows
+carry (`cells_by_kind`), leave some out (`set_solved_aside`), or begin
 rounds anew (`restart_every`). What they remember of prompts is a `History` (`history`), from visits
 that they observe; `picks` orders prompts by weights and counts.
 """
 
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
+from rlvr_jax.experience.curricula.cells import cells_by_kind
 from rlvr_jax.experience.curricula.chosen import chosen_prompts
 from rlvr_jax.experience.curricula.hints import remember_hints
 from rlvr_jax.experience.curricula.levels import adaptive_levels
@@ -24,6 +27,7 @@ from rlvr_jax.experience.curricula.variance import variance_promotion
 __all__ = [
     "adaptive_levels",
     "begin_with_prefixes",
+    "cells_by_kind",
     "chosen_prompts",
     "heat_solved",
     "prioritized",

@@ -23,12 +23,14 @@ from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
+from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
 from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
+from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "all_wrong",
     "branch",
     "budget_for_hard",
+    "compare_by",
     "critical_token",
     "demonstrate",
     "draw_more",
@@ -52,6 +55,7 @@ __all__ = [
     "recompose",
     "redraw",
     "refill",
+    "refine",
     "rehearse",
     "salvage",
     "score_steps",
@@ -62,6 +66,7 @@ __all__ = [
     "select_rows",
     "shape",
     "solved_at_most",
+    "tournament",
     "uniform",
     "without_prompt",
 ]

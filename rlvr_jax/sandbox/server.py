@@ -42,7 +42,7 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.close(null)
-    layers = None
+    layers, caller = None, os.getppid()
     try:
         layers = Layers(set(json.loads(sys.argv[-1])))
         runner = Runner(channel, layers)
@@ -67,6 +67,8 @@ def main() -> None:
     finally:
         if layers and layers.work:
             folder.remove(layers.work)
+        if layers and layers.group and os.getppid() != caller:
+            layers.group.leave()  # the caller, who would remove it, is gone
     os._exit(0)
 
 

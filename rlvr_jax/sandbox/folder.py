@@ -42,6 +42,7 @@ def remove(path: str) -> None:
     long for the system, and a million open handles too many.
     """
     count = 0
+    unheard = os.urandom(8).hex()  # nobody has made a folder of this name
     Path(path).chmod(0o700)
     top = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -52,7 +53,7 @@ def remove(path: str) -> None:
                 for deeper in _unlink(inner):
                     os.chmod(deeper, 0o700, dir_fd=inner)
                     count += 1
-                    os.rename(deeper, f"\n{count}", src_dir_fd=inner, dst_dir_fd=top)
+                    os.rename(deeper, f"{unheard}{count}", src_dir_fd=inner, dst_dir_fd=top)
                 os.close(inner)
                 os.rmdir(name, dir_fd=top)
     finally:

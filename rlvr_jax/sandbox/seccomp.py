@@ -22,6 +22,7 @@ _X32 = 0x40000000  # x86_64 has the same calls once more under these numbers
 # Flags of clone that make namespaces (CLONE_NEWUSER and its like) or pass on a tracer.
 _NEW_NAMESPACES = 0x7E020000 | 0x2000
 _SHARED_MEMORY = 0x20 | 0x01  # MAP_ANONYMOUS with MAP_SHARED
+_HUGE_PAGES = 0x40000  # MAP_HUGETLB: memory that no limit of memory counts
 _FAMILY_UNIX, _STREAM = 1, 1
 # Type into a terminal (TIOCSTI, TIOCLINUX); have signals sent to others (FIOSETOWN, SIOCSPGRP).
 _IOCTL = (0x5412, 0x541C, 0x8901, 0x8902)
@@ -100,8 +101,13 @@ def _blocks(shared_memory: bool) -> dict[str, list[bytes]]:
             *_answer(_STREAM, allow=True),
         ],
     }
-    if not shared_memory:
-        blocks["mmap"] = [*_masked(3, _SHARED_MEMORY), *_answer(_SHARED_MEMORY, allow=False)]
+    blocks["mmap"] = [
+        *_masked(3, _HUGE_PAGES),
+        _jump(_EQUAL, _HUGE_PAGES, 0, 1),
+        _returns(_ERRNO | errno.EPERM),
+        *_masked(3, _SHARED_MEMORY),
+        *_answer(*(() if shared_memory else (_SHARED_MEMORY,)), allow=False),
+    ]
     return blocks
 
 

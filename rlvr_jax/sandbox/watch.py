@@ -45,10 +45,11 @@ def usage(root: int) -> Usage:
     found = Usage()
     for pid in descendants(root):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+            # Bytes: the name of a process need not be text.
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
             found.tasks += int(fields[17])
             found.cpu += sum(map(int, fields[11:15])) / _TICKS
+            resident, shared = Path(f"/proc/{_living(pid)}/statm").read_bytes().split()[1:3]
             found.memory += (int(resident) - int(shared)) * _PAGE
     return found
 
@@ -58,10 +59,18 @@ def proportional_memory(root: int) -> int:
     total = 0
     for pid in descendants(root):
         with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
+            for line in Path(f"/proc/{_living(pid)}/smaps_rollup").read_bytes().splitlines():
+                if line.startswith(b"Pss:"):
                     total += int(line.split()[1]) * 1024
     return total
+
+
+def _living(pid: int) -> int:
+    """A thread of a process that can be asked for its memory; the first one may have ended."""
+    if b") Z" not in Path(f"/proc/{pid}/stat").read_bytes():
+        return pid
+    threads = (int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
+    return next((thread for thread in threads if thread != pid), pid)
 
 
 def children_are_listed() -> bool:

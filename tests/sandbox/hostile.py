@@ -788,6 +788,21 @@ _LIMITS = [
         """,
     ),
     _hostile(
+        "takes memory in processes whose first thread has ended",
+        "memory in sum",
+        "memory watch",
+        """
+        def take():
+            held = b"x" * (60 * 2**20)
+            stay()
+        def threads():
+            threading.Thread(target=take, daemon=True).start()
+            call(60, 93, 0)
+        children(3, threads)
+        won(all_ready(3))
+        """,
+    ),
+    _hostile(
         "takes memory that nobody maps",
         "memory in sum",
         "memory seccomp",
@@ -1047,11 +1062,12 @@ _LIMITS = [
         """,
     ),
     _hostile(
-        "burns time and hears no signal",
+        "burns time, hears no signal and has no name",
         "clock",
         "watch",
         """
         signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+        libc.prctl(15, b"\\xff) Z (", 0, 0, 0)  # a name that is no text
         while time.process_time() < 1.4:
             pass
         won()

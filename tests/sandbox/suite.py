@@ -152,7 +152,7 @@ def orphans() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
-            if path.read_text().strip() == MARK:
+            if path.read_bytes().strip() == MARK.encode():
                 found.append(int(path.parent.name))
     return found
 

@@ -44,6 +44,12 @@ class Group:
                     raise
                 time.sleep(0.01)
 
+    def leave(self) -> None:
+        """Goes back to the group above and removes this one."""
+        with contextlib.suppress(OSError):
+            (self.path.parent / "cgroup.procs").write_text(str(os.getpid()))
+            self.path.rmdir()
+
     def killed(self) -> int:
         """How many processes of the group were killed for memory so far."""
         for line in (self.path / self._events).read_text().splitlines():

@@ -136,10 +136,11 @@ class Sandbox:
                 server = Server(self._without)
             try:
                 if not (self._unsafe or holds(server.layers)):
+                    lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
                         "Sandbox: this machine keeps no program from files, network or other"
-                        f" processes (it lacks {', '.join(sorted(server.missing))}); programs that"
-                        " nobody trusts are run here only with unsafe_local=True"
+                        f" processes, as it lacks {lacking}; programs that nobody trusts are run"
+                        " here only with unsafe_local=True"
                     )
                 yield server
             finally:

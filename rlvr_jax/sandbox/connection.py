@@ -92,17 +92,18 @@ class Server:
                 for handle in handles:
                     os.close(handle)
             reply = self._follow(outputs, limits)
-        except OSError:
-            reply = None
+        except OSError as error:
+            reply = {"error": str(error)}
         except BaseException:
             self.lost = True
             raise
         finally:
             os.close(out)
             os.close(error)
-        if reply is None:
+        if reply is None or "error" in reply:
             self.lost = True
-            reply = {"status": None, "reason": "lost", "why": "the server was lost"}
+            why = reply["error"] if reply else "it did not answer"
+            reply = {"status": None, "reason": "lost", "why": f"the server was lost: {why}"}
         stdout, stderr = (bytes(text[: limits.output_bytes]) for text in outputs.values())
         status = reply["status"]
         too_much = any(len(text) > limits.output_bytes for text in outputs.values())

@@ -161,7 +161,7 @@ def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
             landlock.restrict(
                 read=[*shown, *plan.further, "/dev/random", "/dev/urandom"],
                 write=[work, "/dev/null", "/dev/full"],
-                see=["/"] if own else plan.search,
+                see=["/"] if own else [*plan.read, *plan.search],
             )
         if linux.on_linux():
             linux.prctl(4, 1)  # its own files in /proc are its own

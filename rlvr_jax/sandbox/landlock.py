@@ -75,7 +75,8 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         try:
             if not stat.S_ISDIR(os.fstat(handle).st_mode):
                 rights &= _ON_FILES
-            rule = struct.pack("=Qi", rights, handle)
-            linux.syscall(_ADD, ruleset, 1, ctypes.c_char_p(rule), 0)  # 1: beneath a path
+            if rights:  # a rule that allows nothing is an error
+                rule = struct.pack("=Qi", rights, handle)
+                linux.syscall(_ADD, ruleset, 1, ctypes.c_char_p(rule), 0)  # 1: beneath a path
         finally:
             os.close(handle)

@@ -100,7 +100,10 @@ class Layers:
             except OSError as error:
                 self.leave_out({"memory"}, str(error))
         if "tree" in self.on:
-            linux.prctl(36, 1)  # orphans become ours: PR_SET_CHILD_SUBREAPER
+            try:
+                linux.prctl(36, 1)  # orphans become ours: PR_SET_CHILD_SUBREAPER
+            except OSError as error:
+                self.leave_out({"tree"}, str(error))
         self._settle()
 
     def leave_out(self, layers: set[str], why: str) -> None:

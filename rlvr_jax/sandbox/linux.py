@@ -35,7 +35,7 @@ def call(name: str, *arguments) -> int:
     result = getattr(libc(), name)(*arguments)
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{name}: {os.strerror(number)}")
+        raise OSError(number, os.strerror(number))
     return result
 
 

@@ -6,6 +6,7 @@ itself. It never reads what a program is to do: the handles go on to the program
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -41,12 +42,11 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.close(null)
-    work = ""
+    layers, caller = None, os.getppid()
     try:
         layers = Layers(set(json.loads(sys.argv[-1])))
         runner = Runner(channel, layers)
         layers.try_out(runner.run)
-        work = layers.work
         send(channel, layers.said())
         gc.collect()
         gc.freeze()  # or a collection in the program would copy every page of ours
@@ -59,13 +59,16 @@ def main() -> None:
                 reason = "disk" if refused.layer == "disk" else "lost"
                 reply = {"status": None, "reason": reason, "seconds": 0.0, "why": str(refused)}
             send(channel, reply)
-    except (Gone, OSError):
+    except Gone:
         pass
     except Exception as error:
-        send(channel, {"error": f"{type(error).__name__}: {error}"})
+        with contextlib.suppress(OSError):  # the caller may be gone, too
+            send(channel, {"error": f"{type(error).__name__}: {error}"})
     finally:
-        if work:
-            folder.remove(work)
+        if layers and layers.work:
+            folder.remove(layers.work)
+        if layers and layers.group and os.getppid() != caller:
+            layers.group.leave()  # the caller, who would remove it, is gone
     os._exit(0)
 
 
@@ -77,7 +80,10 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Waits for a request and the four handles that come with it."""
     text, handles = b"", []
     while not text.endswith(b"\n"):
-        chunk, more, _, _ = socket.recv_fds(channel, _REQUEST, 4)
+        try:
+            chunk, more, _, _ = socket.recv_fds(channel, _REQUEST, 4)
+        except OSError:
+            raise Gone from None
         if not chunk:
             raise Gone
         text += chunk
@@ -106,17 +112,20 @@ class Runner:
           Refused: a layer could not be put on.
           Gone: the caller does not want to know.
         """
-        plan = self.layers.plan(request)
         limits = request["limits"]
         if self.layers.group:
             self.layers.group.limit(limits["memory_mb"])
+        plan = self.layers.plan(request)
         start = time.monotonic()
-        pid, report = self.start(plan, handles)
+        ended = True
         try:
-            message, reason = self.wait(pid, report, limits, start)
+            pid, report = self.start(plan, handles)
+            try:
+                message, reason = self.wait(pid, report, limits, start)
+            finally:
+                ended = watch.end(pid, tree="tree" in self.layers.on)
+                os.close(report)
         finally:
-            ended = watch.end(pid, tree="tree" in self.layers.on)
-            os.close(report)
             if plan.work:
                 folder.remove(plan.work)
         if not ended:

@@ -94,6 +94,7 @@ def test_nothing_is_left_of_a_caller_that_is_killed():
         time.sleep(0.02)
     assert len(tree) == 3
     assert not any(map(alive, tree))
+    assert not list(Path("/sys/fs/cgroup").glob(f"*/**/rlvr_jax_sandbox_{tree[0]}"))
 
 
 def alive(pid: int) -> bool:

@@ -6,6 +6,7 @@ program that writes the answers of `Side` itself has only returned values in ano
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -48,8 +49,9 @@ def fork_on_demand(
                 os._exit(1)
         channel.close()
         control.sendall(pid.to_bytes(4, "big"))
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        with contextlib.suppress(ChildProcessError):  # all have ended, and been waited for
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
     os._exit(0)
 
 

@@ -134,7 +134,11 @@ def _together(
     bounds: Bounds,
     deadline: float,
 ) -> dict[int, str]:
-    """Tests that call the program. A run that a test has ended goes on behind that test."""
+    """Tests that call the program.
+
+    A run that ended early is gone on from: behind the test that passed a limit of the whole run, or
+    that ended a run which began with it.
+    """
     words: dict[int, str] = {}
     while (left := deadline - time.monotonic()) > 0 and todo:
         outcome, lines = _judged(sandbox, program, [tests[n] for n in todo], bounds, left)
@@ -147,9 +151,9 @@ def _together(
         todo = todo[len(lines) :]
         if outcome.status == 0:
             break  # the judge has done all it had time for
-        for number in todo[:1]:
-            words[number] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
-        todo = todo[1:]
+        if todo and (outcome.reason or not lines):
+            words[todo[0]] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
+            todo = todo[1:]
     return words
 
 

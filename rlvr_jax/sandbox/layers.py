@@ -113,7 +113,7 @@ class Layers:
         self.missing |= {layer: why for layer in layers & self.on}
         self.on -= layers
 
-    def try_out(self, run: Callable[[dict[str, Any], list[int]], Any]) -> None:
+    def try_out(self, run: Callable[[dict[str, Any], list[int]], dict[str, Any]]) -> None:
         """Runs an empty program, with fewer layers until it runs.
 
         Args:
@@ -121,13 +121,15 @@ class Layers:
         Raises:
           RuntimeError: no program can be started at all.
         """
-        limits = {"wall_seconds": 10, "cpu_seconds": 5, "memory_mb": 256, "processes": 4}
+        limits = {"wall_seconds": 60, "cpu_seconds": 30, "memory_mb": 256, "processes": 4}
         limits |= {"disk_mb": 1, "file_mb": 1, "open_files": 32}
         for _ in LAYERS:
             task = sealed(b'{"files": {"main.py": ""}, "argv": [], "command": []}')
             handles = [task, *(os.open(os.devnull, os.O_RDWR) for _ in range(3))]
             try:
-                run({"limits": limits, "read": [], "search": []}, handles)
+                reply = run({"limits": limits, "read": [], "search": []}, handles)
+                if reply["status"] != 0:
+                    raise RuntimeError(f"an empty program ends with {reply}")
                 return
             except Refused as refused:
                 if refused.layer not in self.on:

@@ -14,6 +14,9 @@ from rlvr_jax.tasks.base import Prompt, Response, Task
 
 __all__ = ["KindReport", "SelfCheck", "self_check"]
 
+_FEW = 4  # prompts that are looked at whatever it takes
+_MAX_PROBLEMS = 4  # that are told of one kind
+
 
 @dataclass(frozen=True)
 class KindReport:
@@ -70,7 +73,7 @@ class SelfCheck:
         return "\n".join([*lines, *(f"  PROBLEM: {sentence}" for sentence in self.problems)])
 
 
-def self_check(task: Task, prompts_per_kind: int = 4) -> SelfCheck:
+def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float = 1.0) -> SelfCheck:
     """Grades gold, half and empty answers to train prompts of each kind.
 
     A problem is a gold answer that does not score 1, an empty answer that scores more than 0, a
@@ -79,23 +82,40 @@ def self_check(task: Task, prompts_per_kind: int = 4) -> SelfCheck:
 
     Args:
       task: to check.
-      prompts_per_kind: prompts of each kind, taken at equal distances from the train split.
+      prompts_per_kind: prompts of each kind, taken at equal distances from the train split; None is
+        4, and then more as long as there is time.
+      seconds: what all kinds together may take, for more than 4 prompts.
     Raises:
       ValueError: prompts_per_kind below 1; the verifier gives another number of grades than asked.
     """
-    if prompts_per_kind < 1:
+    if prompts_per_kind is not None and prompts_per_kind < 1:
         raise ValueError(f"self_check: prompts_per_kind must be at least 1, got {prompts_per_kind}")
     members: dict[str, list[Prompt]] = {}
     for prompt in task.train:
         members.setdefault(prompt.kind, []).append(prompt)
     reports, problems = [], []
     for kind, prompts in members.items():
-        count = min(prompts_per_kind, len(prompts))
-        chosen = [prompts[index * len(prompts) // count] for index in range(count)]
-        report, found = _check_kind(task, kind, chosen)
+        report, found = _check_kind(task, kind, _spread(prompts, prompts_per_kind or _FEW))
+        if prompts_per_kind is None:
+            # The first grades start the workers: those that follow are as fast as in the run.
+            start = time.perf_counter()
+            report, found = _check_kind(task, kind, _spread(prompts, _FEW))
+            share = seconds / len(members) / max(time.perf_counter() - start, 1e-6)
+            if (count := min(int(share * _FEW), len(prompts))) > _FEW:
+                report, found = _check_kind(task, kind, _spread(prompts, count))
         reports.append(report)
-        problems += found
+        problems += found[:_MAX_PROBLEMS]
+        if len(found) > _MAX_PROBLEMS:
+            problems.append(
+                f"kind {kind!r}: {len(found) - _MAX_PROBLEMS} problems more like these."
+            )
     return SelfCheck(task.name, tuple(reports), tuple(problems))
+
+
+def _spread(prompts: Sequence[Prompt], count: int) -> list[Prompt]:
+    """This many of them, at equal distances."""
+    count = min(count, len(prompts))
+    return [prompts[index * len(prompts) // count] for index in range(count)]
 
 
 def _check_kind(

@@ -75,6 +75,25 @@ def test_kinds_are_reported_apart_and_prompts_without_gold_are_no_problem():
     assert report.problems == ()
 
 
+def test_more_prompts_are_looked_at_as_long_as_there_is_time():
+    """A gold that one question in a hundred does not pay is found."""
+    train = [Prompt(str(i), gold="no" if i == 57 else "yes") for i in range(400)]
+    verify = graded_one_by_one(lambda prompt, response: float(response.text == "yes"))
+    task = Task("long", train, [Prompt("held out")], verify)
+    report = self_check(task)
+    assert report.kinds[0].num_prompts == 400
+    assert len(report.problems) == 1
+    assert report.problems[0].startswith("'57' the gold answer 'no' scores 0")
+    assert self_check(task, 4).problems == ()
+    assert self_check(task, seconds=0).kinds[0].num_prompts == 4
+
+
+def test_many_problems_of_one_kind_are_counted():
+    report = self_check(make_task(lambda prompt, response: 1.0, gold=None))
+    assert len(report.problems) == 5
+    assert report.problems[-1] == "kind '': 6 problems more like these."
+
+
 def test_a_verifier_that_loses_grades_is_refused():
     task = make_task(None, verify=lambda prompts, responses: [])
     with pytest.raises(ValueError, match="must give one grade per response, got 0 for 12"):

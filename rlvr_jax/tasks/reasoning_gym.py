@@ -241,9 +241,10 @@ def _verify_equal(
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         answer, gold = extract_answer(response), prompt.answer.strip()
-        # No text at all is an answer only in tags.
-        same = answer == gold and bool(gold or "</answer>" in response.text)
-        if not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
+        same = answer == gold
+        if not gold:  # no text at all is an answer only in tags
+            same = same and "</answer>" in response.text
+        elif not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
             same = equal(answer, gold)
         grades.append(Grade(outcome=float(same), answer=answer))
     return grades

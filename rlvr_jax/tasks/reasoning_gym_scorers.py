@@ -16,7 +16,7 @@ from typing import Any
 from rlvr_jax.verifiers.algebra import equal_expressions
 from rlvr_jax.verifiers.formulas.identity import worked_out
 from rlvr_jax.verifiers.formulas.reading import read_formula
-from rlvr_jax.verifiers.formulas.trees import free_symbols
+from rlvr_jax.verifiers.formulas.trees import free_symbols, parts
 from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
 
 __all__ = ["SCORERS"]
@@ -127,6 +127,8 @@ def _antiderivative(answer: str, item: Item) -> bool:
     found, integrand = (_as_tex(text) for text in (answer, item["metadata"]["integrand"]))
     node = read_formula(found)
     if node is None or free_symbols(node) - {variable, "C"}:
+        return False
+    if any(part.kind in ("word", "apply") for part in parts(node)):
         return False
     return equal_expressions([integrand, rf"\frac{{d}}{{d{variable}}} ({found})"])
 

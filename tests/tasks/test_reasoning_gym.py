@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.reasoning_gym import _UNORDERED, REFUSED, extract_answer, score
+from rlvr_jax.tasks.reasoning_gym import _EXACT, _UNORDERED, REFUSED, extract_answer, score
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
+from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 
 pytest.importorskip("reasoning_gym")
 
@@ -116,6 +117,32 @@ def test_padding_an_exact_answer_earns_nothing():
             ["Let, it, be, it", "let, it, be", "Let it be"],
         ),
         ("letter_jumble", "Let it be", ["let  it be"], ["Let it be it", "Let it", "it be Let"]),
+        (
+            "decimal_arithmetic",
+            "4.86090396050",
+            ["4.8609039605", "4.86090396050"],
+            ["4.861", "4.86090396051", "4.860903960495", "4.8609", "nan", "-4.8609039605"],
+        ),
+        (
+            "number_format",
+            "741787256.323",
+            ["741,787,256.323", "7.41787256323e8"],
+            ["741787256.32"],
+        ),
+        (
+            "complex_arithmetic",
+            "8.0 - 3.0i",
+            ["8-3i", "-3i + 8", "8.0-3.0j"],
+            ["nan", "8", "8+3i", "8-3i 7", "8-3i+1", "3i", "", "--8-3i"],
+        ),
+        (
+            "binary_matrix",
+            "0 1\n1 2",
+            ["0 1 \n 1 2", "[[0, 1], [1, 2]]"],
+            ["0 1 1 2", "0 1\n1", "[[0, 1], [1, 3]]", "9**9**9**9", "__import__('os')", "[" * 9999],
+        ),
+        ("spiral_matrix", "1 2 4 3", ["[1, 2, 4, 3]"], ["1 2 3 4", "1 2 4", "list(range(4))"]),
+        ("game_of_life_halting", "True", ["true"], ["False", "yes", "1", "True False"]),
     ],
 )
 def test_answers_in_other_spellings_are_right_and_those_with_more_wrong(name, gold, right, wrong):
@@ -185,6 +212,112 @@ def test_equal_numbers_in_other_spellings_are_right_and_half_right_ones_wrong(ch
     assert outcomes(chain_sum, prompt, [f"{gold}.0", f"{gold} or 7", f"{gold}7"]) == [1, 0, 0]
 
 
+ITEMS = {
+    "countdown": {"numbers": [3, 5, 5, 5, 2], "target": 21},
+    "puzzle24": {"numbers": [4, 8, 6, 2]},
+    "n_queens": {"puzzle": [list("_Q__"), list("____"), list("____"), list("____")]},
+    "coin_flip": {"rational": {"numerator": 15, "denominator": 64}},
+    "intermediate_integration": {"integrand": "x*exp(x) + 1/x", "variable": "x"},
+    "simple_integration": {"integrand": "3*X**2 - 4*X/5", "variable": "X"},
+}
+GOLDS = {"coin_flip": "0.234375", "polynomial_multiplication": "2*x**2*y - 3*x + 1"}
+QUEENS = "_ Q _ _\n_ _ _ Q\nQ _ _ _\n_ _ Q _"
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        (
+            "countdown",
+            ["3*(5 + 2)*5/5", "3*5/5*(2+5)"],
+            [
+                "21",
+                "3*(5+2)",
+                "3*7*5/5",
+                "3*(5+2)*5/5 = 21",
+                "9**9**9**9",
+                "3*(5+2)*5//5",
+                "3(5+2)5/5",
+            ],
+        ),
+        ("puzzle24", ["4*8 - 6 - 2", "(4*8)-(6+2)"], ["4*6", "4*8 - 6 - 2 + 0", "24", "3*8*1*1"]),
+        (
+            "n_queens",
+            [QUEENS, QUEENS.replace("\n", " \n")],
+            [
+                "",
+                "Q _ _ _\n_ Q _ _\n_ _ Q _\n_ _ _ Q",
+                QUEENS[:-1],
+                "_ _ Q _\nQ _ _ _\n_ _ _ Q\n_ Q _ _",
+            ],
+        ),
+        (
+            "coin_flip",
+            ["0.234375", "15/64", "30/128", ".234375"],
+            ["0", "0.2", "0.2343", "1/0", "nan"],
+        ),
+        (
+            "polynomial_multiplication",
+            ["1 - 3*x + 2*x**2*y", "2*x^2*y-3x+1", "-3*x+2*y*x**2+1"],
+            [
+                "2*x**2*y - 3*x",
+                "(2*x*y - 3)*x + 1",
+                "x*(2*x*y-3)+1",
+                "2*x**2*y - 2*x - x + 1",
+                "x**9**9",
+            ],
+        ),
+        (
+            "intermediate_integration",
+            ["(x-1)*exp(x) + log(x) + C", "x*exp(x) - exp(x) + log(3*x)", "log(Abs(x))+(x-1)*E**x"],
+            [
+                "x*exp(x) + log(x)",
+                "C*x",
+                "(x-1)*exp(x) + log(x) + C*x",
+                "integrate(x*exp(x)+1/x)",
+                "x",
+            ],
+        ),
+        (
+            "simple_integration",
+            ["X**3 - 2*X**2/5 + C", "X**3 - 0.4*X**2 + 7"],
+            [
+                "x**3 - 2*x**2/5",
+                "X**3",
+                "3*X**2 - 4*X/5",
+                "__import__('os').getcwd()",
+                "9**9**9**9",
+            ],
+        ),
+    ],
+)
+def test_our_scorers_read_what_the_package_would_execute(name, right, wrong):
+    item = {"answer": GOLDS.get(name, ""), "metadata": ITEMS.get(name, {})}
+    assert [SCORERS[name](answer, item) for answer in right] == [True] * len(right)
+    assert [SCORERS[name](answer, item) for answer in wrong] == [False] * len(wrong)
+
+
+def test_the_right_answer_may_be_no_text_at_all():
+    task = load("reasoning_gym:ab", size=400, test_size=1)
+    empty = next(prompt for prompt in task.train if not prompt.answer)
+    assert outcomes(task, empty, ["<answer></answer>", "", "A#"]) == [1, 0, 0]
+    assert self_check(task).problems == ()
+
+
+def test_a_small_data_set_is_dealt_out_with_a_warning():
+    with pytest.warns(UserWarning, match="'coin_flip' has 2[0-9]+ distinct questions where 1100"):
+        task = load("reasoning_gym:coin_flip")
+    assert 9 * len(task.test) < len(task.train) < 11 * len(task.test)
+    with pytest.raises(ValueError, match="must leave enough distinct questions of 'coin_flip'"):
+        load("reasoning_gym:coin_flip", size=300)
+
+
+def test_number_sequences_do_not_grow_without_bound():
+    """Seed 163 squares and squares again; what the package would give in minutes stays the same."""
+    task = load("reasoning_gym:number_sequence", size=20, test_size=1, seed=150)
+    assert all(len(prompt.answer) < 5 for prompt in task.train)
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_data_sets_that_cannot_be_graded_are_refused_with_the_reason(name):
     with pytest.raises(ValueError, match=f"got '{name}': i"):
@@ -200,7 +333,7 @@ def test_no_scorer_that_runs_model_text_is_left():
     for name, (dataset_class, _) in DATASETS.items():
         source = inspect.getsource(dataset_class.score_answer)
         runs = any(call in source for call in ("eval(answer", "exec(", "parse_expr(answer"))
-        assert not runs or name in REFUSED, name
+        assert not runs or name in {*REFUSED, *SCORERS, *EQUAL, *_EXACT}, name
 
 
 @pytest.mark.parametrize(

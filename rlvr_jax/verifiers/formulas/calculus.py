@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.formulas.elementary import Undefined
+from rlvr_jax.verifiers.formulas.elementary import MAX_ARGUMENT, TooLarge, Undefined
 from rlvr_jax.verifiers.formulas.names import words
 from rlvr_jax.verifiers.formulas.trees import Node, call, leaf, number, parts, product
 
 __all__ = ["is_calculus", "numerator", "simplified"]
+
+
+_BITS = 2**18  # of a power
 
 
 def is_calculus(node: Node) -> bool:
@@ -64,9 +67,9 @@ def _object(node: Node) -> Any:
         "sum": sympy.Add,
         "product": sympy.Mul,
         "quotient": lambda a, b: a / b,
-        "power": sympy.Pow,
-        "root": lambda a, n: a ** (1 / n),
-        "factorial": sympy.factorial,
+        "power": _power,
+        "root": lambda a, n: _power(a, 1 / n),
+        "factorial": _factorial,
     }
     if kind in makers:
         return makers[kind](*items)
@@ -75,6 +78,25 @@ def _object(node: Node) -> Any:
     if kind == "call" and value in ("log", "lg"):
         return sympy.log(items[0], items[1] if items[1:] else 10)
     raise Undefined
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Sympy works numbers out at once."""
+    if exponent.is_number and abs(exponent) > MAX_ARGUMENT:
+        raise TooLarge
+    if base.is_Rational and exponent.is_Integer:
+        size = max(base.p.bit_length(), base.q.bit_length()) * abs(int(exponent))
+        if size > _BITS:
+            raise TooLarge
+    return base**exponent
+
+
+def _factorial(value: Any) -> Any:
+    import sympy
+
+    if value.is_number and value > MAX_ARGUMENT:
+        raise TooLarge
+    return sympy.factorial(value)
 
 
 def _symbol(name: str) -> Any:
@@ -88,6 +110,7 @@ _FUNCTIONS = {
     **{f"arc{name}": f"a{name}" for name in words("sin cos tan cot sec csc")},
     **{f"ar{name}": f"a{name}" for name in words("sinh cosh tanh")},
     "ln": "log",
+    "sgn": "sign",
     "abs": "Abs",
     "floor": "floor",
     "ceil": "ceiling",

@@ -47,7 +47,7 @@ def crossed(value):
             {"yours": 0},
         ),
     ],
-    ids=lambda value: f"{value!r:.20}".encode("ascii", "replace").decode(),
+    ids=lambda value: type(value).__name__,  # how a set is written depends on the process
 )
 def test_built_in_values_arrive_with_their_types(value):
     found = crossed(value)

@@ -59,6 +59,7 @@ class _Digits:
         self.mp = mpmath.mp.clone()
         self.mp.dps = digits
         mp = self.mp
+        self.noise = -mp.prec // 2
         self.constants = {"pi": mp.mpc(mp.pi), "e": mp.mpc(mp.e), "i": mp.mpc(0, 1)}
         self.functions = {
             "sin": mp.sin,

@@ -185,14 +185,14 @@ class Rules(NumberRules):
 
     def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):
-            return self._equal_pairs(gold, answer, ask)
+            # Points (a, b) that may be intervals.
+            lists = [_as_list(value) for value in (gold, answer)]
+            return self._in_any_order(*lists, ask)
         first, second = as_region(gold), as_region(answer)
         if first is None or second is None:
             return False
         if first.name and second.name and first.name != second.name:
             return False
-        if first.pairs and second.pairs:
-            return self._equal_pairs(gold, answer, ask)
         pieces = first.pieces, second.pieces
         if len(pieces[0]) != len(pieces[1]):
             return False
@@ -209,24 +209,17 @@ class Rules(NumberRules):
         pairs = ((gold.low, answer.low), (gold.high, answer.high))
         return all_of([self.equal(g, a, ask) for g, a in pairs])
 
-    def _equal_pairs(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
-        """Points (a, b) that may be intervals, in any order."""
-        found = []
-        for value in (gold, answer):
-            if isinstance(value, Region):
-                if not value.pairs:
-                    return False
-                value = Container("list", tuple(map(_interval, value.pieces)))
-            if not isinstance(value, Container) or value.kind != "list":
-                return False
-            found.append(value)
-        return self._in_any_order(*found, ask)
-
 
 def _in_line(region: Region) -> bool:
     """Whether the pieces stand in order, as their ends are known numbers."""
     ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
     return None not in map(approximate, ends)
+
+
+def _as_list(value: Container | Region) -> Container:
+    if isinstance(value, Container):
+        return value
+    return Container("list", tuple(map(_interval, value.pieces)))
 
 
 def _interval(piece: Piece) -> Container:

@@ -50,6 +50,7 @@ _NAME = re.compile(
     rf"{_WORDS}|(?:{_MARK})?{_SYMBOL}|{_MARK}\{{{_SYMBOL}\}}|\({_SYMBOL}(?:\s*,\s*{_SYMBOL})+\)"
     r"|\\frac\{d\d?[a-zA-Z]\}\{d[a-zA-Z]\d?\}"
 )
+_DENIED = re.compile(r"\b(?:not|no|never|if|unless|when|except|without|isn't)\b", re.IGNORECASE)
 # The argument follows, in brackets.
 _VALUE = re.compile(r"(\\?)([A-Za-z]+)(?:_\{?\w+\}?)?'*(?:\^\{-1\})?\s*(?=[(\[])")
 # Any other command may join two statements (19 \implies x = 18).
@@ -84,8 +85,11 @@ def read_equation(text: str, parse: Parse) -> Value | None:
         return Unread(text)
     if rounded and len(sides) == 1 and _is_name(sides[0]):
         sides, rounded = [*sides, rounded[0].strip()], []
-    if _is_name(sides[-1]) and _symbols(sides[0]) == set():
-        sides.reverse()  # 5 = x
+    if not _is_name(sides[0]):  # 5 = x, 5 = x = 5
+        named = [side for side in sides[1:] if _is_name(side)]
+        rest = [side for side in sides if side not in named]
+        if len(named) == 1 and all(map(_is_constant, rest)):
+            sides = [*named, *rest]
     return _chain(text, sides, rounded[0] if rounded else None, parse)
 
 
@@ -212,7 +216,7 @@ def _plain(name: str) -> str:
 def _is_name(side: str) -> bool:
     """True for x, x_{1}, θ, "Area of ABC", AB, (x, y), f(3)."""
     if _NAME.fullmatch(side):
-        return side not in ("e", "i", "\\pi", "\\infty")
+        return side not in ("e", "i", "\\pi", "\\infty") and not _DENIED.search(side)
     if not (found := _VALUE.match(side)) or not enclosed(side[found.end() :]):
         return False
     # Of sin(x) = 1 the 1 is not what is asked for.

@@ -23,7 +23,16 @@ from rlvr_jax.verifiers.regions import (
     joined_rays,
     union,
 )
-from rlvr_jax.verifiers.values import Container, Equation, Infinity, Region, Relation, Unread, Value
+from rlvr_jax.verifiers.values import (
+    Container,
+    Equation,
+    Infinity,
+    Number,
+    Region,
+    Relation,
+    Unread,
+    Value,
+)
 
 __all__ = ["entries", "read_list"]
 
@@ -88,13 +97,21 @@ def _several(text: str, parse: Parse) -> Value | None:
         if all(isinstance(value, Region) for value in values):
             return (_named_alike(values) and union(values)) or Container("list", tuple(values))
     separators = rf",?\s*{_AND}|,?\s*{_OR}"
-    parts = [part for piece in split(text, separators) for part in entries(piece)]
-    if len(parts) == 1 and not split(text, separators)[1:]:
+    pieces = split(text, separators)
+    parts = [part for piece in pieces for part in _entries_of(piece, parse, len(pieces) > 1)]
+    if len(parts) == len(pieces) == 1:
         return None
     parts = [part.strip() for part in parts if part.strip()]
     if len(parts) < 2:
         return parse(parts[0]) if parts and parts[0] != text else None
     return _joined([parse(part) for part in parts], text)
+
+
+def _entries_of(piece: str, parse: Parse, several: bool) -> list[str]:
+    """The entries of a piece between "and"s; 2,500 is one of several numbers."""
+    if several and isinstance(parse(piece), Number):
+        return [piece]
+    return entries(piece)
 
 
 def _joined(values: list[Value], text: str) -> Value:

@@ -152,12 +152,10 @@ class Region:
 
     Fields:
       name: of the variable in x < 3; "" where none is named.
-      pairs: it may as well be a list of points (a, b).
     """
 
     pieces: tuple[Piece, ...]
     name: str = ""
-    pairs: bool = False
 
 
 @dataclass(frozen=True)

@@ -275,6 +275,7 @@ QUEENS = "_ Q _ _\n_ _ _ Q\nQ _ _ _\n_ _ Q _"
                 "C*x",
                 "(x-1)*exp(x) + log(x) + C*x",
                 "integrate(x*exp(x)+1/x)",
+                "(x-1)*exp(x) + log(x) + C words",
                 "x",
             ],
         ),

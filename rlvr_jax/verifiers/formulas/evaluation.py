@@ -85,6 +85,8 @@ class Evaluation:
             return
         else:
             size = self.arithmetic.size(value)
+            if size < self.arithmetic.noise:  # perhaps what a cancellation left
+                return
         self.largest, self.smallest = max(self.largest, size), min(self.smallest, size)
 
     def inexact(self, value: Any) -> Any:

@@ -16,6 +16,7 @@ __all__ = ["Floats"]
 class Floats:
     """Complex numbers of double precision."""
 
+    noise = -26  # half of the bits
     constants: ClassVar[Mapping[str, complex]] = {"pi": cmath.pi, "e": cmath.e, "i": 1j}
     functions: ClassVar[Mapping[str, Callable[..., Any]]] = {
         "sin": cmath.sin,

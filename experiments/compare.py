@@ -38,6 +38,10 @@ class Config:
     """The lowest seed."""
     task: str = "brackets"
     """Task of all runs; its presets apply."""
+    task_options: tuple[str, ...] = ()
+    """Of the task, as in experiments.train."""
+    columns: tuple[str, ...] = ()
+    """Of its files, as in experiments.train."""
     model: str = ""
     """Policy folder; empty: the task's own base model."""
     steps: int = 0
@@ -120,7 +124,7 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
         name, equals, value = pair.partition("=")
         if name in own:
             hyperparameters.append(pair)
-        elif not equals or name in options:
+        elif not equals or name in (*options, "task_options", "columns"):
             raise ValueError(
                 "methods must be name:setting=value,… of settings that this command does not set"
                 f" itself, got {entry!r}"
@@ -130,9 +134,14 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
         else:
             hyperparameters.append(pair)
     line = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    return parse_config(
-        [*line, *(["--hyperparameters", *hyperparameters] if hyperparameters else [])]
-    )
+    lists = {
+        "--hyperparameters": hyperparameters,
+        "--task-options": config.task_options,
+        "--columns": config.columns,
+    }
+    for name, values in lists.items():
+        line += [name, *values] if values else []
+    return parse_config(line)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from pathlib import Path
 import jax
 import tyro
 
-from rlvr_jax import tasks
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
 from rlvr_jax.experience.evaluation import (
     evaluate,
@@ -23,6 +22,7 @@ from rlvr_jax.experience.evaluation import (
 )
 from rlvr_jax.runs import check_config, guarded, preset
 from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.task import load_task
 from rlvr_jax.training.layout import make_reshard
 
 
@@ -34,6 +34,10 @@ class Config:
     """Policy folder in Hugging Face's layout."""
     task: str = "brackets"
     """As in experiments.train."""
+    task_options: tuple[str, ...] = ()
+    """Of the task, as in experiments.train."""
+    columns: tuple[str, ...] = ()
+    """Of its files, as in experiments.train."""
     prompts: int = 256
     """Held-out prompts; the same ones for every seed."""
     samples: int = 64
@@ -55,6 +59,8 @@ def main(arguments: Sequence[str]) -> None:
     settings = dataclasses.replace(
         start,
         model=str(config.model),
+        task_options=config.task_options,
+        columns=config.columns,
         seed=config.seed,
         temperature=config.temperature,
         response_tokens=config.response_tokens or start.response_tokens,
@@ -66,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
         micro_batches=0,
     )
     check_config(settings)
-    task = tasks.load(config.task)
+    task = load_task(settings)
     loaded = load_policy(settings, task, settings.model)
     indices = held_out_indices(task, config.prompts)
     sampler = evaluation_sampler(

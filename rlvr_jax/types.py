@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
@@ -91,7 +92,8 @@ class Rollouts:
       step, turn: int [B, T], which reasoning step or turn of its row a token belongs to; -1 off the
         mask. Ids that occur count, gaps are skipped.
       off_policy: bool [B], rows that another policy wrote.
-      answer: int [B], class of the final answer: rows of a group with equal ids agree.
+      answer: int [B], class of the final answer: rows of a group with equal ids agree. A row that
+        gives none has a negative id of its own.
       critic_values: [B, K], what K critics expected the reward of the row to be.
       old_max_logp, old_min_p_mass: [B, T], `max_logp` and `min_p_mass` of the old policy.
       old_p_squared, old_p_squared_logp, old_logsumexp, old_mean_logit: [B, T], those statistics of
@@ -225,7 +227,8 @@ class Rollouts:
         Args:
           tokens, mask: responses, and which of their tokens were sampled.
           reward: what is trained on; also the outcome unless that is given.
-          group: which rows answer the same prompt.
+          group: which rows answer the same prompt: integers, or outside of jit labels of any kind,
+            which are numbered in the order of their first rows where they are no int32.
           records: any other fields. Those that are not given say that nothing is known: no prompt,
             no log-probs or entropies of the sampler (None; an objective that reads them says so),
             temperature 1, rows numbered in order, cut off by nobody.
@@ -239,6 +242,7 @@ class Rollouts:
             raise ValueError(
                 f"Rollouts.of_responses: mask must have the shape [B, T], got {mask.shape}"
             )
+        group = _numbered(group)
         given = {"tokens": tokens, "mask": mask, "reward": reward, "group": group, **records}
         given = {name: jnp.asarray(value) for name, value in given.items()}
         sizes = dict(zip("BT", mask.shape, strict=True))
@@ -277,6 +281,20 @@ class Rollouts:
         }
         ids = {name: given[name].astype(jnp.int32) for name in ("tokens", "group")}
         return cls(**known | given | ids)
+
+
+def _numbered(group: Any) -> Any:
+    """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""
+    if isinstance(group, jax.core.Tracer):
+        return group
+    labels = np.asarray(group)
+    bounds = np.iinfo(np.int32)
+    if labels.dtype.kind in "iub" and (
+        labels.size == 0 or bounds.min <= int(labels.min()) <= int(labels.max()) <= bounds.max
+    ):
+        return group
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int32)
 
 
 @_pytree

@@ -437,7 +437,9 @@ def staged(experience, batch, samples=None):
     rewards = 0 if batch.component_rewards is None else batch.component_rewards.shape[1]
     names = [f"reward_{k}" for k in range(rewards)]
     sides = [Prompt("train")], [Prompt("test")]
-    task = Task("golden", *sides, None, rewards=names, score_steps=lambda prompt, text: [])
+    task = Task(
+        "golden", *sides, None, rewards=names, answers=True, score_steps=lambda prompt, text: []
+    )
     width = batch.mask.shape[1]
     setting = Setting(task, len(found.groups), samples or drawn, drawn, width, rounds=2)
     for name, stage in experience.stages.items():

@@ -1,6 +1,7 @@
 """The README's programs are run as they stand there."""
 
 import re
+import runpy
 from pathlib import Path
 
 import golden_vectors as golden
@@ -47,6 +48,11 @@ def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs)
     )
     golden.assert_agrees(losses[0.0], golden.evaluate(plain, "a")[0])
     assert losses[0.5] != losses[0.0]
+
+
+def test_an_update_in_anybodys_loop_makes_the_rewarded_token_likelier(programs):
+    names = runpy.run_path("any_loop.py")
+    assert int(names["logits"].argmax()) == 2
 
 
 def test_the_task_of_ones_own_grades_the_first_attempt(programs):

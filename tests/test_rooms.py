@@ -16,7 +16,8 @@ PACKAGE = ROOT / "rlvr_jax"
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
     "types": set(),
-    "verifiers": set(),
+    "sandbox": set(),
+    "verifiers": {"sandbox"},
     "kernels": {"types"},
     "objectives": {"types", "kernels"},
     "analysis": {"types"},

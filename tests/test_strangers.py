@@ -11,7 +11,7 @@ import numpy_actor
 import optax
 import pytest
 
-from rlvr_jax import methods
+from rlvr_jax import exact_gradient, methods
 from rlvr_jax.experience import all_wrong, experience, redraw, refill, shuffled_epochs, uniform
 from rlvr_jax.experience.views import hint
 from rlvr_jax.objectives import Spec
@@ -79,6 +79,88 @@ def test_a_loop_of_flax_and_optax_learns_with_an_objective():
         )
         rewards.append(float(reward))
     assert np.mean(rewards[:5]) < 0.35 and np.mean(rewards[-5:]) > 0.8
+
+
+# Sums of some hundred terms in another order, against the largest.
+ROUNDING = 1e-12
+
+
+def of_flax():
+    """A score function around somebody's module, and its weights in float64."""
+    model = Bigrams()
+    params = model.init(jax.random.key(0), jnp.zeros((1, 1), jnp.int32))
+    params = jax.tree.map(lambda x: x.astype(jnp.float64), params)
+
+    def score(params, rows):
+        with jax.numpy_dtype_promotion("standard"):
+            return statistics(model, params, rows.tokens)
+
+    return score, params
+
+
+def of_plain_jax():
+    """The same without a library: a table of logits by the token before."""
+    table = jax.random.normal(jax.random.key(2), (VOCABULARY, VOCABULARY), jnp.float64)
+
+    def score(table, rows):
+        before = jnp.pad(rows.tokens, ((0, 0), (1, 0)))[:, :-1]
+        logp = jax.nn.log_softmax(table[before])
+        own = jnp.take_along_axis(logp, rows.tokens[..., None], axis=-1)[..., 0]
+        return TokenStats(logp=own, entropy=-jnp.sum(jnp.exp(logp) * logp, axis=-1))
+
+    return score, table
+
+
+def some_rollouts(score, params):
+    """Four groups of four, of several lengths, drawn by a policy a little off."""
+    random = np.random.default_rng(3)
+    tokens = jnp.asarray(random.integers(0, VOCABULARY, (ROWS, WIDTH)))
+    mask = jnp.asarray(np.arange(WIDTH) < random.integers(1, WIDTH + 1, (ROWS, 1)))
+    reward = jnp.asarray(random.integers(0, 2, ROWS), jnp.float64)
+    group = jnp.arange(ROWS, dtype=jnp.int32) // 4
+    made = Rollouts.of_responses(tokens, mask, reward, group)
+    then = score(params, made).logp + jnp.asarray(random.normal(0, 0.2, mask.shape))
+    return dataclasses.replace(made, old_logp=jnp.where(mask, then, 0))
+
+
+@pytest.mark.parametrize("method", ["grpo", "clip_cov", "forking_tokens", "dapo"])
+@pytest.mark.parametrize("made", [of_flax, of_plain_jax])
+def test_the_gradient_of_anybodys_model_is_that_of_the_whole_batch(made, method):
+    """Whatever is decided over the batch: quantiles, groups, token counts."""
+    score, params = made()
+    own = methods.recipe(method, **({"kl_coefficient": 0.0} if method == "grpo" else {})).objective
+    rollouts, key = some_rollouts(score, params), jax.random.key(5)
+    state = own.init(Spec(4, ROWS, WIDTH))
+
+    def loss(params):
+        return own.loss(score(params, rollouts), rollouts, state, key)[0]
+
+    wanted, grads = jax.value_and_grad(loss)(params)
+    largest = max(float(jnp.max(jnp.abs(x))) for x in jax.tree.leaves(grads))
+    assert largest > 0
+    for pieces in (1, 2, 4, 8, 16):
+        gradient = jax.jit(exact_gradient, static_argnums=(0, 1), static_argnames="micro_batches")
+        found = gradient(
+            score, own, params, rollouts, state, key, fresh=False, micro_batches=pieces
+        )
+        np.testing.assert_allclose(found.loss, wanted, rtol=ROUNDING)
+        for one, other in zip(*map(jax.tree.leaves, (found.grads, grads)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=ROUNDING * largest)
+
+
+def test_a_score_that_lacks_what_the_objective_reads_is_refused():
+    score, params = of_plain_jax()
+    rollouts = some_rollouts(score, params)
+    own = methods.recipe("forking_tokens").objective
+
+    def blind(params, rows):
+        return TokenStats(logp=score(params, rows).logp)
+
+    arguments = params, rollouts, own.init(Spec(4, ROWS, WIDTH)), jax.random.key(0)
+    with pytest.raises(ValueError, match="exact_gradient: score must give entropy, got none"):
+        exact_gradient(blind, own, *arguments)
+    with pytest.raises(ValueError, match="micro_batches must divide the 16 rows, got 3"):
+        exact_gradient(score, own, *arguments, micro_batches=3)
 
 
 def test_a_record_of_responses_is_checked_and_may_be_completed():

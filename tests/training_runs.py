@@ -31,6 +31,8 @@ from rlvr_jax.training.update import check_needs
 
 WORDS = ["<pad>", "<unk>", "<eos>", "+", "=", *(str(number) for number in range(9))]
 BUDGET = 6
+# Calls of the verifier by the self-check: the prompts of each kind in two parts.
+CHECKS = 4
 
 
 _watchers = []

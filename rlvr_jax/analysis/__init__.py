@@ -13,14 +13,7 @@ Hands out
 Everything is numpy: no device, no model, no network.
 """
 
-from rlvr_jax.analysis.entropy_law import (
-    EntropyLaw,
-    entropy_change,
-    fit_entropy_law,
-    token_covariance,
-)
-from rlvr_jax.analysis.mass_balance import MassBalance, mass_balance
-from rlvr_jax.analysis.pass_at_k import (
+from rlvr_jax.analysis.boundary.pass_at_k import (
     PassAtK,
     all_at_k,
     best_of_k,
@@ -31,7 +24,14 @@ from rlvr_jax.analysis.pass_at_k import (
     pass_at_k_curve,
     pass_at_k_variance,
 )
+from rlvr_jax.analysis.entropy.entropy_law import (
+    EntropyLaw,
+    entropy_change,
+    fit_entropy_law,
+    token_covariance,
+)
 from rlvr_jax.analysis.run_directory import Run, load_run
+from rlvr_jax.analysis.updates.mass_balance import MassBalance, mass_balance
 
 __all__ = [
     "EntropyLaw",

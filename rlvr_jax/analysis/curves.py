@@ -46,6 +46,13 @@ _TRAINING = (
         band=("length/p10", "length/p90"),
     ),
     _one("Truncated", "share of responses", "", "truncated_share", zero=True),
+    _Curve(
+        "Verifier",
+        "responses",
+        "for which it",
+        {"verifier_timeouts": "timed out", "verifier_no_verdict": "had no verdict"},
+        zero=True,
+    ),
 )
 _ENTROPY = (
     _one("Token entropy", "nats", "mean, band p10 to p90", "entropy", band=_QUANTILES, zero=True),

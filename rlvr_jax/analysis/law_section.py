@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.analysis.entropy_law import fit_entropy_law
+from rlvr_jax.analysis.entropy.entropy_law import fit_entropy_law
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.run_directory import Run
 

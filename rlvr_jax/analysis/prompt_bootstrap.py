@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rlvr_jax.analysis.pass_at_k import pass_at_k
+from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 
 __all__ = ["PromptInterval", "bootstrap_mean", "estimates"]
 

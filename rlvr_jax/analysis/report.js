@@ -81,6 +81,9 @@ function responseElement(r) {
   const differs = r.reward !== null && r.reward !== r.outcome;
   row.innerHTML = `<div class="verdict">${outcome}${differs ? `<br>R ${brief(r.reward)}` : ""}${r.truncated ? "<br>cut" : ""}</div><div class="tokens"></div>`;
   const tokens = row.lastElementChild;
+  const said = document.createElement("p");
+  said.className = "note";
+  said.textContent = r.verifier;
   r.tokens.forEach((token, i) => {
     const span = document.createElement("span");
     span.textContent = visible(token);
@@ -97,6 +100,7 @@ function responseElement(r) {
     more.textContent = ` … ${r.length - r.tokens.length} more tokens`;
     tokens.append(more);
   }
+  if (r.verifier) tokens.append(said);
   return row;
 }
 

@@ -14,6 +14,7 @@ from rlvr_jax.analysis.run_directory import Run
 __all__ = ["kept_samples", "number_or", "shown_samples"]
 
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
+_ANSWER = 100  # characters of an answer that are shown
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
 
 
@@ -79,6 +80,7 @@ def _response(row: dict[str, Any]) -> dict[str, Any]:
         "outcome": rounded(number_or(row.get("outcome"), math.nan)),
         "reward": rounded(number_or(row.get("reward"), math.nan)),
         "truncated": bool(row.get("truncated")),
+        "verifier": _verifier(row),
     }
     for name in _COLUMNS:
         values = row.get(name)
@@ -86,6 +88,21 @@ def _response(row: dict[str, Any]) -> dict[str, Any]:
             values = rounded([number_or(v, math.nan) for v in values[:_RESPONSE_TOKENS]])
             response[name] = values[0] if len(set(values)) == 1 else values
     return response
+
+
+def _verifier(row: dict[str, Any]) -> str:
+    """What the verifier says besides the outcome: the answer that it read, and where it decided."""
+    parts = []
+    if row.get("answer") is not None:
+        text = str(row["answer"])
+        parts.append(f"answer {text[:_ANSWER]}{'…' if len(text) > _ANSWER else ''}")
+    if row.get("timed_out"):
+        parts.append("timed out")
+    elif row.get("stage"):
+        parts.append(str(row["stage"]))
+    if row.get("verdict") is False:
+        parts.append("no verdict")
+    return " · ".join(parts)
 
 
 def _are_words(tokens: Sequence[str], text: str) -> bool:

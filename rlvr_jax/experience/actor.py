@@ -195,7 +195,7 @@ class RunActor:
         if table is not None and table.has(ask.number, ask.prompt):
             return table.tokens[ask.number, : table.length[ask.number]]
         shown = shown or ask.view.show(ask.prompt, self.sampler.task)
-        return self.tables["plain"].encode(shown.text)
+        return self.tables["plain"].encode(shown.text, ask.prompt.messages)
 
     def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
         """Rollouts of asks of one kind, in as few calls as the sizes of programs allow."""

@@ -13,7 +13,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.prompts import responses
 from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import gather
-from rlvr_jax.tasks import Grade, Prompt, Response, Task
+from rlvr_jax.tasks import Grade, GradingError, Prompt, Response, Task, grades_of
 from rlvr_jax.types import replace
 
 __all__ = ["check_grades_suffice", "component_rewards", "grade", "grade_answers", "numbers_told"]
@@ -26,15 +26,15 @@ def grade(task: Task, batch: Batch) -> Batch:
     """The batch with the verifier's grades; every process grades its share of the rows.
 
     Raises:
-      ValueError: a reward or outcome that is not finite.
+      GradingError: a verifier that fails; a reward or outcome that is not finite.
     """
     started = time.perf_counter()
     rollouts, prompts = batch.rollouts, batch.prompts
     rows = np.array_split(np.arange(len(prompts)), jax.process_count())[jax.process_index()]
     asked = [prompts[row] for row in rows]
     texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
-    grades = list(task.verify(asked, texts))
-    _check_grades(task, asked, texts, grades)
+    grades = grades_of(task, asked, texts)
+    _check_numbers(task, asked, texts, grades)
     own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
     known = {int(row): told for part in gather(own) for row, told in part.items()}
     grades = [Grade(**known[row]) for row in range(len(prompts))]
@@ -63,24 +63,19 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     return replace(whole, grades=grades, verify_seconds=told.verify_seconds)
 
 
-def _check_grades(
+def _check_numbers(
     task: Task, prompts: Sequence[Prompt], texts: Sequence[Response], grades: Sequence[Grade]
 ) -> None:
-    """Refuses grades of another number than the responses, and numbers that are not finite.
+    """Refuses numbers that are not finite.
 
     Raises:
-      ValueError: names the response.
+      GradingError: names the response.
     """
-    if len(grades) != len(texts):
-        raise ValueError(
-            f"task {task.name!r}: verify must return one grade per response ({len(texts)}),"
-            f" got {len(grades)}"
-        )
     for prompt, text, grade in zip(prompts, texts, grades, strict=True):
         for name in ("outcome", "reward") if grade.outcome is not None else ():
             value = getattr(grade, name)
             if not abs(value) <= LARGEST:
-                raise ValueError(
+                raise GradingError(
                     f"task {task.name!r}: {name} must be finite in float32, got {value} for prompt"
                     f" {prompt.text!r} and response {text.text!r}"
                 )
@@ -124,14 +119,15 @@ def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:
 def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
     """The same batch with what `needs` asks for of the grades: `answer`, `component_rewards`.
 
-    A response without an answer agrees with no other one. One without a verdict is taken out of
-    the loss and of its group: its mask is cleared, it is a group of its own, and its reward is the
-    mean of the others (until a recipe shapes rewards, which it does from an outcome of 0).
+    A response without an answer agrees with no other one: its class is negative. One without a
+    verdict, or whose reward is NaN (a stage found none), is taken out of the loss and of its group:
+    its mask is cleared, it is a group of its own, and its reward is the mean of the others.
 
     Raises:
       ValueError: a grade without one of the task's rewards, or with one that is infinite.
     """
-    rollouts, grades, known, asked = batch.rollouts, batch.grades, {}, batch.decided
+    rollouts, grades, known = batch.rollouts, batch.grades, {}
+    asked = batch.decided & ~np.isnan(rollouts.reward)
     if not asked.all():
         apart = -1 - np.arange(len(asked), dtype=rollouts.group.dtype)
         known["group"] = np.where(asked, rollouts.group, apart)
@@ -140,10 +136,11 @@ def with_grades(batch: Batch, task: Task, needs: Collection[str]) -> Batch:
         others = rollouts.reward[asked].mean() if asked.any() else 0
         known["reward"] = np.where(asked, rollouts.reward, others).astype(rollouts.reward.dtype)
     if "answer" in needs:
-        # A row's number is equal to no text.
-        answers = [row if g.answer is None else g.answer for row, g in enumerate(grades)]
+        answers = [grade.answer for grade in grades if grade.answer is not None]
         numbers = {answer: number for number, answer in enumerate(dict.fromkeys(answers))}
-        known["answer"] = np.array([numbers[answer] for answer in answers], np.int32)
+        known["answer"] = np.array(
+            [numbers.get(grade.answer, -1 - row) for row, grade in enumerate(grades)], np.int32
+        )
     if "component_rewards" in needs:
         known["component_rewards"] = component_rewards(batch, task)
     return replace(batch, rollouts=replace(rollouts, **known))

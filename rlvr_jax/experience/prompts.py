@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from rlvr_jax.types import Rollouts
 
 __all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
 __all__ += ["check_readable", "shared_opening"]
-__all__ += ["token_texts", "tokens_fingerprint"]
+__all__ += ["prompt_lengths", "token_texts", "tokens_fingerprint"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
@@ -45,9 +45,13 @@ class PromptTable:
         """Whether a prompt stands at this place."""
         return number < len(self.prompts) and self.prompts[number] is prompt
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of another prompt's text, as those of the table were made."""
-        return _encoded(self.tokenizer, [text])[0]
+    def encode(self, text: str, messages: Sequence[Mapping[str, str]] = ()) -> list[int]:
+        """The tokens of another prompt's text behind its messages, as those of the table were made.
+
+        Raises:
+          ValueError: as `encode_prompts`.
+        """
+        return _encoded(self.tokenizer, [text], [messages])[0]
 
 
 def encode_prompts(
@@ -64,11 +68,11 @@ def encode_prompts(
       where: name of the split, for errors.
       shown: what is shown of each; None: its text.
     Raises:
-      ValueError: a prompt is empty, or longer than the budget; a chat template that refuses one or
-        cannot be read.
+      ValueError: a prompt is empty, or longer than the budget; messages without a chat template; a
+        chat template that refuses one or cannot be read.
     """
     shown = [prompt.text for prompt in prompts] if shown is None else shown
-    rows = _encoded(tokenizer, shown)
+    rows = _encoded(tokenizer, shown, [prompt.messages for prompt in prompts])
     length = np.array([len(row) for row in rows], np.int32)
     shortest, longest = int(length.argmin()), int(length.argmax())
     if not length[shortest]:
@@ -84,29 +88,45 @@ def encode_prompts(
     return PromptTable(prompts, tokens, length, tokenizer)
 
 
+def prompt_lengths(tokenizer: Any, prompts: Sequence[Prompt]) -> list[int]:
+    """How many tokens each prompt has, as `encode_prompts` makes them."""
+    texts = [prompt.text for prompt in prompts]
+    return list(map(len, _encoded(tokenizer, texts, [prompt.messages for prompt in prompts])))
+
+
 def encode_text(tokenizer: Any, text: str) -> list[int]:
     """The tokens of a text as it is, without a template and without special tokens."""
     return tokenizer([text], add_special_tokens=False)["input_ids"][0]
 
 
-def _encoded(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def _encoded(
+    tokenizer: Any, texts: Sequence[str], messages: Sequence[Sequence[Mapping[str, str]]]
+) -> list[list[int]]:
     if tokenizer.chat_template:
-        return [_by_template(tokenizer, text) for text in texts]
+        return [_by_template(tokenizer, *each) for each in zip(texts, messages, strict=True)]
+    for text, before in zip(texts, messages, strict=True):
+        if before:
+            raise ValueError(
+                "prompts with messages before the user's must have a tokenizer with a chat"
+                f" template, got {dict(before[0])!r} before {text[:80]!r} and a tokenizer without"
+            )
     return tokenizer(list(texts))["input_ids"]
 
 
-def _by_template(tokenizer: Any, text: str) -> list[int]:
+def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]]) -> list[int]:
     try:
         return tokenizer.apply_chat_template(
-            [{"role": "user", "content": text}],
+            [*map(dict, messages), {"role": "user", "content": text}],
             add_generation_prompt=True,
             return_dict=False,
             # Llama's templates put in the date of the day, with which no run could be repeated.
             date_string=_DATE,
         )
     except TemplateError as error:
+        roles = ", ".join(turn["role"] for turn in messages)
         raise ValueError(
-            f"the tokenizer's chat template must take a user's message, got {type(error).__name__}:"
+            f"the tokenizer's chat template must take a user's message"
+            f"{f' behind messages of {roles}' if roles else ''}, got {type(error).__name__}:"
             f" {error} for {text[:80]!r}"
         ) from error
 

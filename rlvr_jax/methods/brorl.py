@@ -8,9 +8,9 @@ https://arxiv.org/abs/2510.01180
 
 The loss is that of the run it goes on from; N is a setting of the run: `--samples-per-prompt 512`
 with fewer prompts, and `--sample-waves` where a batch does not fit at once. What it rests on is
-`rlvr_jax.analysis.mass_balance`: sampled tokens always add to the mass of right ones, those that
-were not sampled may take from it, and with N fewer are left. The practical effect is that fewer
-groups are all right or all wrong, so that less of what is drawn is dropped.
+`rlvr_jax.analysis.updates.mass_balance`: sampled tokens always add to the mass of right ones, those
+that were not sampled may take from it, and with N fewer are left. The practical effect is that
+fewer groups are all right or all wrong, so that less of what is drawn is dropped.
 
 The paper goes on from ProRL, a GRPO with DAPO's decoupled clip and dynamic sampling and a KL to a
 reference that is renewed. Its constants were not read: the clip and the rounds are DAPO's.

@@ -14,12 +14,13 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     statistics/    what is measured: masked and group statistics, ratios, divergences
     algebra/       what a part is, and how parts make a loss
     regularizers/  terms added to the loss
+    rewards/       what a rollout earns, before the chain
     surrogates/    the loss of a token, and how token losses become one number
     advantages/    signed credit, and the critics that some of it comes from
     transforms/    what changes a signal between advantage and surrogate
 
 Beside them stands what else is decided from a batch of outcomes: rewards made from them
-(`shaping`, `noisy_rewards`), the groups that are trained on (`selection`), and how many rollouts a
+(`shaping`, `noisy_rewards`), which of several answers is taken (`choice`), and how many rollouts a
 prompt is given (`arm_budget`, `branch_budget`, `rollout_budget`). `arguments` checks numbers.
 
 Everything in the `__all__` of the modules below can be imported from here.
@@ -29,8 +30,10 @@ from rlvr_jax.objectives.advantages import *
 from rlvr_jax.objectives.algebra import *
 from rlvr_jax.objectives.arm_budget import *
 from rlvr_jax.objectives.branch_budget import *
+from rlvr_jax.objectives.choice import *
 from rlvr_jax.objectives.noisy_rewards import *
 from rlvr_jax.objectives.regularizers import *
+from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.rollout_budget import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *

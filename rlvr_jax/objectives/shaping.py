@@ -14,6 +14,7 @@ from rlvr_jax.types import Rollouts
 
 __all__ = [
     "Reward",
+    "check_overlong",
     "overlong_penalty",
     "overlong_shaping",
     "plain_outcome",
@@ -67,7 +68,7 @@ def overlong_penalty(
       ValueError: cache_length outside (0, max_length], or a negative factor.
     Source: Yu et al. 2025, https://arxiv.org/abs/2503.14476.
     """
-    _check_overlong("overlong_penalty", max_length, cache_length, factor)
+    check_overlong("overlong_penalty", max_length, cache_length, factor)
     excess = (length - (max_length - cache_length)).astype(float) / cache_length
     return -factor * jnp.clip(excess, 0, 1)
 
@@ -83,7 +84,7 @@ def overlong_shaping(
     Raises:
       ValueError: cache_length outside (0, max_length], or a negative factor.
     """
-    _check_overlong("overlong_shaping", max_length, cache_length, factor)
+    check_overlong("overlong_shaping", max_length, cache_length, factor)
 
     def reward(rollouts):
         value = base(rollouts)
@@ -120,7 +121,8 @@ def weighted(weights: Sequence[float]) -> Reward:
     return reward
 
 
-def _check_overlong(function, max_length, cache_length, factor):
+def check_overlong(function: str, max_length: int, cache_length: int, factor: float) -> None:
+    """Refuses lengths and a factor that make no overlong penalty."""
     check_at_least(0, function, factor=factor)
     if not 0 < cache_length <= max_length:
         raise ValueError(

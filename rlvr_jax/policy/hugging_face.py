@@ -78,6 +78,8 @@ def from_hugging_face(config: Mapping[str, Any]) -> ModelConfig:
         raise ValueError(f"from_hugging_face: config must hold {', '.join(missing)}, found none")
     for key in keys:
         _require_count(config, key)
+    if config.get("use_sliding_window") and not _has_windows(config):
+        config["use_sliding_window"] = False
     for key, wanted in _ONLY.items():
         _require(key, config.get(key) or wanted, wanted)
     activation = ("hidden_activation", "gelu_pytorch_tanh") if gemma else ("hidden_act", "silu")
@@ -276,6 +278,15 @@ def _written_scaling(scaling: RopeScaling) -> dict[str, Any]:
         "low_freq_factor": scaling.low_turns,
         "high_freq_factor": scaling.high_turns,
     }
+
+
+def _has_windows(config: Mapping[str, Any]) -> bool:
+    """Whether a config of Qwen that uses windows has a layer with one."""
+    types, count = config.get("layer_types"), config["num_hidden_layers"]
+    if isinstance(types, list):
+        return "sliding_attention" in types
+    first = config.get("max_window_layers")
+    return not (isinstance(first, int) and first >= count)
 
 
 def _sliding_layers(config: Mapping[str, Any], gemma: bool) -> tuple[int, ...]:

@@ -56,7 +56,11 @@ _ONLY = {
     "alpha_pattern": {},
     "target_parameters": None,
     "trainable_token_indices": None,
+    "exclude_modules": None,
+    "alora_invocation_tokens": None,
 }
+# How PEFT began the adapter; the other ways it has change the base, too.
+_BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")
 
 
 def adapter_table(config: ModelConfig) -> list[ParameterEntry]:
@@ -188,6 +192,13 @@ def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, 
         seen = written.get(key) or wanted
         if seen != wanted:
             raise ValueError(f"lora.load: {key} must be {wanted!r}, got {seen!r}")
+    begun = written.get("init_lora_weights", True)
+    if begun not in _BEGINNINGS:
+        raise ValueError(
+            "lora.load: init_lora_weights must leave the base as it is"
+            f" ({', '.join(map(repr, _BEGINNINGS))}), got {begun!r}; PEFT's"
+            " path_initial_model_for_weight_conversion saves such an adapter for the plain base"
+        )
     names = {_module(entry): entry.path[1] for entry in _adaptable(model.config)}
     modules = written["target_modules"]
     if not isinstance(modules, list) or any(module not in [*names] for module in modules):

@@ -22,6 +22,7 @@ def place(
     tensors: Mapping[str, StoredTensor],
     shardings: Any = None,
     passed_over: Iterable[str] = (),
+    dtype: Any = np.float32,
 ) -> Any:
     """The parameters of a table from stored tensors, one after the other.
 
@@ -31,6 +32,7 @@ def place(
       shapes: the pytree's arrays, or anything with their shapes, in its structure.
       shardings: in the same structure; one device if None.
       passed_over: names of tensors that are not used.
+      dtype: of the parameters.
     Raises:
       ValueError: a tensor is missing, has another shape, or has no place in the table.
     """
@@ -45,6 +47,7 @@ def place(
             tensors,
             parameter_at(shapes, entry.path).shape,
             None if shardings is None else parameter_at(shardings, entry.path),
+            dtype,
         )
     return params
 
@@ -94,6 +97,7 @@ def _placed(
     tensors: Mapping[str, StoredTensor],
     shape: tuple[int, ...],
     sharding: jax.sharding.Sharding | None,
+    dtype: Any,
 ) -> jax.Array:
     parts: dict[str, np.ndarray] = {}
 
@@ -108,7 +112,7 @@ def _placed(
             arrays = [tensors[name].read(inner) for _, name in entry.names(*ranges)]
             arrays = [array.T if entry.transposed else array for array in arrays]
             joined = np.stack(arrays).reshape(*map(len, ranges), *arrays[0].shape)
-            parts[str(index)] = joined
+            parts[str(index)] = joined.astype(dtype, copy=False)
         return parts[str(index)]
 
     if sharding is None:

@@ -18,6 +18,7 @@ from rlvr_jax.policy.json_object import json_object
 
 __all__ = ["StoredTensor", "stored_tensors", "tensors_of", "write_tensors"]
 
+ONE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _DTYPES = ("BF16", "F16", "F32", "F64")
 
@@ -38,10 +39,11 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
     """The tensors of `model.safetensors`, or of the shards that the index beside it names.
 
     Raises:
-      ValueError: a file that is not there or is no safetensors file, an index that names no files,
-        a tensor that its shard does not hold, or a dtype that is no float of 16 to 64 bits.
+      ValueError: a file that is not there or is no safetensors file, an index that names no files
+        of the folder, weights beside an index that does not name them, a tensor that its shard
+        does not hold, or a dtype that is no float of 16 to 64 bits.
     """
-    index = folder / INDEX
+    index, places = folder / INDEX, {}
     if index.is_file():
         places = json_object(index.read_bytes(), index).get("weight_map")
         if not isinstance(places, dict) or not all(isinstance(x, str) for x in places.values()):
@@ -50,14 +52,29 @@ def stored_tensors(folder: Path) -> dict[str, StoredTensor]:
                 f" files, got {places!r:.80}"
             )
         files = sorted(set(places.values()))
+        outside = [name for name in files if Path(name).name != name]
+        if outside:
+            raise ValueError(
+                f"load: weight_map of {index} must name files of its folder, got {outside[0]!r}"
+            )
+        if ONE_FILE not in files and (folder / ONE_FILE).is_file():
+            raise ValueError(
+                f"load: {folder} must hold either {ONE_FILE} or the shards of {INDEX}, found both;"
+                " take the older one away"
+            )
     else:
-        files = ["model.safetensors"]
+        files = [ONE_FILE]
     for name in files:
         if not (folder / name).is_file():
             raise ValueError(f"load: {folder} must hold {name}, found no such file")
     tensors: dict[str, StoredTensor] = {}
-    for name in files:
-        tensors |= tensors_of(folder / name)
+    shards = {name: tensors_of(folder / name) for name in files}
+    for held in shards.values():
+        tensors |= held
+    for name, file in places.items():
+        if name not in shards[file]:
+            raise ValueError(f"load: {folder / file} must hold {name}, as {INDEX} says")
+        tensors[name] = shards[file][name]
     return tensors
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.policy import gguf, lora
@@ -17,10 +19,15 @@ from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter_table
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
-from rlvr_jax.policy.tensors import stored_tensors, write_tensors
+from rlvr_jax.policy.tensors import StoredTensor, stored_tensors, write_tensors
 
 __all__ = ["load", "save"]
 
+_DTYPES = ("float32", "bfloat16")
+_EMBEDDING, _UNEMBEDDING = "model.embed_tokens.weight", "lm_head.weight"
+# Buffers that old files hold; the model makes them of its config.
+_BUFFERS = ".rotary_emb.inv_freq"
+_ROWS = 4096  # of two matrices that are compared at a time
 _GENERATION = "generation_config.json"
 _TOKENIZER = (
     "tokenizer.json",
@@ -34,7 +41,9 @@ _TOKENIZER = (
 
 
 def load(
-    path: str | Path, sharding: Callable[[ModelConfig], Any] | None = None
+    path: str | Path,
+    sharding: Callable[[ModelConfig], Any] | None = None,
+    dtype: str = "float32",
 ) -> tuple[Model, Params]:
     """Loads a policy from a folder in Hugging Face's layout or from a GGUF file.
 
@@ -46,12 +55,17 @@ def load(
         file whose name ends in `.gguf`.
       sharding: from the config the shardings of the parameters, e.g. `functools.partial(
         rlvr_jax.parallel.parameter_shardings, mesh=mesh)`; one device if None.
+      dtype: of the parameters, "float32" or "bfloat16": half the memory, for policies that are
+        sampled from or score; training keeps its parameters in float32.
     Returns:
-      (model, params); params are float32.
+      (model, params); the model computes in the same dtype.
     Raises:
-      ValueError: no such folder, no config or weights in it, a file that is not what its name says,
-        another architecture, a missing or unexpected tensor, or one of the wrong shape or dtype.
+      ValueError: another dtype; no such folder, no config or weights in it, a file that is not what
+        its name says, another architecture, a missing or unexpected tensor, or one of the wrong
+        shape or dtype.
     """
+    if dtype not in _DTYPES:
+        raise ValueError(f"load: dtype must be one of {', '.join(_DTYPES)}, got {dtype!r}")
     generation_config = None
     if Path(path).suffix == ".gguf":
         config, tensors, stop_tokens = gguf.read(path)
@@ -63,7 +77,9 @@ def load(
         if not file.is_file():
             raise ValueError(f"load: path must be a folder with a config.json, got {str(path)!r}")
         config = from_hugging_face(json_object(file.read_bytes(), file))
-        tensors = stored_tensors(folder)
+        tensors = _in_our_names(stored_tensors(folder))
+        if config.tied and _UNEMBEDDING in tensors:
+            _check_tied(folder, tensors)
         if (folder / _GENERATION).is_file():
             generation_config = (folder / _GENERATION).read_text()
     params = place(
@@ -71,9 +87,34 @@ def load(
         parameter_shapes(config),
         tensors,
         None if sharding is None else sharding(config),
-        passed_over=("lm_head.weight",) if config.tied else (),
+        passed_over=(_UNEMBEDDING,) if config.tied else (),
+        dtype=jnp.dtype(dtype),
     )
-    return Model(config, generation_config), params
+    return Model(replace(config, compute_dtype=dtype), generation_config), params
+
+
+def _in_our_names(tensors: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """The tensors by their full names, less buffers: a file of the bare decoder has no `model.`."""
+    kept = {name: tensor for name, tensor in tensors.items() if not name.endswith(_BUFFERS)}
+    if any(name.startswith("model.") for name in kept):
+        return kept
+    return {name if name == _UNEMBEDDING else f"model.{name}": kept[name] for name in kept}
+
+
+def _check_tied(folder: Path, tensors: Mapping[str, StoredTensor]) -> None:
+    """Refuses an unembedding of its own where the config says that there is none."""
+    one, other = tensors[_UNEMBEDDING], tensors.get(_EMBEDDING)
+    if other is None:
+        return
+    alike = one.shape == other.shape
+    for start in range(0, one.shape[0], _ROWS):
+        part = slice(start, min(start + _ROWS, one.shape[0])), slice(None)
+        alike = alike and np.array_equal(one.read(part), other.read(part))
+    if not alike:
+        raise ValueError(
+            f"load: tie_word_embeddings of {folder / 'config.json'} must be false, as"
+            f" {_UNEMBEDDING} differs from {_EMBEDDING}, got true"
+        )
 
 
 def save(
@@ -95,6 +136,7 @@ def save(
       max_shard_bytes: largest file of weights; more than that goes into shards with an index.
     """
     config = to_hugging_face(model.config)
+    config["torch_dtype"] = str(jax.tree.leaves(params)[0].dtype)
     table = parameter_table(model.config)
     leaves = [parameter_at(params, entry.path) for entry in table]
     adapted = bool(lora.detach(params)[1]["layers"])

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout.keys import checked_key
 from rlvr_jax.rollout.pool import (
     FINISHED,
     FREE,
@@ -184,6 +185,7 @@ def reset(
       rows: True on the rows to reset; others are left alone.
       tokens: the new prompts, right-padded, count[r] tokens in row r.
     """
+    key, rows, count = checked_key("reset", key), jnp.asarray(rows), jnp.asarray(count, jnp.int32)
     pool = cleared(pool, rows)
     pool = replace(pool, key=jnp.where(rows, key, pool.key))
     return prefill(model, params, pool, tokens, jnp.where(rows, count, 0))

@@ -29,6 +29,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.rollout.keys import GENERATOR, checked_key
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "OPTIONAL", "PRUNED", "RUNNING", "STOPPED", "Pool"]
 __all__ += ["compact", "empty", "fork", "fork_into", "paused_at_limit", "resume", "retire"]
@@ -101,8 +102,22 @@ class Pool:
     topk_ids: Int[Array, "R S k"] | None = None
 
 
-def empty(model: Model, rows: int, slots: int) -> Pool:
-    """A pool of free rows."""
+def empty(
+    model: Model,
+    rows: int,
+    slots: int,
+    key: Key[Array, "R"] | None = None,
+    group: Int[Array, "R"] | None = None,
+) -> Pool:
+    """A pool of free rows.
+
+    Args:
+      key: of each row; None: always the same ones, so that two pools draw alike.
+      group: of each row, which its forks inherit; None: -1, no group.
+    """
+    if key is None:
+        first = jax.random.key(0, impl=GENERATOR)
+        key = jax.vmap(jax.random.fold_in, (None, 0))(first, jnp.arange(rows))
     none = jnp.full((rows,), -1, jnp.int32)
     zero = jnp.zeros((rows,), jnp.int32)
     record = jnp.zeros((rows, slots), wide_dtype(model.config.compute_dtype))
@@ -112,14 +127,14 @@ def empty(model: Model, rows: int, slots: int) -> Pool:
         prompt_length=zero,
         limit=jnp.full((rows,), slots, jnp.int32),
         status=jnp.full((rows,), FREE, jnp.int32),
-        key=jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(0), jnp.arange(rows)),
+        key=checked_key("empty", key),
         caches=model.empty_caches(rows, slots),
         mask=jnp.zeros((rows, slots), bool),
         logp=record,
         behaviour_logp=record,
         entropy=record,
         version=jnp.zeros((rows, slots), jnp.int32),
-        group=none,
+        group=none if group is None else jnp.asarray(group, jnp.int32),
         parent=none,
         branch_position=none,
         trace=none,
@@ -166,11 +181,13 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
 
     Args:
       source: rows to copy; Q may differ from R.
-      cut: at least the prompt's length and at most the row's.
+      cut: at least the prompt's length and at most the row's, which is not checked. A finished row
+        that is cut at its end runs on behind its stop token.
     Raises:
       ValueError: the pool's rows share the caches of their prompts.
     """
     check_unshared(pool, "fork")
+    key = checked_key("fork", key)
     source, cut = jnp.asarray(source, jnp.int32), jnp.asarray(cut, jnp.int32)
     taken = jax.tree.map(lambda leaf: leaf[source], pool)
     forked = replace(

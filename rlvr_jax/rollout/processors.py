@@ -76,13 +76,18 @@ class Processor(NamedTuple):
         return self.label
 
 
+LEAST_TEMPERATURE = 1e-6
+"""Below it quotients of logits overflow float32, and what is drawn is arbitrary."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How tokens are drawn.
 
     Fields:
-      temperature: > 0; the logits are divided by it, here and in the scorer. `sample` and `decode`
-        take others, for each prompt or row, that may change without another compilation.
+      temperature: at least 1e-6, which draws the likeliest token, as `top_k=1` does at any; the
+        logits are divided by it, here and in the scorer. `sample` and `decode` take others, for
+        each prompt or row, that may change without another compilation.
       top_k: keep the k most probable tokens; 0 is off.
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
@@ -97,7 +102,7 @@ class Sampling:
 
     def __post_init__(self):
         checks = {
-            "temperature": (self.temperature > 0, "positive"),
+            "temperature": (self.temperature >= LEAST_TEMPERATURE, f"at least {LEAST_TEMPERATURE}"),
             "top_k": (
                 isinstance(self.top_k, Integral) and self.top_k >= 0,
                 "0 (off) or a positive integer",

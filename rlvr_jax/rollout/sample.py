@@ -18,6 +18,7 @@ from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
+from rlvr_jax.rollout.keys import checked_key
 from rlvr_jax.rollout.pool import FINISHED, Pool, empty, widen
 from rlvr_jax.rollout.processors import Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
@@ -87,8 +88,8 @@ def sample(
     are then computed on every device, rows have to be divided.
 
     Args:
-      prompt_tokens: right-padded.
-      prompt_length: at least 1 each.
+      prompt_tokens: right-padded; that ids are of the vocabulary is not checked.
+      prompt_length: from 1 to L each, which is not checked.
       prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
       stop_tokens: ids that end a response.
@@ -106,9 +107,19 @@ def sample(
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
       ValueError: `opening` is not below the prompts' width; `record_top` is above the vocabulary;
-        `at_once` is not a multiple of the
-        devices, or they do not draw by themselves.
+        `at_once` is not a multiple of the devices, or they do not draw by themselves; prompts that
+        are no table, stop tokens that are no ids, or a key that is none.
     """
+    key = checked_key("sample", key)
+    prompt_tokens = jnp.asarray(prompt_tokens)
+    if prompt_tokens.ndim != 2:
+        raise ValueError(
+            f"sample: prompt_tokens must be [P, L], right-padded, got {prompt_tokens.shape}"
+        )
+    stop_tokens = _ids(stop_tokens)
+    for name, least in {"samples": samples, "response_tokens": response_tokens}.items():
+        if least < 1:
+            raise ValueError(f"sample: {name} must be at least 1, got {least}")
     prompts = prompt_tokens.shape[0]
     check_opening(opening, prompt_tokens.shape[1])
     prompt_length, prompt_id, first_sample = (
@@ -148,12 +159,12 @@ def sample(
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
     rollouts = draw(
         params,
-        jnp.asarray(prompt_tokens),
+        prompt_tokens,
         prompt_length,
         prompt_id,
         first_sample,
         key,
-        jnp.asarray(stop_tokens, jnp.int32),
+        stop_tokens,
         jnp.asarray(weight_version, jnp.int32),
         temperature,
         constants,
@@ -164,6 +175,20 @@ def sample(
         rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
     )
     return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
+
+
+def _ids(stop_tokens: Any) -> Int[Array, "S"]:
+    """Stop tokens as an array; none are none.
+
+    Raises:
+      ValueError: what is no sequence of integers.
+    """
+    ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
+    whole = ids is not None and (ids.size == 0 or jnp.issubdtype(ids.dtype, jnp.integer))
+    if not whole or ids.ndim != 1:
+        got = "None" if ids is None else f"{ids.dtype}{list(ids.shape)}"
+        raise ValueError(f"sample: stop_tokens must be a sequence of ids, got {got}")
+    return ids.astype(jnp.int32)
 
 
 def _draw_groups(

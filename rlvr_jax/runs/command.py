@@ -26,6 +26,7 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import tokens_fingerprint
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
@@ -35,6 +36,7 @@ from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
 from rlvr_jax.runs.settings import check_same_run, plain, resolved, shown_settings
+from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
@@ -92,7 +94,8 @@ def train(
     Returns:
       The content of the run's `summary.json`.
     Raises:
-      ValueError: settings, task, model or run directory that do not fit; before anything is made.
+      ValueError: settings, task, model or run directory that do not fit, or a directory that
+        another job is using; before anything is made.
       Stopped: SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss is not finite; see `train_steps`.
     """
@@ -100,6 +103,14 @@ def train(
     check_config(config)
     directory = config.run_dir
     check_directory(directory, config.resume)
+    with claimed(directory):
+        # Another job may have filled it in the meantime.
+        check_directory(directory, config.resume)
+        return _train_claimed(config, console, watch)
+
+
+def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -> dict[str, Any]:
+    directory = config.run_dir
     if config.resume and not (directory / "config.json").is_file():
         raise ValueError(f"resume: run_dir must hold a run, got {str(directory)!r}")
     card, task, recipe = run_card(config)
@@ -125,6 +136,8 @@ def train(
     title = f"{config.method} on {config.task}"
     print_settings(console, title, shown_settings(card), card["loss_terms"], run.remarks())
     console.print(describe_memory(run.memory()), highlight=False, markup=False)
+    for note in task.notes:
+        console.print(f"task {config.task}: {note}", highlight=False, markup=False, soft_wrap=True)
     console.print(str(tasks.self_check(task)), highlight=False, markup=False)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")
@@ -137,16 +150,16 @@ def train(
 
 
 def run_card(
-    config: TrainConfig, load: Callable[[str], Task] = tasks.load
+    config: TrainConfig, load: Load = tasks.load_as_written
 ) -> tuple[dict[str, Any], Task, Recipe]:
     """What `config.json` of a run says, with its task and its method.
 
     Args:
-      load: from the task's name to the task.
+      load: makes the task.
     Raises:
       ValueError: a task or a method that cannot be made, or no policy to start from.
     """
-    task = load(config.task)
+    task = load_task(config, load)
     model = config.model or task.base_model
     if not model:
         raise ValueError(f"model must be a policy folder: task {config.task!r} has none of its own")
@@ -162,6 +175,7 @@ def run_card(
         "settings": config.to_json(),
         "hyperparameters": {name: plain(value) for name, value in hyperparameters.items()},
         "task_fingerprint": task.fingerprint(),
+        "task_notes": list(task.notes),
         "mixture": dict(task.mixture),
         "response_tokens": budget,
         "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
@@ -198,7 +212,8 @@ def check_directory(directory: Path, resume: bool) -> None:
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"run_dir must be a directory, got the file {str(directory)!r}")
-    if directory.exists() and any(directory.iterdir()) and not resume:
+    held = directory.exists() and any(path.name != LOCK for path in directory.iterdir())
+    if held and not resume:
         raise ValueError(f"run_dir must be new or empty (or give --resume), got {str(directory)!r}")
 
 

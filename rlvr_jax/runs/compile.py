@@ -17,7 +17,7 @@ from pathlib import Path
 
 import jax
 
-from rlvr_jax import policy, tasks
+from rlvr_jax import policy
 from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
@@ -28,6 +28,7 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import replace
 
 __all__ = ["main"]
@@ -51,7 +52,7 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
     """Settings, model, its name, and the prompts' opening of a command line of
     `experiments.train`."""
     config = parse_config(arguments)
-    task = tasks.load(config.task)
+    task = load_task(config)
     model = config.model or task.base_model
     if not model:
         raise ValueError(f"model must be given: task {config.task!r} has none of its own")

@@ -38,7 +38,12 @@ class TrainConfig:
     stage: tuple[str, ...] = ()
     """Stages of your own that act last, each as module:function or module:function:name=value,…."""
     task: str = "brackets"
-    """Built-in name, reasoning_gym:<data set>, jsonl:<file>, tfds:<name>, or module:name."""
+    """Built-in name (with options behind a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
+    csv:, parquet:, arrow:), tfds:<name>, or module:name."""
+    task_options: tuple[str, ...] = ()
+    """Of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
+    columns: tuple[str, ...] = ()
+    """Columns of files that no known schema names: prompt=question,answer=solution."""
     model: str = ""
     """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")
@@ -73,6 +78,8 @@ class TrainConfig:
     """Budget of a response; 0: the task's."""
     prompt_tokens: int = 0
     """Budget of a prompt; 0: the longest of the task's."""
+    drop_long_prompts: bool = False
+    """Prompts over prompt_tokens are left out, and counted; else they are refused."""
     mask_truncated: bool = True
     """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
     dynamic_sampling: int = 0
@@ -275,6 +282,8 @@ def check_config(config: TrainConfig) -> None:
     for name in _AT_LEAST_ZERO:
         if not getattr(config, name) >= 0:
             raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    if config.drop_long_prompts and not config.prompt_tokens:
+        raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
     for name in ("adam_b1", "adam_b2"):
         if not 0 <= getattr(config, name) < 1:
             raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")

@@ -94,7 +94,7 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
     return values
 
 
-_READABLE = (Aggregation, Sequence[float], bool, int, float, str)
+_READABLE = (Aggregation, Sequence[int], Sequence[float], bool, int, float, str)
 
 
 def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
@@ -113,7 +113,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
     if not kinds:
         raise ValueError(
             f"hyperparameters: {name} of {method} must be set in Python, as it is not annotated as"
-            f" bool, int, float, str or Sequence[float], got {text!r}"
+            f" bool, int, float, str or a Sequence of numbers, got {text!r}"
         )
     if Aggregation in kinds:
         if text in AGGREGATIONS:
@@ -124,12 +124,17 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
         )
     if NoneType in kinds and text == "None":
         return None
-    if Sequence[float] in kinds:
+    for many, kind, wanted in (
+        (Sequence[int], int, "whole numbers"),
+        (Sequence[float], float, "numbers"),
+    ):
+        if many not in kinds:
+            continue
         try:
-            return tuple(float(number) for number in text.split(","))
+            return tuple(kind(number) for number in text.split(","))
         except ValueError:
             raise ValueError(
-                f"hyperparameters: {name} of {method} must be numbers with commas between them,"
+                f"hyperparameters: {name} of {method} must be {wanted} with commas between them,"
                 f" got {text!r}"
             ) from None
     if bool in kinds and text.lower() in ("true", "false"):

@@ -21,6 +21,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter
 from rlvr_jax.runs.step import sample_rows, take_step
+from rlvr_jax.tasks import GradingError
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
@@ -99,6 +100,7 @@ def train_steps(
       Stopped: asked to by SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss or its gradient is not finite; where a step is one update, the
         state before it is saved.
+      GradingError: the verifier fails; where it was asked about a step, the state before is saved.
     """
     config = run.config
     interval = config.evaluation_interval()
@@ -116,9 +118,16 @@ def train_steps(
         if step and _has_ended(config, state, step):
             return state
         started = time.perf_counter()
-        state = run.prepared(state, step)
+        before, state = state, run.prepared(state, step)
         data = state.data
-        taken = take_step(run, state, step)
+        try:
+            taken = take_step(run, state, step)
+        except GradingError as error:
+            # Grades come before anything is learned: the state is whole.
+            if not step or jax.process_count() > 1:
+                raise
+            checkpoints.save(step, before)
+            raise GradingError(f"step {step + 1}: {error}; the state before is saved") from error
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if not np.isfinite(list(watched.values())).all():

@@ -124,6 +124,7 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
     texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], shown))
     kept = []
     for row, response in zip(rows.tolist(), texts, strict=True):
+        grade = batch.grades[row]
         length = int(batch.rollouts.length[row])
         per_token = {
             name: np.round(records[name][row, :length].astype(float), 4).tolist()
@@ -142,6 +143,10 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
                 "outcome": float(batch.rollouts.outcome[row]),
                 "reward": float(batch.rollouts.reward[row]),
                 "truncated": bool(batch.rollouts.truncated[row]),
+                "answer": grade.answer,
+                "stage": grade.stage,
+                "timed_out": grade.timed_out,
+                "verdict": grade.outcome is not None,
                 "tokens": token_texts(
                     run.start.tokenizer, batch.rollouts.tokens[row, :length].tolist()
                 ),

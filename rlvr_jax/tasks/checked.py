@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
@@ -23,6 +24,8 @@ def verifier(
     wall_seconds: float = 2.0,
     memory_mb: int = 1024,
     jobs_per_worker: int = 100,
+    processes: int = 0,
+    threads: int = 1,
     tags: Sequence[str] = ("think",),
 ) -> Verify:
     """Grades responses[i] by `check` with prompts[i].answer as gold.
@@ -34,7 +37,9 @@ def verifier(
       check: what reads and compares.
       workers: processes; 0 grades in this process, without a limit, for checks that cannot take
         long on any text; None is half of the machine's cores, at least 1 and at most 8.
-      wall_seconds, memory_mb, jobs_per_worker: limits of a worker, as in `WorkerPool`.
+      wall_seconds, memory_mb, jobs_per_worker, processes: limits of a worker, as in `WorkerPool`.
+      threads: of this process that grade side by side where there are no workers, for checks that
+        wait for a sandbox.
       tags: blocks that a response may have; what a chat template has opened of them is put before
         it, as it is no fault of the response that it does not open it again.
     """
@@ -48,6 +53,7 @@ def verifier(
             wall_seconds=wall_seconds,
             memory_mb=memory_mb,
             jobs_per_worker=jobs_per_worker,
+            processes=processes,
             job_bytes=2**22,
         )
 
@@ -56,10 +62,14 @@ def verifier(
             [asdict(check), _whole(response, tags), prompt.answer]
             for prompt, response in zip(prompts, responses, strict=True)
         ]
+        if pool is None and threads > 1:
+            with ThreadPoolExecutor(threads) as executor:
+                return [_grade(Result(value=value)) for value in executor.map(run, jobs)]
         if pool is None:
             return [_grade(Result(value=run(job))) for job in jobs]
         return [_grade(result) for result in pool.map(jobs)]
 
+    verify.verifier = check.check
     return verify
 
 
@@ -69,10 +79,11 @@ def _whole(response: Response, tags: Sequence[str]) -> str:
 
 def _grade(result: Result) -> Grade:
     if result.lost:
-        return Grade(outcome=None)
+        return Grade(outcome=None, stage="lost")
     if result.timed_out or result.error is not None:
         failed = {"check_error": float(result.error is not None)}
-        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed)
+        stage = "timed out" if result.timed_out else "error"
+        return Grade(outcome=0.0, timed_out=result.timed_out, info=failed, stage=stage)
     found = result.value
     info = {**found["info"], "check_error": 0.0}
-    return Grade(outcome=found["value"], info=info, answer=found["answer"])
+    return Grade(found["value"], info=info, answer=found["answer"], stage=found["stage"])

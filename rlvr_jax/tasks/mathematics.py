@@ -1,6 +1,8 @@
 """Mathematics: tasks from questions whose answers the mathematics verifier compares.
 
-For `jsonl`, `tfds` and your own module: a list of questions becomes a task with checked golds.
+For files, `tfds` and your own module: a list of questions becomes a task with checked golds. The
+policy is asked for its answer in a box, unless a question asks for another form by itself
+(`answer_form`), which is then read, too.
 """
 
 from __future__ import annotations
@@ -8,142 +10,247 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.verifiers.maths import MathVerifier
-from rlvr_jax.verifiers.parsing import parse_answer
+from rlvr_jax.tasks.answer_form import asked_form, instructed, marked_line, needs_lines, written
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+from rlvr_jax.tasks.data.questions import Placed, consistent, split_off, without
+from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.verifiers.extract import boxes
+from rlvr_jax.verifiers.maths import MathVerifier, Verdict
 from rlvr_jax.verifiers.tags import prefilled_tags
 
-__all__ = ["BOXED", "instructed", "mathematics", "same_answer"]
+__all__ = ["LEFT_OUT", "mathematics"]
 
-BOXED = "\n\nPut the final answer within \\boxed{}."
+LEFT_OUT = ("workers",)
+"""Arguments of the verifier that are the machine's and not the task's."""
 
 # Of the usual limit, for an answer that was not read in time when the task was made.
 _PATIENCE = 10
+_SECONDS = 2.0
 # Places of dropped questions that a warning names.
 _NAMED = 5
 
 
+@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
 def mathematics(
     name: str,
-    train: Sequence[tuple[str, Prompt]],
-    test: Sequence[tuple[str, Prompt]],
-    response_tokens: int,
-    wall_seconds: float = 2.0,
+    train: Sequence[Placed],
+    test: Sequence[Placed] | None = None,
+    response_tokens: int = 1024,
+    *,
+    held_out: float = 0.1,
+    instruction: str = "",
+    drop_contradictions: bool = False,
+    notes: Sequence[str] = (),
+    **grading: Any,
 ) -> Task:
     """A task graded by the mathematics verifier, from questions with the place each comes from.
 
     An answer that the verifier cannot grade would punish whoever finds it, so such a question is
     dropped, and a warning counts them and names the first. One that it cannot grade in time is
     tried again with ten times the time, as every host of a run has to keep the same questions. A
-    gold that is graded wrong stands for a mistake in the data and is an error.
+    gold that is graded wrong stands for a mistake in the data and is an error. A question that
+    stands there twice is kept once, and a warning counts those, too.
 
     Args:
       name: of the task.
-      train, test: (place, prompt) with answers as text; a prompt without gold gets the boxed answer
-        as its gold. Questions of `test` are left out of `train`.
+      train, test: (place, prompt) with an answer as text, or a list of answers of which each is
+        right; a prompt without gold gets the answer in the form that it asks for as its gold.
+        Questions of `test` are left out of `train`. Without `test` a share of `train` is held out.
       response_tokens: budget of a response.
-      wall_seconds: limit of one comparison of two expressions. A batch takes as long as all of its
-        comparisons, divided among half of the machine's cores (at most 8).
+      held_out: that share; a question is held out by a hash of its words.
+      instruction: added to each question; one that asks for a box is left out where the question
+        asks for a form by itself.
+      drop_contradictions: leave out questions that stand there with different answers, which are an
+        error otherwise.
+      notes: of the task.
+      **grading: options of `MathVerifier`, such as choice and relative_tolerance. `answer_line` is
+        on if a question asks for its answer on a line or behind ####. A batch takes as long as all
+        of its comparisons (wall_seconds at most each), divided among half of the machine's cores.
     Raises:
-      ValueError: a wrong gold; a split without questions.
+      ValueError: a share outside (0, 1); a wrong gold; contradictions; a split without questions.
       RuntimeError: the processes that grade are killed, or fail to read a gold, time and again.
     """
-    verifier = MathVerifier(wall_seconds=wall_seconds)
+    if test is None and not 0 < held_out < 1:
+        raise ValueError(f"{name}: held_out must be in (0, 1), got {held_out}")
+    asked = [instructed(prompt, instruction) for _, prompt in [*train, *(test or ())]]
+    forms = [asked_form(prompt) for prompt in asked]
+    lines = grading.get("answer_line", needs_lines(forms))
+    if needs_lines(forms) and not lines:
+        warnings.warn(
+            f"{name}: questions ask for their answer on a line or behind ####, which answer_line"
+            " = false does not read",
+            stacklevel=2,
+        )
+    verifier = MathVerifier(**{**grading, "answer_line": lines})
+    checked = _Checked(name, verifier, grading, instruction, lines)
+    test = test and consistent(name, checked.gradable(test), checked.same, drop_contradictions)
+    train = consistent(name, checked.gradable(train), checked.same, drop_contradictions)
+    if test is None:
+        train, test = split_off(name, train, held_out)
+    else:
+        train = _fresh(name, train, test)
+    for split, rows in (("train", train), ("test", test)):
+        if not rows:
+            raise ValueError(
+                f"{name}: split {split!r} must have gradable questions, got none ({len(train)} in"
+                f" train, {len(test)} in test)"
+            )
+    if needs_lines(forms) and lines:
+        count = sum(form in ("line", "mark") for form in forms)
+        notes = [*notes, f"{count} questions ask for their answer on a line, which is read"]
+    return Task(
+        name=name,
+        train=tuple(instructed(prompt, instruction) for _, prompt in train),
+        test=tuple(instructed(prompt, instruction) for _, prompt in test),
+        verify=_verify(verifier),
+        response_tokens=response_tokens,
+        answers=True,
+        notes=tuple(notes),
+    )
 
+
+def _verify(verifier: MathVerifier) -> Verify:
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         golds = [prompt.answer for prompt in prompts]
-        verdicts = verifier.grade(golds, [_whole(response) for response in responses])
+        texts = [_whole(*pair) for pair in zip(prompts, responses, strict=True)]
         return [
             Grade(
                 # A gold that could be read before: nobody can say, and not the policy's fault.
                 outcome=None if verdict.correct is None else float(verdict.correct),
                 timed_out=verdict.timed_out and verdict.correct is not None,
                 # Right answers are written in many ways, and equal all the same.
-                answer=golds[row] if verdict.correct else verdict.extracted,
+                answer=_first(gold) if verdict.correct else verdict.extracted,
+                stage=_stage(verdict),
             )
-            for row, verdict in enumerate(verdicts)
+            for gold, verdict in zip(golds, verifier.grade(golds, texts), strict=True)
         ]
 
-    test = _gradable(name, test, verifier, wall_seconds)
-    train = _gradable(name, train, verifier, wall_seconds)
-    texts = {prompt.text for prompt in test}
-    fresh = [prompt for prompt in train if prompt.text not in texts]
+    verify.verifier = "rlvr_jax.verifiers.maths:MathVerifier"
+    return verify
+
+
+def _stage(verdict: Verdict) -> str:
+    if verdict.timed_out:
+        return "timed out"
+    return "lost" if verdict.lost else verdict.stage
+
+
+def _whole(prompt: Prompt, response: Response) -> str:
+    """The response with the <think> that its chat template has written for it."""
+    opened = prefilled_tags(response.prompt_tail, ("think",))
+    return _as_read(prompt, "".join([*opened, response.text]))
+
+
+def _as_read(prompt: Prompt, text: str) -> str:
+    """The response as the verifier gets it: what a question wants behind #### is on a line."""
+    return marked_line(text) if asked_form(prompt) == "mark" and not boxes(text) else text
+
+
+def _first(answer: str | Sequence[str]) -> str:
+    return answer if isinstance(answer, str) else answer[0]
+
+
+def _fresh(name: str, train: list[Placed], test: list[Placed]) -> list[Placed]:
+    """The questions of train that are not in test; a warning counts the others."""
+    fresh = without(train, test)
     if len(fresh) < len(train):
         warnings.warn(
             f"{name}: {len(train) - len(fresh)} questions of train are in test as well and were"
             " left out of train",
-            stacklevel=2,
-        )
-    for split, prompts in (("train", fresh), ("test", test)):
-        if not prompts:
-            raise ValueError(
-                f"{name}: split {split!r} must have gradable questions, got none ({len(fresh)} in"
-                f" train, {len(test)} in test)"
-            )
-    return Task(
-        name=name,
-        train=tuple(fresh),
-        test=tuple(test),
-        verify=verify,
-        response_tokens=response_tokens,
-        answers=True,
-    )
-
-
-def _whole(response: Response) -> str:
-    """The response with the <think> that its chat template has written for it."""
-    opened = prefilled_tags(response.prompt_tail, ("think",))
-    return "".join([*opened, response.text])
-
-
-def instructed(question: str, instruction: str) -> str:
-    """The question with the instruction, unless both are about a box."""
-    box = "\\boxed"
-    return question if box in question and box in instruction else question + instruction
-
-
-def same_answer(first: str, second: str) -> bool:
-    """Whether two golds are read as the same value, 1/2 and \\frac12."""
-    if first == second:
-        return True
-    values = [parse_answer(answer, choice=False) for answer in (first, second)]
-    return values[0] is not None and values[0] == values[1]
-
-
-def _gradable(
-    name: str, rows: Sequence[tuple[str, Prompt]], verifier: MathVerifier, wall_seconds: float
-) -> list[Prompt]:
-    """The questions whose gold is graded right; warns about those that cannot be graded."""
-    answers = [prompt.answer for _, prompt in rows]
-    golds = [f"\\boxed{{{p.answer}}}" if p.gold is None else p.gold for _, p in rows]
-    verdicts = verifier.grade(answers, golds)
-    again = [i for i, verdict in enumerate(verdicts) if verdict.timed_out or verdict.lost]
-    if again:
-        with MathVerifier(wall_seconds=_PATIENCE * wall_seconds) as patient:
-            second = patient.grade([answers[i] for i in again], [golds[i] for i in again])
-        for i, verdict in zip(again, second, strict=True):
-            verdicts[i] = verdict
-    kept, dropped = [], []
-    for (place, prompt), gold, verdict in zip(rows, golds, verdicts, strict=True):
-        if verdict.lost:
-            raise RuntimeError(
-                f"{name}: {place}: the verifier's processes must be able to read the answer"
-                f" {prompt.answer!r}, got processes that were killed or failed, time and again"
-            )
-        if verdict.correct:
-            kept.append(replace(prompt, gold=gold))
-        elif prompt.gold is None or verdict.correct is None or verdict.timed_out:
-            dropped.append(f"{prompt.answer!r} ({place})")
-        else:
-            raise ValueError(
-                f"{name}: {place}: 'gold' must be graded right for the answer {prompt.answer!r},"
-                f" got {gold!r}, in which the verifier reads {verdict.extracted!r}"
-            )
-    if dropped:
-        warnings.warn(
-            f"{name}: {len(dropped)} of {len(rows)} questions were dropped, as their answers cannot"
-            f" be graded: {', '.join(dropped[:_NAMED])}{', …' if len(dropped) > _NAMED else ''}",
             stacklevel=3,
         )
-    return kept
+    return fresh
+
+
+class _Checked:
+    """What the verifier says of the data themselves.
+
+    Args:
+      grading: options of the verifier.
+      lines: answers on lines are read.
+    """
+
+    def __init__(
+        self, name: str, verifier: MathVerifier, grading: dict, instruction: str, lines: bool
+    ):
+        self.name, self.verifier, self.instruction, self.lines = name, verifier, instruction, lines
+        self.grading = grading
+        self.thinks = grading.get("require_think", False)
+
+    def same(self, pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+        """Whether two answers to a question are the same, by the verifier in either direction."""
+        open_ = [pair for pair in pairs if pair[0] != pair[1]]
+        asked = [(a, b) for pair in open_ for a, b in (pair, pair[::-1])]
+        asked = [(a, part) for a, b in asked for part in ([b] if isinstance(b, str) else b)]
+        golds = [gold for gold, _ in asked]
+        texts = [written(answer, "", self.thinks) for _, answer in asked]
+        verdicts = self.verifier.grade(golds, texts)
+        equal = {
+            (repr(gold), answer)
+            for (gold, answer), verdict in zip(asked, verdicts, strict=True)
+            if verdict.correct
+        }
+
+        def hold(a: Any, b: Any) -> bool:
+            others = [b] if isinstance(b, str) else b
+            return any((repr(a), part) in equal for part in others)
+
+        return [a == b or hold(a, b) or hold(b, a) for a, b in pairs]
+
+    def gradable(self, rows: Sequence[Placed]) -> list[Placed]:
+        """The questions whose gold is graded right; warns about those that cannot be graded."""
+        golds = [self._golds(prompt) for _, prompt in rows]
+        flat = [(row[1], gold) for row, own in zip(rows, golds, strict=True) for gold in own]
+        verdicts = iter(self._grade(flat))
+        kept, dropped = [], []
+        for (place, prompt), own in zip(rows, golds, strict=True):
+            each = [(gold, next(verdicts)) for gold in own]
+            gold, verdict = next((pair for pair in each if pair[1].correct), each[0])
+            if verdict.lost:
+                raise RuntimeError(
+                    f"{self.name}: {place}: the verifier's processes must be able to read the"
+                    f" answer {prompt.answer!r}, got processes that were killed or failed, time and"
+                    " again"
+                )
+            if verdict.correct:
+                kept.append((place, replace(prompt, gold=gold)))
+            elif prompt.gold is None or verdict.correct is None or verdict.timed_out:
+                dropped.append(f"{prompt.answer!r} ({place})")
+            else:
+                raise ValueError(
+                    f"{self.name}: {place}: 'gold' must be graded right for the answer"
+                    f" {prompt.answer!r}, got {gold!r}, in which the verifier reads"
+                    f" {verdict.extracted!r}"
+                )
+        if dropped:
+            more = ", …" if len(dropped) > _NAMED else ""
+            warnings.warn(
+                f"{self.name}: {len(dropped)} of {len(rows)} questions were dropped, as their"
+                f" answers cannot be graded: {', '.join(dropped[:_NAMED])}{more}",
+                stacklevel=3,
+            )
+        return kept
+
+    def _golds(self, prompt: Prompt) -> list[str]:
+        """The gold of a prompt, or one made of each of its answers."""
+        if prompt.gold is not None:
+            return [prompt.gold]
+        form = asked_form(instructed(prompt, self.instruction)) if self.lines else ""
+        answers = [prompt.answer] if isinstance(prompt.answer, str) else prompt.answer
+        return [written(answer, form, self.thinks) for answer in answers]
+
+    def _grade(self, pairs: Sequence[tuple[Prompt, str]]) -> list[Verdict]:
+        answers = [prompt.answer for prompt, _ in pairs]
+        golds = [_as_read(prompt, gold) for prompt, gold in pairs]
+        verdicts = self.verifier.grade(answers, golds)
+        again = [i for i, verdict in enumerate(verdicts) if verdict.timed_out or verdict.lost]
+        if again:
+            slow = _PATIENCE * self.grading.get("wall_seconds", _SECONDS)
+            settings = {**self.grading, "wall_seconds": slow, "answer_line": self.lines}
+            with MathVerifier(**settings) as patient:
+                second = patient.grade([answers[i] for i in again], [golds[i] for i in again])
+            for i, verdict in zip(again, second, strict=True):
+                verdicts[i] = verdict
+        return verdicts

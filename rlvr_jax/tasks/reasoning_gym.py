@@ -4,14 +4,16 @@
 
 The package makes the questions (https://github.com/open-thought/reasoning-gym, 0.1.25); the grade
 is ours. An answer that is letter for letter the right one, white space around it aside, scores 1.
-Where the data set allows several spellings, `reasoning_gym_answers` compares, or its own scorer
-decides about the rest, as where several answers are right, in a process that is killed at a time
-limit. Below 1.0 it counts as 0, as the package pays for half-right answers, and so does the gold
-with more around it. `REFUSED` says which data sets cannot be trained on, and why.
+Where the data set allows several spellings, `reasoning_gym_answers` compares. Where several answers
+are right, `reasoning_gym_scorers` decides, or the data set's own scorer if that is neither unsafe
+nor too generous, in a process that is killed at a time limit. Below 1.0 its score counts as 0, as
+the package pays for half-right answers, and so does the gold with more around it. `REFUSED` says
+which data sets cannot be trained on, and why.
 
 The answer is what stands between the last `</answer>` and the `<answer>` before it (or the start,
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
-by itself, so that small models can earn a reward without the form.
+by itself, so that small models can earn a reward without the form. Where the right answer is no
+text at all (`ab`), the tags are needed to give it.
 """
 
 from __future__ import annotations
@@ -21,38 +23,30 @@ import functools
 import json
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
+from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 
 __all__ = ["INSTRUCTION", "REFUSED", "extract_answer", "reasoning_gym"]
 
 INSTRUCTION = "\n\nGive the final answer between <answer> and </answer>."
 
-_EXECUTES = "its scorer runs the model's text as Python code"
-_HANGS = f"{_EXECUTES}, and 9**9**9**9 hangs it"
 REFUSED: Mapping[str, str] = {
-    "binary_matrix": _HANGS,
-    "coin_flip": "its scorer gives 1.0 to every beginning of the right number, even to 0",
-    "complex_arithmetic": "its scorer gives 1.0 to the answer nan",
     "composite": "it mixes other data sets; load them one by one",
-    "countdown": _HANGS,
-    "game_of_life_halting": "its scorer gives 1.0 to every text that is not empty",
-    "intermediate_integration": _EXECUTES,
-    "n_queens": _HANGS,
-    "polynomial_multiplication": _HANGS,
     "propositional_logic": "its scorer gives 1.0 to (P ∧ P) for most questions",
-    "puzzle24": f"{_HANGS}; it does not check which numbers are used",
-    "simple_integration": _EXECUTES,
-    "spiral_matrix": _HANGS,
-    "string_insertion": _HANGS,
 }
 # One right answer in the form that the question gives; their scorers want tuples, which JSON has
 # not, overpay by rounding, or read "5 days" in "5 years".
-_EXACT = frozenset({"arc_agi", "rearc", "spell_backward", "time_intervals"})
+_EXACT = frozenset(
+    {"ab", "arc_agi", "rearc", "spell_backward", "string_insertion", "time_intervals"}
+)
+# A gold that the package could not work out.
+_NO_GOLD = "Integral("
 
 # They iterate over sets of strings: another process makes other questions.
 _UNORDERED = frozenset(
@@ -61,16 +55,22 @@ _UNORDERED = frozenset(
 
 # Item i of a data set depends on seed + i alone, so the splits draw from ranges far apart.
 _TEST_SEED = 2**30
-# Draws per wanted question before a data set counts as exhausted.
+# Draws per wanted question before a data set counts as exhausted; in a row without a new one, if
+# nobody has said how many questions there should be.
 _DRAWS = 10
+_IN_VAIN = 200
+_SIZE, _TEST_SIZE = 1000, 100
+# Of number_sequence: the package draws another rule when a term overflows, and refuses terms above
+# 1000 later; without this bound rules that square and square again keep it busy for minutes.
+_LARGEST_TERM = 10**100
 # A longer answer is wrong without asking the scorer.
 _MAX_CHARACTERS = 4096
 
 
 def reasoning_gym(
     name: str,
-    size: int = 1000,
-    test_size: int = 100,
+    size: int | None = None,
+    test_size: int | None = None,
     seed: int = 0,
     instruction: str = INSTRUCTION,
     response_tokens: int = 256,
@@ -84,7 +84,8 @@ def reasoning_gym(
 
     Args:
       name: data set, as registered in the package.
-      size, test_size: questions of the two splits.
+      size, test_size: questions of the two splits; None is 1,000 and 100, or as many as there are,
+        in that proportion and with a warning.
       seed: the first of the train split; train has seeds from `seed` on, test from 2^30 + seed on.
       instruction: added to each question.
       response_tokens: budget of a response.
@@ -112,8 +113,10 @@ def reasoning_gym(
             "reasoning_gym: PYTHONHASHSEED must be a number when Python starts, as the questions of"
             f" {name!r} depend on it and a run could not be resumed, got none"
         )
-    for argument, value in (("size", size), ("test_size", test_size)):
-        if value < 1:
+    given = size, test_size
+    size, test_size = size or _SIZE, test_size or _TEST_SIZE
+    for argument, value in zip(("size", "test_size"), given, strict=True):
+        if value is not None and value < 1:
             raise ValueError(f"reasoning_gym: {argument} must be at least 1, got {value}")
     if not 0 <= seed < _TEST_SEED // 2:
         raise ValueError(f"reasoning_gym: seed must be in [0, {_TEST_SEED // 2}), got {seed}")
@@ -125,11 +128,14 @@ def reasoning_gym(
             f"reasoning_gym: options of {name!r} must be among {', '.join(known)}, got"
             f" {', '.join(unknown)}"
         )
+    if name == "number_sequence":
+        _bound_terms()
     equal = EQUAL.get(name)
     if name in _EXACT or dataset_class.score_answer is ProceduralDataset.score_answer:
         equal = operator.eq
 
-    def prompts(first_seed: int, count: int, taken: set[str]) -> Iterator[Prompt]:
+    def prompts(first_seed: int, count: int, taken: set[str]) -> list[Prompt]:
+        """As many new questions, or as are found."""
         draws = _DRAWS * count
         try:
             items = package.create_dataset(name, seed=first_seed, size=draws, **config)
@@ -137,38 +143,86 @@ def reasoning_gym(
             raise ValueError(
                 f"reasoning_gym: options of {name!r} must be valid, got {config}: {error}"
             ) from error
-        start = len(taken)
+        found: list[Prompt] = []
+        in_vain = 0
         for index in range(draws):
             item = items[index]
-            if item["question"] in taken:
+            in_vain += 1
+            if in_vain > _IN_VAIN and given == (None, None):
+                break
+            if item["question"] in taken or _NO_GOLD in (item["answer"] or ""):
                 continue
+            in_vain = 0
             taken.add(item["question"])
-            yield Prompt(
-                text=item["question"] + instruction,
-                answer=_as_json(item) if equal is None else item["answer"],
-                kind=name,
-                gold=None if item["answer"] is None else f"<answer>{item['answer']}</answer>",
+            found.append(
+                Prompt(
+                    text=item["question"] + instruction,
+                    answer=_as_json(item) if equal is None else item["answer"],
+                    kind=name,
+                    gold=None if item["answer"] is None else f"<answer>{item['answer']}</answer>",
+                )
             )
-            if len(taken) - start == count:
-                return
-        raise ValueError(
-            f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
-            f" got {len(taken) - start} where {count} are wanted"
-        )
+            if len(found) == count:
+                break
+        return found
 
     taken: set[str] = set()
-    test = tuple(prompts(_TEST_SEED + seed, test_size, taken))
-    train = tuple(prompts(seed, size, taken))
+    test = prompts(_TEST_SEED + seed, test_size, taken)
+    train = prompts(seed, size, taken)
+    if len(train) < size or len(test) < test_size:
+        train, test = _shared(name, train, test, given)
     return Task(
         name=f"reasoning_gym:{name}",
-        train=train,
-        test=test,
+        train=tuple(train),
+        test=tuple(test),
         verify=_Scorer(name, config, train[0].answer, wall_seconds)
         if equal is None
         else functools.partial(_verify_equal, equal),
         response_tokens=response_tokens,
         answers=True,
     )
+
+
+def _shared(
+    name: str, train: list[Prompt], test: list[Prompt], given: tuple[int | None, int | None]
+) -> tuple[list[Prompt], list[Prompt]]:
+    """The questions of a small data set, dealt out as the splits would have been.
+
+    Raises:
+      ValueError: sizes that were asked for, or fewer than two questions.
+    """
+    total = len(train) + len(test)
+    if given != (None, None) or total < 2:
+        wanted = (given[0] or _SIZE) + (given[1] or _TEST_SIZE)
+        raise ValueError(
+            f"reasoning_gym: size and test_size must leave enough distinct questions of {name!r},"
+            f" got {total} where {wanted} are wanted"
+        )
+    share = min(max(total * _TEST_SIZE // (_SIZE + _TEST_SIZE), 1), len(test))
+    warnings.warn(
+        f"reasoning_gym: {name!r} has {total} distinct questions where {_SIZE + _TEST_SIZE} are"
+        f" wanted: {total - share} train, {share} test",
+        stacklevel=3,
+    )
+    return [*train, *test[share:]], test[:share]
+
+
+def _bound_terms() -> None:
+    """Lets a rule of number_sequence overflow, so that the next one is tried."""
+    from reasoning_gym.cognition.number_sequences import PatternRule
+
+    if hasattr(PatternRule.apply, "unbounded"):
+        return
+    unbounded = PatternRule.apply
+
+    def apply(self, sequence, position):
+        term = unbounded(self, sequence, position)
+        if abs(term) > _LARGEST_TERM:
+            raise OverflowError(f"a term above {_LARGEST_TERM:.0e}")
+        return term
+
+    apply.unbounded = unbounded
+    PatternRule.apply = apply
 
 
 def extract_answer(response: Response) -> str | None:
@@ -187,7 +241,8 @@ def _verify_equal(
     grades = []
     for prompt, response in zip(prompts, responses, strict=True):
         answer, gold = extract_answer(response), prompt.answer.strip()
-        same = answer == gold
+        # No text at all is an answer only in tags.
+        same = answer == gold and bool(gold or "</answer>" in response.text)
         if not same and answer is not None and len(answer) <= _MAX_CHARACTERS:
             same = equal(answer, gold)
         grades.append(Grade(outcome=float(same), answer=answer))
@@ -243,7 +298,9 @@ def _from_result(result) -> Grade:
 
 
 def score(job: Mapping[str, Any]) -> float:
-    """Runs in the worker: the score that the package gives to an answer."""
+    """Runs in the worker: the score of an answer, ours where there is one, else the package's."""
+    if job["name"] in SCORERS:
+        return float(SCORERS[job["name"]](job["answer"], job["entry"]))
     dataset = _dataset(job["name"], json.dumps(job["config"], sort_keys=True))
     try:
         return float(dataset.score_answer(job["answer"], job["entry"]))

@@ -1,4 +1,4 @@
-"""Equal answers to questions of reasoning-gym whose own scorers pay wrong ones as well.
+"""Equal answers to questions of reasoning-gym whose own scorers pay wrong ones, or run the text.
 
 Each function says whether an answer is the gold in another spelling. Both are text without white
 space around it, and nothing beside the answer is allowed: it could be a second answer.
@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 __all__ = ["EQUAL", "is_padded"]
 
@@ -39,11 +40,38 @@ def _sentences(answer: str, gold: str) -> bool:
     return answer.casefold().split() == gold.casefold().split()
 
 
+def _decimals(answer: str, gold: str) -> bool:
+    """One decimal to every digit that is asked; the package allows an error in the last one."""
+    return _decimal(answer) == _decimal(gold) is not None
+
+
+def _grids(answer: str, gold: str) -> bool:
+    """Rows of numbers, on lines of their own or as lists in a list."""
+    return _rows(answer) == _rows(gold) is not None
+
+
+def _complex_numbers(answer: str, gold: str) -> bool:
+    """8.0 + 3.0i, 3i + 8, 8; the package pays nan."""
+    return _complex(answer) == _complex(gold) is not None
+
+
+def _truths(answer: str, gold: str) -> bool:
+    """True and False in any case; the package pays every text for both."""
+    return answer.casefold() == gold.casefold()
+
+
 EQUAL: Mapping[str, Callable[[str, str], bool]] = {
+    "binary_matrix": _grids,
+    "complex_arithmetic": _complex_numbers,
+    "decimal_arithmetic": _decimals,
     "fraction_simplification": _fractions,
+    "game_of_life_halting": _truths,
     "gsm_symbolic": _whole_numbers,
     "letter_jumble": _sentences,
+    "number_format": _decimals,
     "number_sorting": _number_lists,
+    "pool_matrix": _grids,
+    "spiral_matrix": _grids,
     "word_sorting": _word_lists,
 }
 
@@ -62,6 +90,10 @@ def is_padded(answer: str, gold: str) -> bool:
 
 
 _WHOLE = re.compile(r"([-+]?)\$?(\d{1,3}(?:,\d{3})+|\d+)(?:\.0*)?", re.ASCII)
+_DECIMAL = re.compile(
+    r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d{1,400})(?:\.\d{0,400})?(?:[eE][-+]?\d{1,3})?", re.ASCII
+)
+_PART = re.compile(r"([-+]?)(\d{1,40}(?:\.\d{1,40})?)?([ij])?", re.ASCII)
 _FRACTION = re.compile(
     r"\$?\s*(?:(\d+)\s*/\s*(\d+)|\\d?frac\s*\{\s*(\d+)\s*\}\s*\{\s*(\d+)\s*\})\s*\$?"
 )
@@ -90,3 +122,40 @@ def _numbers(text: str) -> list[float] | None:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",")]
+
+
+def _decimal(text: str) -> Fraction | None:
+    """The number, of which commas may part groups of three digits."""
+    if not _DECIMAL.fullmatch(text):
+        return None
+    return Fraction(text.replace(",", ""))
+
+
+def _rows(text: str) -> list[list[Fraction]] | None:
+    if text.startswith("["):
+        try:
+            listed = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        listed = listed if all(isinstance(row, list) for row in listed) else [listed]
+        text = "\n".join(" ".join(map(str, row)) for row in listed)
+    rows = [[_decimal(number) for number in line.split()] for line in text.splitlines()]
+    return rows if rows and not any(None in row for row in rows) else None
+
+
+def _complex(text: str) -> tuple[Fraction, Fraction] | None:
+    real = imaginary = None
+    position, text = 0, "".join(text.split())
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None or (position and not match[1]) or not (match[2] or match[3]):
+            return None
+        value = Fraction(match[1] + (match[2] or "1"))
+        if match[3] and imaginary is None:
+            imaginary = value
+        elif not match[3] and real is None:
+            real = value
+        else:
+            return None
+        position = match.end()
+    return (real or Fraction(0), imaginary or Fraction(0)) if text else None

@@ -1,18 +1,28 @@
 """Scores known answers before the first step, so that a verifier that cannot pay is found early.
 
 A run whose reward is always 0 (an answer format that the verifier does not read) or never 0 (an
-empty answer that passes) looks like a run that does not learn. The check costs a few grades.
+empty answer that passes) looks like a run that does not learn. The check costs a second.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlvr_jax.tasks.base import Prompt, Response, Task
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.grading import grades_of, shortened
 
 __all__ = ["KindReport", "SelfCheck", "self_check"]
+
+_LEAST = 4  # prompts of each kind, however long their grades take
+_GROWTH = 3  # times as many prompts at most as were asked before
+_NAMED = 4  # problems of a kind and a case that are told one by one
+_LENGTH = 60  # characters of a text in a sentence
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+Case = tuple[str, Prompt, Response]
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class KindReport:
       truncated: mean outcome of their first halves, marked as cut off by the budget; None without.
       empty: mean outcome of the empty answer. The means leave out grades without a verdict, and are
         None if that is all of them.
+      wrong: mean outcome of gold answers to another prompt of the kind, which has another answer;
+        above 0 where some answers fit several questions.
       seconds_per_grade: wall time of one grade, over all of these in one batch.
     """
 
@@ -36,6 +48,7 @@ class KindReport:
     gold: float | None
     truncated: float | None
     empty: float | None
+    wrong: float | None
     seconds_per_grade: float
 
 
@@ -56,102 +69,142 @@ class SelfCheck:
     def __str__(self) -> str:
         lines = [
             f"Self-check of task {self.task!r}: mean outcome of known answers",
-            f"  {'kind':<16} {'prompts':>7} {'gold':>6} {'half':>6} {'empty':>6} {'ms/grade':>9}",
+            f"  {'kind':<16} {'prompts':>7} {'gold':>6} {'half':>6} {'empty':>6} {'wrong':>6}"
+            f" {'ms/grade':>9}",
         ]
         for row in self.kinds:
-            gold, half, empty = (
-                "-" if value is None else f"{value:.2f}"
-                for value in (row.gold, row.truncated, row.empty)
-            )
+            means = (row.gold, row.truncated, row.empty, row.wrong)
+            told = " ".join(f"{'-' if value is None else f'{value:.2f}':>6}" for value in means)
             lines.append(
-                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {gold:>6} {half:>6} {empty:>6}"
+                f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {told}"
                 f" {1000 * row.seconds_per_grade:>9.3f}"
             )
         return "\n".join([*lines, *(f"  PROBLEM: {sentence}" for sentence in self.problems)])
 
 
-def self_check(task: Task, prompts_per_kind: int = 4) -> SelfCheck:
-    """Grades gold, half and empty answers to train prompts of each kind.
+def self_check(task: Task, prompts_per_kind: int | None = None, seconds: float = 1.0) -> SelfCheck:
+    """Grades gold, half, empty and wrong answers to train prompts of each kind.
 
-    A problem is a gold answer that does not score 1, an empty answer that scores more than 0, a
-    grade without a verdict, one that timed out or lacks one of the task's rewards. A kind without
-    gold answers is not a problem: nothing is known about it.
+    A problem is a gold answer that does not score 1, an empty answer that scores more than 0 (and
+    is not the right one), a grade without a verdict, one that timed out or lacks one of the task's
+    rewards. A kind without gold answers is not a problem: nothing is known about it.
 
     Args:
       task: to check.
-      prompts_per_kind: prompts of each kind, taken at equal distances from the train split.
+      prompts_per_kind: prompts of each kind, spread over the train split; None: at least 4, and as
+        many as can be graded in time.
+      seconds: that time, of all kinds together.
     Raises:
-      ValueError: prompts_per_kind below 1; the verifier gives another number of grades than asked.
+      ValueError: prompts_per_kind below 1.
+      GradingError: the verifier fails, or gives another number of grades than asked.
     """
-    if prompts_per_kind < 1:
+    if prompts_per_kind is not None and prompts_per_kind < 1:
         raise ValueError(f"self_check: prompts_per_kind must be at least 1, got {prompts_per_kind}")
     members: dict[str, list[Prompt]] = {}
     for prompt in task.train:
         members.setdefault(prompt.kind, []).append(prompt)
     reports, problems = [], []
     for kind, prompts in members.items():
-        count = min(prompts_per_kind, len(prompts))
-        chosen = [prompts[index * len(prompts) // count] for index in range(count)]
-        report, found = _check_kind(task, kind, chosen)
+        batches = _batches(prompts, prompts_per_kind, seconds / len(members))
+        report, found = _check_kind(task, kind, batches)
         reports.append(report)
-        problems += found
+        cases = {case: [said for own, said in found if own == case] for case, _ in found}
+        problems += [said for own in cases.values() for said in own[:_NAMED]]
+        more = sum(max(0, len(own) - _NAMED) for own in cases.values())
+        problems += [f"kind {kind!r}: and {more} more like these."] if more else []
     return SelfCheck(task.name, tuple(reports), tuple(problems))
 
 
-def _check_kind(
-    task: Task, kind: str, prompts: Sequence[Prompt]
-) -> tuple[KindReport, tuple[str, ...]]:
-    cases = [("empty", prompt, Response("")) for prompt in prompts]
-    for prompt in prompts:
-        if prompt.gold is not None:
-            half = prompt.gold[: len(prompt.gold) // 2]
-            cases.append(("gold", prompt, Response(prompt.gold)))
-            cases.append(("truncated", prompt, Response(half, truncated=True)))
+def _batches(
+    prompts: Sequence[Prompt], count: int | None, seconds: float
+) -> Iterator[Sequence[Prompt]]:
+    """Prompts in an order that is spread over all, once or as long as there is time."""
+    step = max(1, round(len(prompts) * _GOLDEN))
+    while math.gcd(step, len(prompts)) > 1:
+        step += 1
+    order = [prompts[place * step % len(prompts)] for place in range(len(prompts))]
+    if count is not None:
+        yield order[:count]
+        return
+    # The first ones also pay for processes that start and engines that are loaded.
     start = time.perf_counter()
-    grades = task.verify([prompt for _, prompt, _ in cases], [answer for *_, answer in cases])
-    seconds = time.perf_counter() - start
-    if len(grades) != len(cases):
-        raise ValueError(
-            f"self_check: verify of task {task.name!r} must give one grade per response, got"
-            f" {len(grades)} for {len(cases)}"
-        )
-    outcomes: dict[str, list[float]] = {"gold": [], "truncated": [], "empty": []}
-    problems = []
-    for (case, prompt, answer), grade in zip(cases, grades, strict=True):
-        outcomes[case] += [] if grade.outcome is None else [grade.outcome]
-        named = f"kind {kind!r}, prompt {_short(prompt.text)}:" if kind else _short(prompt.text)
-        for name in sorted({*task.rewards} - {"outcome", *grade.info}):
-            problems.append(f"{named} the grade of the {case} answer lacks the reward {name!r}.")
-        if grade.outcome is None:
-            problems.append(
-                f"{named} the {case} answer {_short(answer.text)} has no verdict: the verifier"
-                " cannot say whether it is right."
-            )
-        elif grade.timed_out:
-            problems.append(f"{named} grading the {case} answer timed out.")
-        elif case == "gold" and grade.outcome != 1:
-            problems.append(
-                f"{named} the gold answer {_short(answer.text)} scores {grade.outcome:g} and not 1:"
-                " the verifier does not read it as the answer."
-            )
-        elif case == "empty" and grade.outcome > 0:
-            problems.append(
-                f"{named} the empty answer scores {grade.outcome:g} and not 0: saying nothing is"
-                " rewarded."
-            )
+    yield order[:_LEAST]
+    first = (time.perf_counter() - start) / _LEAST
+    size = max(_LEAST, min(_GROWTH * _LEAST, int(seconds / max(first, 1e-9))))
+    start, taken = time.perf_counter(), 0
+    while size > 0 and _LEAST + taken < len(order):
+        yield order[_LEAST + taken :][:size]
+        taken += size
+        spent = time.perf_counter() - start
+        # No more than there seems to be time for.
+        size = min(_GROWTH * size, int((seconds - spent) * taken / max(spent, 1e-9)))
+
+
+def _check_kind(
+    task: Task, kind: str, batches: Iterator[Sequence[Prompt]]
+) -> tuple[KindReport, list[tuple[str, str]]]:
+    """The report of a kind, and the problems found with the case of each."""
+    outcomes: dict[str, list[float]] = {"gold": [], "truncated": [], "empty": [], "wrong": []}
+    problems, prompts, num_golds, num_cases, seconds = [], 0, 0, 0, 0.0
+    for batch in batches:
+        cases = _cases(batch)
+        start = time.perf_counter()
+        grades = grades_of(task, [p for _, p, _ in cases], [answer for *_, answer in cases])
+        seconds += time.perf_counter() - start
+        for (case, prompt, answer), grade in zip(cases, grades, strict=True):
+            outcomes[case] += [] if grade.outcome is None else [grade.outcome]
+            problems += [(case, s) for s in _problems(task, case, prompt, answer, grade)]
+        prompts += len(batch)
+        num_cases += len(cases)
+        num_golds += sum(case == "gold" for case, *_ in cases)
     means = {case: sum(v) / len(v) if v else None for case, v in outcomes.items()}
     report = KindReport(
         kind=kind,
-        num_prompts=len(prompts),
-        num_golds=sum(case == "gold" for case, *_ in cases),
-        seconds_per_grade=seconds / len(cases),
+        num_prompts=prompts,
+        num_golds=num_golds,
+        seconds_per_grade=seconds / num_cases,
         **means,
     )
-    return report, tuple(problems)
+    return report, problems
 
 
-def _short(text: str, length: int = 60) -> str:
-    """A text for a sentence: quoted, its middle left out if it is long."""
-    if len(text) > length:
-        text = f"{text[: length // 2]} … {text[-length // 2 :]}"
-    return repr(text)
+def _cases(prompts: Sequence[Prompt]) -> list[Case]:
+    cases = [("empty", prompt, Response("")) for prompt in prompts]
+    for prompt, other in zip(prompts, [*prompts[1:], *prompts[:1]], strict=True):
+        if prompt.gold is None:
+            continue
+        half = prompt.gold[: len(prompt.gold) // 2]
+        cases.append(("gold", prompt, Response(prompt.gold)))
+        cases.append(("truncated", prompt, Response(half, truncated=True)))
+        if other.gold not in (None, prompt.gold) and other.answer != prompt.answer:
+            cases.append(("wrong", prompt, Response(other.gold)))
+    return cases
+
+
+def _problems(
+    task: Task, case: str, prompt: Prompt, answer: Response, grade: Grade
+) -> Iterator[str]:
+    """Sentences about one grade."""
+    named = f"prompt {shortened(prompt.text, _LENGTH)}:"
+    named = f"kind {prompt.kind!r}, {named}" if prompt.kind else named.removeprefix("prompt ")
+    text = shortened(answer.text, _LENGTH)
+    empty_is_right = isinstance(prompt.answer, str) and not prompt.answer.strip()
+    for name in sorted({*task.rewards} - {"outcome", *grade.info}):
+        yield f"{named} the grade of the {case} answer lacks the reward {name!r}."
+    if grade.outcome is None:
+        yield (
+            f"{named} the {case} answer {text} has no verdict: the verifier cannot say whether it"
+            " is right."
+        )
+    elif grade.timed_out:
+        yield f"{named} grading the {case} answer timed out."
+    elif case == "gold" and grade.outcome != 1:
+        yield (
+            f"{named} the gold answer {text} scores {grade.outcome:g} and not 1: the verifier does"
+            " not read it as the answer."
+        )
+    elif case == "empty" and grade.outcome > 0 and not empty_is_right:
+        yield (
+            f"{named} the empty answer scores {grade.outcome:g} and not 0: saying nothing is"
+            " rewarded."
+        )

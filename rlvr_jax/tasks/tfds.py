@@ -11,34 +11,48 @@ questions whose answer cannot be graded dropped, as `mathematics` says.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import inspect
+import os
+import re
+import socket
 from typing import Any
 
+from rlvr_jax.tasks.answer_form import BOXED
 from rlvr_jax.tasks.base import Prompt, Task
-from rlvr_jax.tasks.mathematics import BOXED, instructed, mathematics
+from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
+from rlvr_jax.tasks.options import takes_options_of
+from rlvr_jax.verifiers.maths import MathVerifier
 
 __all__ = ["gsm8k", "tfds"]
 
 _FOLDERS = ("question_answering", "text")
+# A host that has not answered by then is taken for out of reach; the package would try for minutes.
+_SECONDS_TO_ANSWER = 5.0
+_HOSTS = 3
+_LICENCE = "www.apache.org"  # in the first lines of every builder
+_HOST = re.compile(r"https?://([\w.-]+)")
 
 
+@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
 def gsm8k(
     data_dir: str | None = None,
     instruction: str = BOXED,
     response_tokens: int = 512,
-    wall_seconds: float = 2.0,
+    **grading: Any,
 ) -> Task:
     """Grade-school word problems: 7473 to learn from, 1319 to evaluate.
 
     Cobbe et al. 2021, https://arxiv.org/abs/2110.14168. The answer is the number after `####`; the
-    solutions are not shown.
+    solutions are not shown. Its files as they are published are read by `jsonl:` and `parquet:`.
 
     Args:
       data_dir: where the data set is, or is prepared; the package's folder if None.
       instruction: added to each question.
       response_tokens: budget of a response.
-      wall_seconds: limit of one comparison of two expressions.
+      **grading: options of `MathVerifier`.
     """
     return tfds(
         "gsm8k",
@@ -46,11 +60,12 @@ def gsm8k(
         data_dir=data_dir,
         instruction=instruction,
         response_tokens=response_tokens,
-        wall_seconds=wall_seconds,
         task_name="gsm8k",
+        **grading,
     )
 
 
+@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
 def tfds(
     name: str,
     prompt_field: str = "question",
@@ -62,8 +77,9 @@ def tfds(
     data_dir: str | None = None,
     instruction: str = BOXED,
     response_tokens: int = 1024,
-    wall_seconds: float = 2.0,
+    drop_contradictions: bool = False,
     task_name: str | None = None,
+    **grading: Any,
 ) -> Task:
     """The questions of a data set as a task.
 
@@ -75,8 +91,9 @@ def tfds(
       data_dir: where the data set is, or is prepared; the package's folder if None.
       instruction: added to each question.
       response_tokens: budget of a response.
-      wall_seconds: limit of one comparison of two expressions.
+      drop_contradictions: leave out questions that stand there with different answers.
       task_name: name of the task, `tfds:name` if None.
+      **grading: options of `MathVerifier`.
     Raises:
       ValueError: a data set that is not known or cannot be prepared; an unknown field or split; a
         row without the mark.
@@ -90,13 +107,21 @@ def tfds(
             place = f"{name}, {split}, row {index}"
             answer = _answer(place, _text(place, row, answer_field), answer_after)
             prompt = Prompt(
-                text=instructed(_text(place, row, prompt_field), instruction),
+                text=_text(place, row, prompt_field),
                 answer=answer,
                 kind="" if kind_field is None else _text(place, row, kind_field),
             )
             rows[split].append((place, prompt))
     train, test = rows[train_split], rows[test_split]
-    return mathematics(task_name, train, test, response_tokens, wall_seconds)
+    return mathematics(
+        task_name,
+        train,
+        test,
+        response_tokens,
+        instruction=instruction,
+        drop_contradictions=drop_contradictions,
+        **grading,
+    )
 
 
 def _prepared(name: str, data_dir: str | None) -> Any:
@@ -121,6 +146,7 @@ def _prepared(name: str, data_dir: str | None) -> Any:
             f"tfds: name must be a data set that is known or lies in {place}, got {name!r}"
             f" ({reason}){hint}"
         ) from None
+    _check_reach(builder, name, place)
     try:
         builder.download_and_prepare()
     except ModuleNotFoundError:
@@ -132,6 +158,29 @@ def _prepared(name: str, data_dir: str | None) -> Any:
             f" {type(error).__name__}: {error}"
         ) from error
     return builder
+
+
+def _check_reach(builder: Any, name: str, place: str) -> None:
+    """Refuses to prepare a data set if no host that its builder speaks of is in reach."""
+    proxied = any(value for key, value in os.environ.items() if key.lower() == "https_proxy")
+    if builder.is_prepared() or proxied:
+        return
+    source = ""
+    with contextlib.suppress(OSError, TypeError):  # there may be none to read
+        source = inspect.getsource(inspect.getmodule(type(builder)))
+    found = dict.fromkeys(_HOST.findall(source))
+    hosts = [host for host in found if host != _LICENCE][:_HOSTS]
+    if not hosts:
+        return
+    for host in hosts:
+        with contextlib.suppress(OSError):
+            socket.create_connection((host, 443), timeout=_SECONDS_TO_ANSWER).close()
+            return
+    raise ValueError(
+        f"tfds: {name!r} must be prepared in {place} or be possible to prepare now, got no"
+        f" connection to {', '.join(hosts)}; data_dir names a folder with the"
+        " prepared data set, and jsonl:FOLDER, parquet:FOLDER, … read files as they are published"
+    )
 
 
 def _source(builder: Any, name: str, split: str) -> Any:

@@ -29,8 +29,10 @@ def in_pieces(tree: Any, pieces: int, mesh: Mesh | None) -> Any:
     parts = _parts(mesh)
 
     def split(x):
-        x = x.reshape(parts, pieces, -1, *x.shape[1:]).swapaxes(0, 1)
-        x = x.reshape(pieces, -1, *x.shape[3:])
+        # Rows are counted, as an array may have no columns (prompts that nobody knows).
+        rows = x.shape[0] // (parts * pieces)
+        x = x.reshape(parts, pieces, rows, *x.shape[1:]).swapaxes(0, 1)
+        x = x.reshape(pieces, parts * rows, *x.shape[3:])
         # Cotangents of integers lie nowhere.
         return x if x.dtype == jax.dtypes.float0 else constrain(x, mesh, (), ROWS)
 
@@ -51,8 +53,9 @@ def joined(tree: Any, mesh: Mesh | None) -> Any:
     parts = _parts(mesh)
 
     def join(x):
-        x = x.reshape(x.shape[0], parts, -1, *x.shape[2:]).swapaxes(0, 1)
-        return constrain(jnp.reshape(x, (-1, *x.shape[3:])), mesh, ROWS)
+        pieces, rows = x.shape[0], x.shape[1] // parts
+        x = x.reshape(pieces, parts, rows, *x.shape[2:]).swapaxes(0, 1)
+        return constrain(jnp.reshape(x, (pieces * parts * rows, *x.shape[3:])), mesh, ROWS)
 
     return jax.tree.map(join, tree)
 

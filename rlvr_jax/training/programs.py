@@ -15,11 +15,12 @@ from rlvr_jax.objectives import Objective
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.training.critic import CriticState, jitted_critic
+from rlvr_jax.training.gradient import old_statistics
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
-from rlvr_jax.training.update import TrainState, old_statistics, scoring_options, update
+from rlvr_jax.training.update import TrainState, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = ["Programs", "jitted", "make_programs"]

@@ -1,20 +1,9 @@
-"""One optimizer update in the three steps of the design.
-
-    stats, pullback = vjp(score, params)      1 the model: numbers per token
-    loss, dstats    = grad(objective)(stats)  2 the method, on the whole batch of the update
-    grads           = pullback(dstats)        3 the model again, linear in dstats
-
-With M micro-batches, step 1 runs M times without residuals, step 2 once on all tokens, and step 3
-recomputes each micro-batch and pulls back its slice of dstats. An objective that takes no statistic
-of the current policy over the batch needs one pass: the cotangents of a micro-batch depend on its
-own statistics alone, so each micro-batch is pulled back as soon as it is scored. One whose
-cotangents are all 0 is not pulled back.
-"""
+"""One optimizer update of a policy: the exact gradient of its objective, applied."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,20 +14,23 @@ from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.training.gradient import (
+    Gradient,
+    exact_gradient,
+    old_statistics,
+    statistics_needed,
+    with_old_statistics,
+)
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
-from rlvr_jax.training.pieces import in_pieces, joined
-from rlvr_jax.training.statistics import DIVERGENCES, MEASURED, statistics
-from rlvr_jax.types import Recipe, Rollouts, TokenStats
+from rlvr_jax.training.statistics import MEASURED, statistics
+from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = [
-    "Gradient",
     "TrainState",
     "check_needs",
     "objective_gradient",
     "old_shapes",
-    "old_statistics",
     "scoring_options",
-    "statistics_needed",
     "update",
 ]
 
@@ -67,31 +59,6 @@ class TrainState:
     teacher: Any = None
     drawn: Any = None
     data: Any = None
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Gradient:
-    """What steps 1 to 3 give: loss and its gradient, and what was measured on the way."""
-
-    loss: Array
-    grads: Params
-    stats: TokenStats
-    method_state: dict[str, Any]
-    metrics: dict[str, Array]
-
-
-def statistics_needed(objective: Objective) -> frozenset[str]:
-    """Fields of `TokenStats` that an update measures: the objective's, and entropy, always."""
-    own = {*objective.needs, *old_statistics(objective).values()}
-    return frozenset(own & MEASURED) | {"logp", "entropy"}
-
-
-def old_statistics(objective: Objective) -> dict[str, str]:
-    """What is wanted of the weights that sampled: field of `Rollouts` -> field of `TokenStats`."""
-    wanted = {need: need.removeprefix("old_") for need in objective.needs if need[:4] == "old_"}
-    alone = MEASURED - DIVERGENCES
-    return {"old_logp": "logp"} | {need: name for need, name in wanted.items() if name in alone}
 
 
 def scoring_options(objective: Objective) -> tuple[tuple[str, Any], ...]:
@@ -171,14 +138,10 @@ def objective_gradient(
     base: Params | None = None,
     other: Params | None = None,
 ) -> Gradient:
-    """Loss and gradient of an objective over all rows of an update.
+    """`exact_gradient` of a `Model`.
 
     Args:
-      fresh: `params` are the weights that sampled the rollouts: the old statistics are then those
-        of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` (and what else the
-        objective needs of the old policy) is read.
-      micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
-        A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
+      fresh, micro_batches: as for `exact_gradient`.
       shared: of each so many rows of a piece that follow one another the prompt is computed once
         (`policy.score`).
       opening: so many first tokens of all prompts are the same and computed once for a piece.
@@ -187,98 +150,25 @@ def objective_gradient(
     Raises:
       ValueError: micro_batches does not divide the rows.
     """
-    if rollouts.tokens.shape[0] % micro_batches:
-        raise ValueError(
-            f"objective_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows,"
-            f" got {micro_batches}"
-        )
-    needs, options = statistics_needed(objective), scoring_options(objective)
+    # Entropy is recorded, whatever the objective reads.
+    needs = statistics_needed(objective) | {"entropy"}
+    options = scoring_options(objective)
 
     def measure(params, rollouts):
         whole = params if base is None else lora.attach(base, params)
         return statistics(model, whole, rollouts, needs, options, shared, opening, other)
 
-    grad_of_loss = jax.value_and_grad(objective.loss, has_aux=True, allow_int=True)
-
-    def method(stats):
-        return grad_of_loss(
-            stats, with_old_statistics(objective, rollouts, stats, fresh), method_state, key
-        )
-
-    if micro_batches == 1:
-        stats, pullback = jax.vjp(lambda p: measure(p, rollouts), params)
-        (loss, (method_state, metrics)), dstats = method(stats)
-        (grads,) = pullback(dstats)
-        return Gradient(loss, grads, stats, method_state, metrics)
-
-    pieces = in_pieces(rollouts, micro_batches, model.mesh)
-    zeros = jax.tree.map(jnp.zeros_like, params)
-
-    def added(grads, pull, dstats):
-        """`grads` and what `pull` makes of cotangents; if all are 0, it is not called."""
-        told = [jnp.any(x != 0) for x in jax.tree.leaves(dstats) if x.dtype != jax.dtypes.float0]
-        return jax.lax.cond(
-            jnp.any(jnp.stack(told)),
-            lambda: jax.tree.map(jnp.add, grads, pull(dstats)[0]),
-            lambda: grads,
-        )
-
-    def piece_of(tree, index):
-        tree = in_pieces(tree, micro_batches, model.mesh)
-        return jax.tree.map(lambda x: x[index], tree)
-
-    if "batch_statistics" in objective.needs:
-        stats = joined(jax.lax.map(lambda piece: measure(params, piece), pieces), model.mesh)
-        (loss, (method_state, metrics)), dstats = method(stats)
-
-        def pull(grads, index):
-            piece = jax.tree.map(lambda x: x[index], pieces)
-
-            def recompute(cotangents):
-                return jax.vjp(lambda p: measure(p, piece), params)[1](cotangents)
-
-            return added(grads, recompute, piece_of(dstats, index)), None
-
-        grads, _ = jax.lax.scan(pull, zeros, jnp.arange(micro_batches))
-        return Gradient(loss, grads, stats, method_state, metrics)
-
-    shapes = jax.eval_shape(lambda: measure(params, rollouts))
-    nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-
-    def score_and_pull(carry, index):
-        grads, stats = carry
-        piece = jax.tree.map(lambda x: x[index], pieces)
-        own, pullback = jax.vjp(lambda p: measure(p, piece), params)
-        stats = jax.tree.map(lambda whole, part: whole.at[index].set(part), stats, own)
-        # The other rows' statistics are placeholders: this piece's cotangents do not read them.
-        _, dstats = method(joined(stats, model.mesh))
-        return (added(grads, pullback, piece_of(dstats, index)), stats), None
-
-    nothing = in_pieces(nothing, micro_batches, model.mesh)
-    (grads, stats), _ = jax.lax.scan(score_and_pull, (zeros, nothing), jnp.arange(micro_batches))
-    stats = joined(stats, model.mesh)
-    whole = with_old_statistics(objective, rollouts, stats, fresh)
-    loss, (method_state, metrics) = objective.loss(stats, whole, method_state, key)
-    return Gradient(loss, grads, stats, method_state, metrics)
-
-
-def with_old_statistics(
-    objective: Objective, rollouts: Rollouts, stats: TokenStats, fresh: Bool[Array, ""] | bool
-) -> Rollouts:
-    """The rollouts with what the objective needs of the weights that sampled them.
-
-    Args:
-      stats: of the current weights; where they are those that sampled (`fresh`) or nothing was
-        recorded, they are the old ones. But rows that are `stored` keep theirs.
-    """
-    known = {}
-    for field, name in old_statistics(objective).items():
-        now, then = jax.lax.stop_gradient(getattr(stats, name)), getattr(rollouts, field)
-        own = fresh
-        if rollouts.stored is not None:
-            own = fresh & ~rollouts.stored.reshape(-1, *[1] * (now.ndim - 1))
-        known[field] = now if then is None else jnp.where(own, now, then)
-    return replace(rollouts, **known)
+    return exact_gradient(
+        measure,
+        objective,
+        params,
+        rollouts,
+        method_state,
+        key,
+        fresh=fresh,
+        micro_batches=micro_batches,
+        mesh=model.mesh,
+    )
 
 
 def update(

@@ -1,8 +1,8 @@
 """Verifiers: text in, grade out. The text is a model's and is taken for hostile.
 
 Nothing here raises on what a response says or runs it in this process, and every grade arrives
-within a time limit. The room knows neither prompts nor tasks, and imports the standard library only
-(math-verify and sympy are loaded in workers).
+within a time limit. The room knows neither prompts nor tasks, and imports the standard library and
+the sandbox only (engines are loaded where they are asked).
 
   `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
     on one and `worker` their side.
@@ -12,6 +12,9 @@ within a time limit. The room knows neither prompts nor tasks, and imports the s
     `values` compares two, and `algebra` does what a worker is asked.
   `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
     finds what a chat template has opened.
+  `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
+    are run, in the sandbox or by an engine. `answers` finds what a response gives as its answer in
+    a tag or a fence, `fences` the code of a language; `exact` evaluates arithmetic.
   `checks`: `Check` names what reads an answer and what compares it, `Finding` is what it says.
 """
 

@@ -1,102 +1,171 @@
-"""What the workers of the mathematics verifier do: sympy and math-verify compare two TeX texts.
+"""What the workers of the mathematics verifier do: formulas to as many digits as it takes.
 
-math-verify takes the last side of an equation for its value, the number in front of ≈, what stands
-in a box, and drops letters at the end as units. Here a text is read as a whole or not at all, and a
-relation is never equal to a value; what is left of an answer without its unit or its "x =" is
-decided before (`parsing`).
-
-Source: https://github.com/huggingface/Math-Verify.
+Two formulas are compared as in `identity`, with numbers of mpmath: they are equal if at least 50
+digits agree that no cancellation has touched. Derivatives, integrals, limits and endless sums are
+worked out by sympy first. Both packages are trusted with the trees that `formula` reads, never with
+a text.
 """
 
 from __future__ import annotations
 
-import re
+import functools
+from fractions import Fraction
+from typing import Any
+
+from rlvr_jax.verifiers.formulas import calculus, identity
+from rlvr_jax.verifiers.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.formulas.evaluation import Evaluation
+from rlvr_jax.verifiers.formulas.reading import read_formula
+from rlvr_jax.verifiers.formulas.trees import Node, free_symbols, parts
 
 __all__ = ["equal_expressions"]
 
-_SAME = 50  # agreeing digits, of 60, that count as equal
-_POINTS = ((17, 13), (29, 23), (43, 31), (5, 37))
-_REWRITES = [
-    (re.compile(r"(\d+(?:\.\d+)?)°"), r"(\1\\cdot\\frac{\\pi}{180})"),
-    # math-verify takes all integers that touch for mixed numbers: of 2(3) it makes 5.
-    (re.compile(r"(?<![\d.])(\d+)(\\frac\{\d+\}\{\d+\})"), r"(\1+\2)"),
-    (re.compile(r"(?<=[\d)])(?=\()|(?<=\))(?=\d)"), r"\\cdot "),
-]
+_SAME = 50  # agreeing digits that count as equal
+_MAX_DIGITS = 12000
+_BITS = 2**18
+_STEPS = 10**5
 
 
 def equal_expressions(job: list[str]) -> bool:
-    """Compares [gold, answer]; of a single [gold] says whether it can be parsed."""
+    """Compares [gold, answer]; of a single [gold] says whether it has a value.
+
+    [gold, answer, kind] compares otherwise: "=" and "<" ask whether the formulas are proportional
+    ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
+    they are as near as that.
+    """
     try:
-        values = [_algebraic(tex) for tex in job]
-        return len(values) == 1 or _equal_algebraic(*values)
+        nodes = [_simplified(read_formula(text)) for text in job[:2]]
+        if len(job) == 1:
+            return _has_value(nodes[0])
+        if len(job) == 2:
+            return bool(_confirmed(identity.same, *nodes))
+        if job[2] == "/":
+            nodes = [calculus.numerator(node) for node in nodes]
+        if job[2] in ("=", "<", "/"):
+            return bool(_confirmed(identity.proportional, *nodes, ordered=job[2] == "<"))
+        return _near(*nodes, Fraction(job[2]))
     except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
         raise
-    except Exception:  # parser and algebra raise anything on what they cannot read or compare
+    except Exception:  # an algebra system raises anything on what it cannot work out
         return False
 
 
-def _algebraic(tex: str):
-    """Parses TeX to a sympy object."""
-    import sympy
-    from latex2sympy2_extended import NormalizationConfig, latex2sympy
-    from math_verify.grader import should_treat_as_complex
+class _Digits:
+    """Numbers of mpmath with so many digits."""
 
-    for pattern, replacement in _REWRITES:
-        tex = pattern.sub(replacement, tex)
-    config = NormalizationConfig(units=False, malformed_operators=True, nits=True, boxed="none")
-    is_real = not should_treat_as_complex(tex)
-    found = latex2sympy(tex, is_real=is_real, normalization_config=config)
-    if not isinstance(found, sympy.Basic | sympy.MatrixBase):
-        raise ValueError(f"no mathematical object: {found!r}")
-    return found
+    def __init__(self, digits: int):
+        import mpmath
 
-
-def _equal_algebraic(gold, answer) -> bool:
-    import sympy
-
-    pair = [gold, answer]
-    if all(isinstance(value, sympy.Expr) for value in pair):
-        letters = {"i": sympy.I, "e": sympy.E}  # in a number they are the constants
-        symbols = gold.free_symbols | answer.free_symbols
-        if all(symbol.name in letters for symbol in symbols):
-            constants = {symbol: letters[symbol.name] for symbol in symbols}
-            pair = [value.subs(constants).doit() for value in pair]
-            return _equal_values(*pair, exact=not gold.has(sympy.Float))
-        return _same(gold, answer) and _agree_at_points(gold, answer)
-    # Of {5}, [5, 5], x = 5 and 5 = 5, math-verify would take the 5.
-    values = [isinstance(value, sympy.Expr | sympy.MatrixBase) for value in pair]
-    return values[0] == values[1] and _same(gold, answer)
-
-
-def _same(gold, answer) -> bool:
-    from math_verify import verify
-
-    return bool(verify(gold, answer, timeout_seconds=None, raise_on_error=True))
-
-
-def _equal_values(gold, answer, exact: bool = True) -> bool:
-    if gold.is_Rational and answer.is_Rational:
-        return gold == answer
-    first, second = gold.evalf(60), answer.evalf(60)
-    if not (first.is_number and second.is_number and first.is_finite and second.is_finite):
-        return gold == answer
-    digits = _SAME if exact else 6
-    return bool(abs(first - second) * 10**digits <= max(abs(first), abs(second)))
-
-
-def _agree_at_points(gold, answer) -> bool:
-    """Refuses what is equal only after rounding: 0.333333 x is not x/3."""
-    import sympy
-
-    symbols = sorted(gold.free_symbols | answer.free_symbols, key=str)
-    for shift in range(3):
-        place = {
-            symbol: sympy.Rational(*_POINTS[(index + shift) % 4]) + index
-            for index, symbol in enumerate(symbols)
+        self.mp = mpmath.mp.clone()
+        self.mp.dps = digits
+        mp = self.mp
+        self.constants = {"pi": mp.mpc(mp.pi), "e": mp.mpc(mp.e), "i": mp.mpc(0, 1)}
+        self.functions = {
+            "sin": mp.sin,
+            "cos": mp.cos,
+            "tan": mp.tan,
+            "arcsin": mp.asin,
+            "arccos": mp.acos,
+            "arctan": mp.atan,
+            "sinh": mp.sinh,
+            "cosh": mp.cosh,
+            "tanh": mp.tanh,
+            **dict.fromkeys(("arsinh", "arcsinh"), mp.asinh),
+            **dict.fromkeys(("arcosh", "arccosh"), mp.acosh),
+            **dict.fromkeys(("artanh", "arctanh"), mp.atanh),
+            "ln": mp.log,
+            "exp": mp.exp,
         }
-        pair = [value.subs(place).doit() for value in (gold, answer)]
-        if all(value.is_number for value in pair) and not _equal_values(
-            *pair, exact=not gold.has(sympy.Float)
-        ):
-            return False
+
+    def number(self, value: Fraction) -> Any:
+        return self.mp.mpc(value.numerator) / value.denominator
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        if abs(exponent) > 10**6:
+            raise TooLarge
+        return base**exponent
+
+    def gamma(self, value: Any) -> Any:
+        return self.mp.gamma(value)
+
+    def real(self, value: Any) -> Any:
+        return self.mp.mpc(value).real
+
+    def imaginary(self, value: Any) -> Any:
+        """0 as well where only rounding has left something."""
+        value = self.mp.mpc(value)
+        rounding = abs(value.real) * self.mp.mpf(10) ** (10 - self.mp.dps)
+        return value.imag if abs(value.imag) > rounding else self.mp.mpf(0)
+
+    def whole(self, value: Any) -> int:
+        return int(self.mp.floor(value + self.mp.mpf(10) ** (20 - self.mp.dps)))
+
+    def size(self, value: Any) -> int:
+        size = self.mp.mag(abs(value))
+        if not isinstance(size, int) or abs(size) > 10**7:
+            raise TooLarge
+        return size
+
+
+class _MoreDigits(Exception):
+    def __init__(self, digits: int):
+        self.digits = digits
+
+
+def _confirmed(compare, gold: Node, answer: Node, **options: Any) -> bool | None:
+    """Compares with more digits until none of the 50 that count can have cancelled."""
+    digits = 2 * _SAME
+    while True:
+        arithmetic = _Digits(digits)
+
+        def evaluate(place, ordered, arithmetic=arithmetic):
+            return Evaluation(arithmetic, place, bits=_BITS, steps=_STEPS, ordered=ordered)
+
+        try:
+            judge = functools.partial(_agree, arithmetic)
+            return compare(gold, answer, evaluate=evaluate, judge=judge, **options)
+        except _MoreDigits as more:
+            digits = min(max(2 * digits, more.digits), _MAX_DIGITS)
+
+
+def _agree(
+    arithmetic: _Digits, first: Any, second: Any, one: Evaluation, other: Evaluation
+) -> bool:
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        return first == second
+    lost = max(one.largest, other.largest, 0) - min(one.smallest, other.smallest, 0)
+    needed = _SAME + 20 + int(lost * 0.30103)
+    if needed > _MAX_DIGITS:  # of a point where the values are beyond all measure
+        raise Undefined
+    if needed > arithmetic.mp.dps:
+        raise _MoreDigits(needed)
+    first, second = one.inexact(first), other.inexact(second)
+    scale = max(abs(first), abs(second))
+    same = _SAME - int(min(one.smallest, other.smallest, 0) * 0.30103)
+    # Both may be 0 where one is the rest of a cancellation.
+    most = max(one.largest, other.largest, 0)
+    rounding = arithmetic.mp.ldexp(1, most) * arithmetic.mp.mpf(10) ** (20 - arithmetic.mp.dps)
+    return bool(abs(first - second) <= max(scale * arithmetic.mp.mpf(10) ** -same, rounding))
+
+
+def _near(gold: Node, answer: Node, near: Fraction) -> bool:
+    arithmetic = _Digits(3 * _SAME)
+    pair = [Evaluation(arithmetic, {}, bits=_BITS, steps=_STEPS) for _ in range(2)]
+    first, second = pair[0].inexact(pair[0].value(gold)), pair[1].inexact(pair[1].value(answer))
+    return bool(abs(first - second) <= arithmetic.real(arithmetic.number(near)))
+
+
+def _has_value(node: Node) -> bool:
+    if free_symbols(node):
+        return True
+    Evaluation(_Digits(2 * _SAME), {}, bits=_BITS, steps=_STEPS).value(node)
     return True
+
+
+def _simplified(node: Node | None) -> Node:
+    """Without calculus: sympy's result as a tree of numbers, if there is any."""
+    if node is None:
+        raise Undefined
+    if any(calculus.is_calculus(part) for part in parts(node)):
+        return calculus.simplified(node)
+    return node

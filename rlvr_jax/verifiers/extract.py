@@ -9,27 +9,43 @@ linear in the text.
 from __future__ import annotations
 
 import re
+from typing import Literal, get_args
 
+from rlvr_jax.verifiers.comparison import Rules
 from rlvr_jax.verifiers.nesting import closing
 from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
 from rlvr_jax.verifiers.parsing import parse_answer
-from rlvr_jax.verifiers.values import Rules
+from rlvr_jax.verifiers.prose import option_letters
 
-__all__ = ["agreed", "boxes", "final_answer", "spellings"]
+__all__ = ["BOXES", "Boxes", "agreed", "boxes", "final_answer", "spellings"]
+
+Boxes = Literal["each", "joined", "last"]
+BOXES = get_args(Boxes)
 
 _MAX_SPELLINGS = 4  # a response with more of them has not chosen, and each costs a comparison
+_MAX_JOINED = 16
 _DIGITS = r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
 _SIGN = r"[-−–‐‑]?"  # all that `normalise` reads as minus, but the long dash
 _BOX = re.compile(
-    rf"\\(?:boxed|fbox)(?:\s*(?P<brace>\{{)|\s*(?P<bare>{_SIGN}{_DIGITS})(?![\w{{/^_!]|\s*\\[A-Za-z]))"
+    r"\\(?:boxed|fbox)(?:\s*(?P<brace>\{)"
+    rf"|\s*(?P<bare>{_SIGN}(?:{_DIGITS}|(?P<command>\\(?:[dt]?frac|sqrt|pi|text(?:bf|rm)?|mathrm)"
+    r"(?![A-Za-z])))))"
 )
+# Behind a number or a command without braces: more would belong to the answer.
+_MORE = re.compile(r"[\w{/^_!(]|\s*\\[A-Za-z]")
+_ARGUMENTS = {"frac": 2, "dfrac": 2, "tfrac": 2, "pi": 0}
 _PHRASE = re.compile(
-    r"(?i:\b(?:answer|option|choice)\b(?:\s+is)?)\s*+:?\s*+\**+\s*+"
-    r"(?:\(([A-Za-z])\)|([A-HJ-Z])(?![\w']))"
+    r"(?i:\b(?:answer|option|choice)s?\b(?:\s+(?:is|are))?)\s*+[:：]?\s*+\**+\s*+"
+    r"(?:\(([A-Za-z])\)|([A-HJ-Z](?:\s*(?:,|and)?\s*[A-Z])*)(?![\w']))"
 )
 _LINE = re.compile(
-    r"^[^\w\n]*(?:the\s+)?(?:final\s+)?answer[\s*]*+[:=](.*)$", re.IGNORECASE | re.MULTILINE
+    r"^[^\w\n]*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer"
+    r"(?:[\s*]+is(?![A-Za-z])[\s*]*[:=：]?|[\s*]*+[:=：])[ \t*]*+(\n\s*+[^\n]*|[^\n]*)",
+    re.IGNORECASE | re.MULTILINE,
 )
+_FORMULA = re.compile(r"(?<![\\$])\$([^$\n]{1,400})\$(?!\$)|\\\(([^\n]{1,400}?)\\\)")
+_SPECIAL = re.compile(r"<\|[\w/]{1,40}\|>|</s>|<eos>|<end_of_turn>|</answer>")
+_SENTENCE = re.compile(r"[.*]+(?:\s+(?=[A-Z])|$)")
 _FRACTION = r"\\[dt]?frac\s*(?:\{\s*-?\d+\s*\}\s*\{\s*-?\d+\s*\}|\d\s*\d)"
 _NUMBER = re.compile(
     rf"(?:(?<![\w.]){_SIGN}(?:\d++\s*+)?)?{_FRACTION}|(?<![\w.]){_SIGN}{_DIGITS}(?:/\d+)?"
@@ -39,13 +55,19 @@ _NUMBER = re.compile(
 def boxes(text: str) -> list[str] | None:
     r"""Returns the contents of all outermost \boxed{…} and \fbox{…}; None if one is not closed.
 
-    A number may do without braces, \boxed 5 and \boxed5.
+    A number or a command with its arguments may do without braces: \boxed 5, \boxed\frac12.
     """
     found, position = [], 0
     while match := _BOX.search(text, position):
         position = match.end()
         if match["bare"]:
-            found.append(match["bare"].rstrip(","))
+            end = position
+            if match["command"]:
+                end = _after_arguments(text, position, match["command"][1:])
+            if end < 0 or _MORE.match(text, end):
+                continue
+            found.append(text[match.start("bare") : end].rstrip(","))
+            position = end
             continue
         end = closing(text, match.end() - 1)
         if end < 0:
@@ -55,9 +77,24 @@ def boxes(text: str) -> list[str] | None:
     return found
 
 
+def _after_arguments(text: str, position: int, command: str) -> int:
+    """Where the arguments of a command end; -1 if one is not closed."""
+    for _ in range(_ARGUMENTS.get(command, 1)):
+        argument = re.compile(r"\s*(\{|\w|\\[A-Za-z]+)").match(text, position)
+        if argument is None:
+            return -1
+        position = argument.end()
+        if argument[1] == "{":
+            position = closing(text, argument.end() - 1) + 1
+            if not position:
+                return -1
+    return position
+
+
 def spellings(
     response: str,
     *,
+    boxes: Boxes = "each",
     choice: bool = False,
     answer_line: bool = False,
     last_number: bool = False,
@@ -69,32 +106,58 @@ def spellings(
     box. Empty boxes are an instruction repeated. Without a box the options decide.
 
     Args:
-      choice: take the letter of the last phrase like "the answer is (A)".
-      answer_line: take the rest of the last line that starts with "Answer:".
+      boxes: of several, "each" has to be right, or the "last" one, or they are "joined" to one list
+        if they are not all right by themselves (`joined`).
+      choice: take the letters of the last phrase like "the answer is (A)"; behind boxes that hold
+        no letters, too.
+      answer_line: take the rest of the last line that starts with "Answer:", the line that follows
+        if it is empty, or of the last sentence like "the answer is 5"; without one, the only
+        formula of the last line.
       last_number: take the last number; anything with a number in it then counts as an answer.
       require_think: a response without </think> has no answer.
     """
     _, think, answer = response.rpartition("</think>")
     if (require_think and not think) or "<think>" in answer:
         return []
-    found = boxes(answer)
+    found = _all_boxes(answer)
     if found is None:
         return []
     plain = {box if len(box) > MAX_CHARACTERS else normalise(box): box for box in found}
     plain.pop("", None)
-    if plain:
-        return list(plain.values()) if len(plain) <= _MAX_SPELLINGS else []
-    if choice and (letters := _PHRASE.findall(answer)):
-        return ["".join(letters[-1]).upper()]
-    if answer_line and (lines := _LINE.findall(answer)):
-        line = lines[-1].strip(" \t\r*")
-        return [line] if line else []
+    phrases = _PHRASE.findall(answer) if choice else []
+    letters = option_letters("".join(phrases[-1])) if phrases else ""
+    if plain and boxes == "last":
+        return [next(box for box in reversed(found) if _is_filled(box))]
+    if plain and not (letters and not any(map(option_letters, plain))):
+        most = _MAX_JOINED if boxes == "joined" else _MAX_SPELLINGS
+        return list(plain.values()) if len(plain) <= most else []
+    if letters:
+        return [letters]
+    if answer_line and (line := _answer_line(answer)):
+        return [line]
     if last_number and (numbers := _NUMBER.findall(answer)):
         return [numbers[-1].rstrip(",")]
     return []
 
 
-def final_answer(response: str, **options: bool) -> str | None:
+_all_boxes = boxes
+
+
+def _is_filled(box: str) -> bool:
+    return len(box) > MAX_CHARACTERS or bool(normalise(box))
+
+
+def _answer_line(answer: str) -> str:
+    lines = _LINE.findall(answer)
+    line = lines[-1] if lines else answer.rstrip().rpartition("\n")[2]
+    line = _SPECIAL.sub("", line).strip(" \t\r\n*`")
+    formulas = _FORMULA.findall(line)
+    if len(formulas) == 1 and (not lines or re.search(r"\w", _FORMULA.sub("", line))):
+        return "".join(formulas[0]).strip()
+    return _SENTENCE.split(line, maxsplit=1)[0].strip(" *`") if lines else ""
+
+
+def final_answer(response: str, **options: bool | str) -> str | None:
     """Returns the answer of a response, with the options of `spellings`; None if it gives none.
 
     Several boxes have to agree, as a response that lists two answers has not chosen.

@@ -47,6 +47,11 @@ class TagReport:
         """Share of the tags that occur exactly once, (1/m) Σ 1[count = 1], in whatever order."""
         return sum(count == 1 for count in self.counts.values()) / len(self.counts)
 
+    @property
+    def exact(self) -> bool:
+        """Every tag once in the whole text and in order: none that the thinking quotes is free."""
+        return self.order and self.share == 1
+
 
 def tags(
     text: str, spec: Sequence[str] = ("think", "answer"), prefilled: Sequence[str] = ()

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.analysis.mass_balance import mass_balance
+from rlvr_jax.analysis.updates.mass_balance import mass_balance
 
 LEFT_OUT = {}
 

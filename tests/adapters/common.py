@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives.advantages.group_relative import no_advantage
+from rlvr_jax.objectives.advantages.group_relative import group_normalized, no_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right, right_wrong_pairs
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -74,3 +74,33 @@ def pairs(batch):
     partner = np.asarray(right_wrong_pairs(right, batch.group, batch.rollout_id))
     chosen = np.flatnonzero(np.asarray(right) & (partner >= 0))
     return chosen, partner[chosen]
+
+
+def all_logp(case, name):
+    """log p of one policy's logits of the input set, [B, T, V]."""
+    return np.asarray(jax.nn.log_softmax(golden.inputs(case)[name]))
+
+
+def logp_of(case, name):
+    """log p of the tokens under one policy of the input set, [B, T], 0 off the mask."""
+    data = golden.inputs(case)
+    own = np.take_along_axis(all_logp(case, name), data["tokens"][..., None], axis=-1)[..., 0]
+    return np.where(data["mask"], own, 0)
+
+
+def entropy_of(case, name):
+    """Entropy of one policy of the input set, [B, T], 0 off the mask."""
+    logp = all_logp(case, name)
+    return np.where(golden.inputs(case)["mask"], -(np.exp(logp) * logp).sum(axis=-1), 0)
+
+
+def grpo_advantages(case, epsilon):
+    """GRPO's advantage of each row of the input set, [B]."""
+    plain = recipe_of(group_normalized(epsilon), no_policy_loss())
+    return np.asarray(row_advantages(plain, golden.rollouts(case)))
+
+
+def by_group(values, case):
+    """[B, …] as [G, N, …]."""
+    values = np.asarray(values)
+    return values.reshape(-1, int(golden.inputs(case)["group_size"]), *values.shape[1:])

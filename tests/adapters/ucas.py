@@ -4,11 +4,11 @@ import golden_vectors as golden
 from adapters.common import both, on_mask, row_advantages
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_sum
 from rlvr_jax.objectives.transforms.self_certainty import (
     certainty_weight,
     raw_logit,
-    self_certainty,
     sharpness,
     standardized_certainty,
 )

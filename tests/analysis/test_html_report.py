@@ -303,3 +303,19 @@ def test_a_browser_draws_the_page_without_a_complaint(page, tmp_path):
     assert "CONSOLE" not in result.stderr
     assert len(re.findall(r'<svg class="chart"[^>]*><line class="grid"', result.stdout)) > 20
     assert result.stdout.count('class="response"') == 16
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    (
+        ({"answer": "15", "stage": "exact"}, "answer 15 · exact"),
+        ({"answer": None, "stage": "no answer"}, "no answer"),
+        ({"answer": "x" * 500, "stage": "", "timed_out": True}, f"answer {'x' * 100}… · timed out"),
+        ({"stage": "lost", "verdict": False}, "lost · no verdict"),
+        ({}, ""),  # of a run that did not write it
+    ),
+)
+def test_what_the_verifier_read_and_where_it_decided_is_shown(row, said):
+    row = {"prompt": "a", "tokens": ["b"], "response": "b", **row}
+    samples, *_ = shown_samples([(0, 1, [row])], 100)
+    assert samples[0]["groups"][0]["responses"][0]["verifier"] == said

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from rlvr_jax.analysis.mass_balance import mass_balance
+from rlvr_jax.analysis.updates.mass_balance import mass_balance
 
 RTOL = 1e-10  # float64, sums of some hundred terms of both signs
 STEP = 1e-6  # of the rate, for a difference of first order

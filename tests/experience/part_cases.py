@@ -17,8 +17,10 @@ from rlvr_jax.experience import (
     bootstrap_replies,
     branch,
     budget_for_hard,
+    cells_by_kind,
     chosen_prompts,
     chunks,
+    compare_by,
     critical_token,
     demonstrate,
     draw_more,
@@ -45,6 +47,7 @@ from rlvr_jax.experience import (
     recompose,
     redraw,
     refill,
+    refine,
     reflect,
     rehearse,
     remember_hints,
@@ -64,6 +67,7 @@ from rlvr_jax.experience import (
     shrinking_pool,
     shuffled_epochs,
     solved_at_most,
+    tournament,
     uniform,
     unsolved_pool,
     variance_promotion,
@@ -71,7 +75,19 @@ from rlvr_jax.experience import (
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
 from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
-from rlvr_jax.objectives import group_normalized, signed_outcome, weighted
+from rlvr_jax.objectives import (
+    Criterion,
+    anchor,
+    by_rubric,
+    group_normalized,
+    over_steps,
+    random_reward,
+    signed_outcome,
+    total,
+    weighted,
+    win_rates,
+    wins,
+)
 from rlvr_jax.rollout import annealed
 
 EXPERTS = [with_note("a"), with_note("longer"), with_note("c")]
@@ -85,6 +101,9 @@ TESTS_OF_GROUPS = {
     "outside": outside,
     "uniform": uniform,
 }
+
+
+CRITERIA = [Criterion("right"), Criterion("ended")]
 
 
 def shortest(batch, rows, number, turn):
@@ -103,6 +122,7 @@ CASES = {
         prioritized(undecided, explore=0.1, decay=0.7, resample_below=0.75),
         stages=[refill(outside(0, 1), rounds=2)],
     ),
+    "cells_by_kind": lambda: experience([shuffled_epochs(), cells_by_kind()]),
     "heat_solved": lambda: experience(
         [chosen_prompts([0, 1]), heat_solved(base=1.0, rise=0.1, highest=1.2)]
     ),
@@ -137,10 +157,16 @@ CASES = {
         [shuffled_epochs(), rate_first(4, 2)], stages=[rehearse(0.25, 6, solved=False)]
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
+    "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
     "without_prompt": lambda: experience(stages=[without_prompt()]),
+    "shape_of_parts": lambda: experience(
+        stages=[
+            shape(total({"outcome": signed_outcome, "noise": over_steps(random_reward(), float)}))
+        ]
+    ),
     "shape_of_rewards": lambda: experience(stages=[shape(weighted([1.0, 0.5]), rewards=2)]),
     "select_rows": lambda: experience(stages=[select_rows(shortest, "shortest()", drawn=2)]),
     "branch": lambda: experience(stages=[branch(critical_token(), samples=3)]),
@@ -192,6 +218,10 @@ CASES = {
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),
     "select_cleanest": lambda: experience(stages=[select_cleanest()]),
+    "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
+    "compare_by": lambda: experience(
+        stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
+    ),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

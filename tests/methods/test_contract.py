@@ -48,7 +48,7 @@ OWN_BASELINE = {
     *("cgpo", "social_rl", "spae", "t_ppo", "ucas"),
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
-BRINGS_ADVANTAGE = {"rorecomp"}
+BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
 NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "calibrl", "hpt", "reinforce"}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.

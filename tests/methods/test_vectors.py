@@ -13,7 +13,8 @@ LONG = {
     "verl_effective_rank",
 }
 # Have none: procedures over visits, whose examples stand in a test of their own.
-WITHOUT = {"erpo"}  # test_erpo.py, tests/experience/test_curricula.py
+# erpo: test_erpo.py, tests/experience/test_curricula.py; the others: tests/cases.
+WITHOUT = {"erpo", "rlsp", "salu"}
 
 
 def every_vector():

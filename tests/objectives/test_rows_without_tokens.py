@@ -8,6 +8,7 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import relative_semantic_entropy, self_certainty
 from rlvr_jax.objectives.advantages.conditional import in_high_half, mean_sampling_entropy
 from rlvr_jax.objectives.regularizers.anchored_entropy import peak_entropy
 from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
@@ -17,8 +18,7 @@ from rlvr_jax.objectives.surrogates.sequence_regression import group_pair_spread
 from rlvr_jax.objectives.transforms.confidence import standardized_perplexity
 from rlvr_jax.objectives.transforms.difficulty import long_error_factor
 from rlvr_jax.objectives.transforms.down_sampling import down_sampling_rows
-from rlvr_jax.objectives.transforms.self_certainty import self_certainty, standardized_certainty
-from rlvr_jax.objectives.transforms.semantic_entropy import relative_semantic_entropy
+from rlvr_jax.objectives.transforms.self_certainty import standardized_certainty
 from rlvr_jax.types import replace
 
 GONE = 0

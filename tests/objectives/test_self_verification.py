@@ -5,11 +5,10 @@ import numpy as np
 from adapters.common import only
 from golden_vectors import array, assert_agrees
 
+from rlvr_jax.objectives import best_answer, most_voted_answer
 from rlvr_jax.objectives.advantages.self_verification import (
-    best_answer,
     class_balance,
     finished_rows,
-    most_voted_answer,
     self_advantage,
     self_reward_loss,
     verdict_loss,

@@ -8,13 +8,10 @@ import pytest
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import relative_semantic_entropy, semantic_entropy
 from rlvr_jax.objectives.surrogates.prompt_free import stage_weights
 from rlvr_jax.objectives.transforms.confidence import low_probability_tokens, relative_position
 from rlvr_jax.objectives.transforms.heterogeneity import entropy_score, token_normalized_parts
-from rlvr_jax.objectives.transforms.semantic_entropy import (
-    relative_semantic_entropy,
-    semantic_entropy,
-)
 from rlvr_jax.objectives.transforms.target_temperature import mixture_weight
 from rlvr_jax.types import replace
 

@@ -84,6 +84,15 @@ def test_a_key_that_is_absent_means_what_transformers_takes_it_for(family):
     assert seen == wanted
 
 
+@pytest.mark.parametrize(
+    "without", [{"max_window_layers": 2}, {"layer_types": ["full_attention"] * 2}]
+)
+def test_windows_that_no_layer_has_are_no_windows(without):
+    config = {"model_type": "qwen2", **LEAST, "use_sliding_window": True, "sliding_window": 4}
+    plain = from_hugging_face({"model_type": "qwen2", **LEAST})
+    assert from_hugging_face({**config, **without}) == plain
+
+
 def test_the_rotary_base_of_older_configs_is_read():
     older = {"model_type": "llama", **LEAST, "rope_theta": 5e5, "rope_scaling": None}
     assert from_hugging_face(older).rope_theta == 5e5

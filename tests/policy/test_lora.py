@@ -193,6 +193,12 @@ def edit(folder, **changes):
     [
         ({"use_dora": True}, "use_dora must be False, got True"),
         ({"use_rslora": True}, "use_rslora must be False, got True"),
+        ({"alora_invocation_tokens": [1, 2]}, "alora_invocation_tokens must be None, got"),
+        ({"exclude_modules": ["q_proj"]}, "exclude_modules must be None, got"),
+        *(
+            ({"init_lora_weights": name}, f"init_lora_weights must leave the base .* got '{name}'")
+            for name in ("pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga")
+        ),
         ({"bias": "all"}, "bias must be 'none', got 'all'"),
         ({"peft_type": "IA3"}, "peft_type must be 'LORA', got 'IA3'"),
         ({"rank_pattern": {"q_proj": 4}}, "rank_pattern must be {}, got {'q_proj': 4}"),

@@ -333,6 +333,77 @@ def test_an_unembedding_beside_a_tied_embedding_is_passed_over(tmp_path):
     assert_same(load(tmp_path)[1], params)
 
 
+def changed(folder, change):
+    """A saved policy of Qwen2 whose tensors were changed."""
+    model, params = policy("qwen2")
+    save(folder, model, params)
+    tensors = load_file(folder / "model.safetensors")
+    save_file(change(tensors), folder / "model.safetensors")
+    return params
+
+
+def test_an_unembedding_that_differs_from_a_tied_embedding_is_refused(tmp_path):
+    changed(tmp_path, lambda held: held | {"lm_head.weight": held["model.embed_tokens.weight"] + 1})
+    with pytest.raises(ValueError, match=r"tie_word_embeddings of .*config.json must be false"):
+        load(tmp_path)
+
+
+def test_buffers_of_old_files_are_passed_over(tmp_path):
+    buffer = {"model.layers.0.self_attn.rotary_emb.inv_freq": np.ones(4, np.float32)}
+    params = changed(tmp_path, lambda held: held | buffer)
+    assert_same(load(tmp_path)[1], params)
+
+
+def test_names_of_the_bare_decoder_are_read(tmp_path):
+    def bare(held):
+        return {name.removeprefix("model."): array for name, array in held.items()}
+
+    params = changed(tmp_path, bare)
+    assert_same(load(tmp_path)[1], params)
+
+
+def sharded(folder):
+    """A saved policy in shards, and its index."""
+    model, params = policy("qwen2")
+    save(folder, model, params, max_shard_bytes=4000)
+    index = folder / "model.safetensors.index.json"
+    return index, json.loads(index.read_text())
+
+
+def test_weights_beside_an_index_that_does_not_name_them_are_refused(tmp_path):
+    sharded(tmp_path)
+    save_file({"model.norm.weight": np.ones(2, np.float32)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"either model.safetensors or the shards .* found both"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("outside", ["../base/model.safetensors", "/tmp/model.safetensors"])
+def test_an_index_that_names_files_elsewhere_is_refused(tmp_path, outside):
+    index, written = sharded(tmp_path)
+    written["weight_map"]["model.norm.weight"] = outside
+    index.write_text(json.dumps(written))
+    with pytest.raises(ValueError, match=r"weight_map of .* must name files of its folder, got"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.norm.weight", "model.nothing.weight"])
+def test_a_tensor_that_its_shard_does_not_hold_is_refused(tmp_path, name):
+    index, written = sharded(tmp_path)
+    places = written["weight_map"]
+    others = sorted({*places.values()} - {places.get(name)})
+    places[name] = others[0]
+    index.write_text(json.dumps(written))
+    with pytest.raises(ValueError, match=f"{others[0]} must hold {name}, as model.*index"):
+        load(tmp_path)
+
+
+def test_the_dtype_of_what_is_saved_is_declared(tmp_path):
+    model, params = policy("qwen2")
+    for dtype in ("float32", "bfloat16"):
+        save(tmp_path, model, jax.tree.map(lambda x, d=dtype: x.astype(d), params))
+        assert json.loads((tmp_path / "config.json").read_text())["torch_dtype"] == dtype
+
+
 @every_config
 def test_transformers_reads_the_config_and_the_tokenizer(name, tmp_path):
     model, params = policy(name)

@@ -14,9 +14,9 @@ from rlvr_jax.runs.step import collect
 from rlvr_jax.training.learning import learn
 
 LORA = dict(method="grpo", lora_rank=2, lora_alpha=4.0, lora_targets=("query", "up"))
-# Calls of the verifier: two by the self-check, one by the first evaluation, one by each step's
+# Calls of the verifier: `CHECKS` by the self-check, one by the first evaluation, one by each step's
 # rollouts and one more by the evaluation after step 2.
-IN_STEP_2 = 5
+IN_STEP_2 = training_runs.CHECKS + 3
 
 
 @pytest.fixture(scope="module")

@@ -195,8 +195,9 @@ def begun(model, tmp_path_factory):
     def stop():
         raise KeyboardInterrupt
 
-    # The self-check grades twice, before anything is made; the third time is in the run.
-    with training_runs.watched(training_runs.at_call(3, stop)), pytest.raises(KeyboardInterrupt):
+    # The self-check grades before anything is made; the next time is in the run.
+    asked = training_runs.at_call(training_runs.CHECKS + 1, stop)
+    with training_runs.watched(asked), pytest.raises(KeyboardInterrupt):
         training_runs.quietly(training_runs.settings(model, run_dir, method="siren"))
     return run_dir
 
@@ -293,7 +294,7 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
 def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
     model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, "another"])
+    monkeypatch.setattr(command.parallel, "gather", lambda value: [value, value and "another"])
     config = training_runs.settings(model, tmp_path / "run")
     with pytest.raises(ValueError, match=r"same prompts in all processes, .*'another'\]"):
         training_runs.quietly(config)

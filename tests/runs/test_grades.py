@@ -37,7 +37,7 @@ def test_equal_answers_have_one_class_and_a_missing_one_its_own(plain):
     answers = ["4", None, "7", "4", None, "7"] + ["0"] * (len(batch.grades) - 6)
     grades = [Grade(0.0, answer=answer) for answer in answers]
     known = with_grades(dataclasses.replace(batch, grades=grades), run.task, {"answer"})
-    assert known.rollouts.answer.tolist() == [0, 1, 2, 0, 3, 2] + [4] * (len(answers) - 6)
+    assert known.rollouts.answer.tolist() == [0, -2, 1, 0, -5, 1] + [2] * (len(answers) - 6)
     assert known.rollouts.component_rewards is None
 
 

@@ -88,6 +88,9 @@ def test_samples_show_each_token_with_its_numbers(finished):
             assert {len(row[name]) for name in names} == {len(row["tokens"])}
             assert "".join(row["tokens"]).removesuffix("<eos>").strip() == row["response"]
             assert row["truncated"] == (row["tokens"][-1].strip() != "<eos>")
+            words = row["response"].split()
+            assert (row["answer"] or "") == " ".join(words[-1:])
+            assert (row["stage"], row["timed_out"], row["verdict"]) == ("", False, True)
 
 
 def test_equal_seeds_write_equal_bytes_and_others_do_not(finished, model, tmp_path):
@@ -117,10 +120,11 @@ def test_after_the_first_step_nothing_is_compiled(model, tmp_path):
             training_runs.quietly(config)
     finally:
         jax.monitoring.unregister_event_duration_listener(heard)
-    # Two kinds of the self-check, evaluation 0; then rollouts and an evaluation in each step.
-    assert len(at_grading) == 3 + 2 * 3
-    assert at_grading[3] < at_grading[4]
-    assert len(set(at_grading[5:])) == 1
+    # The self-check, evaluation 0; then rollouts and an evaluation in each step.
+    first = training_runs.CHECKS + 1
+    assert len(at_grading) == first + 2 * 3
+    assert at_grading[first] < at_grading[first + 1]
+    assert len(set(at_grading[first + 2 :])) == 1
 
 
 def test_a_run_leaves_the_process_as_it_was(model, tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from rlvr_jax.experience.prompts import (
     LEAST_OPENING,
     PromptTable,
     encode_prompts,
+    prompt_lengths,
     responses,
     shared_opening,
     token_texts,
@@ -238,3 +239,31 @@ def test_what_is_trained_are_the_sampled_tokens_whatever_their_text_says(model, 
         assert metrics[name] == pytest.approx(1, abs=1e-4)
     own, kept = batch.rollouts.behaviour_logp, batch.rollouts.mask
     np.testing.assert_allclose(records["old_logp"][kept], own[kept], atol=1e-4)
+
+
+CHAT = "{% for m in messages %}{{ m.role[0] }} {{ m.content }} {% endfor %}"
+SYSTEM = [{"role": "3", "content": "4"}]
+
+
+def test_messages_stand_before_what_is_shown(model):
+    spelled = templated(model, CHAT.replace("{{ m.role[0] }} ", ""))
+    prompts = [Prompt("1 + 2", messages=SYSTEM), Prompt("1 + 2")]
+    table = encode_prompts(spelled, prompts, 0, "train")
+    words = [[WORDS[i] for i in row[:n]] for row, n in zip(table.tokens, table.length, strict=True)]
+    assert words == [["4", "1", "+", "2"], ["1", "+", "2"]]
+    assert table.encode("3", SYSTEM) == [WORDS.index("4"), WORDS.index("3")]
+    assert prompt_lengths(spelled, prompts) == [4, 3]
+
+
+def test_messages_without_a_template_are_refused_with_the_message(tokenizer):
+    said = r"must have a tokenizer with a chat template, got .*'content': '4'.* before '1 \+ 2'"
+    with pytest.raises(ValueError, match=said):
+        encode_prompts(tokenizer, [Prompt("1 + 2", messages=SYSTEM)], 0, "train")
+
+
+def test_a_template_that_takes_no_system_message_is_named_with_the_roles(model):
+    refuses = templated(model, "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}")
+    refuses.chat_template += "{% endif %}{{ messages[0].content }}"
+    system = [{"role": "system", "content": "4"}]
+    with pytest.raises(ValueError, match="user's message behind messages of system, got"):
+        encode_prompts(refuses, [Prompt("1 + 2", messages=system)], 0, "train")

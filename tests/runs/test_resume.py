@@ -16,12 +16,15 @@ import training_runs
 
 from rlvr_jax.runs import checkpoints, command, guarded, loop
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
+from rlvr_jax.tasks import GradingError
 from rlvr_jax.training import TrainState
 
 SETTINGS = dict(method="grpo", minibatches=2, steps=4, checkpoint_every=1)
-# Calls of the verifier: two by the self-check, one by the first evaluation, one by the rollouts of
-# each step and one more by the evaluations after steps 2 and 4.
-IN_STEP_2, IN_EVALUATION_2, IN_STEP_3, IN_EVALUATION_4 = 5, 6, 7, 9
+# Calls of the verifier: `CHECKS` by the self-check, one by the first evaluation, one by each step's
+# rollouts and one more by the evaluations after steps 2 and 4.
+IN_STEP_2, IN_EVALUATION_2, IN_STEP_3, IN_EVALUATION_4 = (
+    training_runs.CHECKS + call for call in (3, 4, 5, 7)
+)
 
 
 class Crash(BaseException):
@@ -352,3 +355,27 @@ def test_a_process_that_is_asked_to_stop_says_one_sentence(model, tmp_path, shar
     config = long_settings(model, tmp_path / "run", resume=True, **changes)
     assert Process(config, shared).wait() == 0
     assert training_runs.contents(tmp_path / "run") == alone(model, shared, changes)
+
+
+def test_a_reward_that_raises_is_told_and_the_run_goes_on_from_the_step_before(
+    model, tmp_path, uninterrupted
+):
+    def config(**changes):
+        return settings_of(model, tmp_path / "run", checkpoint_every=0, **changes)
+
+    def divide():
+        raise ZeroDivisionError("by nothing")
+
+    # It raises once in step 3, and when it is asked about a response alone.
+    failing = training_runs.at_call(IN_STEP_3, divide)
+    alone = training_runs.at_call(IN_STEP_3 + 1, divide)
+    told = r"step 3: task 'sums': verify raised ZeroDivisionError: by nothing \(test_resume.py, .*"
+    told += r" for prompt '. \+ . =' and response '.*'; the state before is saved"
+    with (
+        training_runs.watched(failing),
+        training_runs.watched(alone),
+        pytest.raises(GradingError, match=told),
+    ):
+        training_runs.quietly(config())
+    training_runs.quietly(config(resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted

@@ -18,13 +18,9 @@ from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
 from rlvr_jax.policy import Model, score
 from rlvr_jax.training import TrainState, objective_gradient, update
+from rlvr_jax.training.gradient import old_statistics, statistics_needed
 from rlvr_jax.training.statistics import statistics
-from rlvr_jax.training.update import (
-    check_needs,
-    old_statistics,
-    scoring_options,
-    statistics_needed,
-)
+from rlvr_jax.training.update import check_needs, scoring_options
 from rlvr_jax.types import replace
 
 # Sums of some hundred terms in another order, against the largest.

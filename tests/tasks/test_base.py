@@ -136,3 +136,27 @@ OLDER = {
 @pytest.mark.parametrize("name", OLDER)
 def test_runs_of_before_further_fields_resume(name):
     assert load(name).fingerprint() == OLDER[name]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    (
+        ({"info": {"len": None}}, r"info\['len'\] must be a number of Python or numpy, got None"),
+        ({"info": {"len": "3"}}, r"info\['len'\] must be a number .*, got '3'"),
+        ({"info": {"len": [3]}}, r"info\['len'\] must be a number .*, got \[3\]"),
+        ({"info": [3]}, r"info must be numbers by name, got \[3\]"),
+        ({"outcome": "yes"}, "outcome must be a number .*, got 'yes'"),
+        ({"outcome": [1, 2]}, r"outcome must be a number .*, got \[1, 2\]"),
+        ({"reward": 10**400}, "reward must be a number .*, got 1000"),
+        ({"answer": 7}, "answer must be a text, got 7"),
+        ({"stage": None}, "stage must be a text, got None"),
+    ),
+)
+def test_what_a_grade_wants_is_said(fields, message):
+    with pytest.raises(ValueError, match=f"Grade: {message}"):
+        Grade(**{"outcome": 1.0, **fields})
+
+
+def test_a_grade_tells_where_it_was_decided():
+    grade = Grade(1.0, stage="exact")
+    assert Grade(**json.loads(json.dumps(dataclasses.asdict(grade)))).stage == "exact"

@@ -46,3 +46,9 @@ def test_what_the_chat_template_opened_is_part_of_the_response():
 def test_a_name_without_a_module_is_refused():
     with pytest.raises(ValueError, match=r"'module:name', got 'equal'"):
         examine(Check("equal"), "7", 7)
+
+
+def test_threads_of_this_process_grade_side_by_side_and_in_order():
+    verify = verifier(check(), workers=0, threads=4)
+    texts = [f"it is: {number}" for number in range(20)]
+    assert [grade.outcome for grade in grades(verify, *texts)] == [float(n == 7) for n in range(20)]

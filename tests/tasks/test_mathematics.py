@@ -12,7 +12,7 @@ from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.mathematics import mathematics
 from rlvr_jax.verifiers import worker
 
-TRAIN = [("row 1", Prompt("8?", r"\sqrt{8}"))]
+TRAIN = [("row 1", Prompt("8?", r"\int_0^1 8 dx"))]  # a worker has to read it
 TEST = [("row 2", Prompt("9?", "9"))]
 
 
@@ -22,7 +22,7 @@ def test_a_gold_that_is_read_late_is_tried_again_with_more_time(monkeypatch):
         mathematics("late", TRAIN, TEST, 10, wall_seconds=1e-5)
     monkeypatch.setattr("rlvr_jax.tasks.mathematics._PATIENCE", 2e6)
     task = mathematics("late", TRAIN, TEST, 10, wall_seconds=1e-5)
-    assert [prompt.answer for prompt in task.train] == [r"\sqrt{8}"]
+    assert [prompt.answer for prompt in task.train] == [TRAIN[0][1].answer]
 
 
 def kill_serving() -> None:
@@ -45,6 +45,7 @@ def test_a_gold_that_nobody_can_read_any_more_gives_no_verdict():
     task = mathematics("read", TRAIN, TEST, 10)
     grade = task.verify([Prompt("?", "foo(")], [Response(r"\boxed{3}")])[0]
     assert (grade.outcome, grade.reward, grade.timed_out, grade.answer) == (None, None, False, "3")
+    assert grade.stage == "gold"
 
 
 def test_thinking_that_a_template_has_opened_has_to_end_as_well():

@@ -77,10 +77,46 @@ def test_kinds_are_reported_apart_and_prompts_without_gold_are_no_problem():
 
 def test_a_verifier_that_loses_grades_is_refused():
     task = make_task(None, verify=lambda prompts, responses: [])
-    with pytest.raises(ValueError, match="must give one grade per response, got 0 for 12"):
+    with pytest.raises(ValueError, match=r"must return one grade per response \(12\), got 0"):
         self_check(task)
 
 
 def test_no_prompts_per_kind_is_refused():
     with pytest.raises(ValueError, match="prompts_per_kind must be at least 1, got 0"):
         self_check(load("operators"), 0)
+
+
+def test_as_many_prompts_are_asked_as_there_is_time_for():
+    asked = []
+
+    def reward(prompt, response):
+        asked.append(prompt)
+        return float(response.text == prompt.gold)
+
+    train = [Prompt(str(i), answer=i, gold=f"answer {i}") for i in range(1000)]
+    task = Task("many", train, [Prompt("held out")], graded_one_by_one(reward))
+    report = self_check(task, seconds=60.0)
+    assert report.kinds[0].num_prompts == 1000 == len(set(asked))
+    assert self_check(task, seconds=0.0).kinds[0].num_prompts <= 12
+    row = report.kinds[0]
+    assert (row.gold, row.truncated, row.empty, row.wrong) == (1, 0, 0, 0)
+
+
+def test_an_answer_to_another_question_is_shown_where_it_is_paid():
+    train = [Prompt(str(i), answer=i, gold=f"answer {i}") for i in range(10)]
+    paid = graded_one_by_one(lambda prompt, response: float("answer" in response.text))
+    report = self_check(Task("paid", train, [Prompt("held out")], paid))
+    assert report.kinds[0].wrong == 1.0
+    assert self_check(make_task(lambda prompt, response: 0.0)).kinds[0].wrong is None
+
+
+def test_the_empty_answer_may_be_the_right_one():
+    train = [Prompt(str(i), answer="", gold="") for i in range(3)]
+    right = graded_one_by_one(lambda prompt, response: float(response.text == ""))
+    assert self_check(Task("empty", train, [Prompt("held out")], right)).problems == ()
+
+
+def test_many_problems_are_counted():
+    report = self_check(make_task(lambda prompt, response: 0.0))
+    assert len(report.problems) == 5
+    assert report.problems[-1] == "kind '': and 6 more like these."

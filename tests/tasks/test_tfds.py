@@ -85,3 +85,21 @@ def test_tensorflow_is_not_imported(data_dir):
 def test_what_does_not_exist_is_named(data_dir, name, options, message):
     with pytest.raises(ValueError, match=f"tfds: .*{message}"):
         load(f"tfds:{name}", data_dir=data_dir, **options)
+
+
+def test_a_source_that_is_out_of_reach_is_said_at_once(monkeypatch, tmp_path):
+    def unreachable(*given, **named):
+        raise OSError("no route")
+
+    for key in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setattr("socket.create_connection", unreachable)
+    said = r"no connection to raw.githubusercontent.com.*; data_dir names a folder"
+    with pytest.raises(ValueError, match=said):
+        load("gsm8k", data_dir=str(tmp_path))
+
+
+def test_options_of_the_verifier_reach_it(data_dir):
+    task = load("gsm8k", data_dir=data_dir, answer_line=True)
+    prompt = task.train[0]
+    assert task.verify([prompt], [Response(f"Answer: {prompt.answer}")])[0].outcome == 1

@@ -2,6 +2,7 @@
 
 import pytest
 
+from rlvr_jax.verifiers import MathVerifier
 from rlvr_jax.verifiers.extract import boxes, final_answer, spellings
 
 N = 10**6  # characters: work that grows with the square of them takes hours
@@ -129,3 +130,87 @@ def test_the_last_number_is_whole(text, number):
 )
 def test_an_answer_line_may_be_bold(text, answer):
     assert final_answer(text, answer_line=True) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Answer:\n13", "13"),
+        ("**Answer:**\n$$13$$", "$$13$$"),
+        ("Answer: 13<|im_end|>", "13"),
+        ("Answer: `13`", "13"),
+        ("The final answer is: 13", "13"),
+        ("Answer： 13", "13"),
+        ("So x=3.\nTherefore, the number of ways is $13$.", "13"),
+        ("Thus the answer is **13**.", "13"),
+        ("Final Answer: The final answer is $13$. I hope it is correct.", "13"),
+        ("Answer: 13\n\nExplanation: because 5", "13"),
+        ("The answer is not 13", "not 13"),
+        ("We get $5$ and $6$.", None),
+        ("Answer:", None),
+    ],
+)
+def test_an_answer_line_is_read_in_many_forms(text, answer):
+    assert final_answer(text, answer_line=True) == answer
+    assert final_answer(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"\boxed\frac12", r"\frac12"),
+        (r"\boxed\dfrac{1}{2}.", r"\dfrac{1}{2}"),
+        (r"\boxed\sqrt3", r"\sqrt3"),
+        (r"\boxed\pi", r"\pi"),
+        (r"\boxed\text{yes}", r"\text{yes}"),
+        (r"\boxed\frac12 x", r"\frac12"),
+        (r"\boxed\frac12x", None),
+        (r"\boxed\frac", None),
+    ],
+)
+def test_a_command_does_without_braces(text, answer):
+    assert final_answer(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("boxes", "correct"),
+    [
+        ("each", [False, False, False]),
+        ("last", [False, False, True]),
+        ("joined", [True, True, False]),
+    ],
+)
+def test_several_boxes_are_each_right_joined_or_the_last_counts(boxes, correct):
+    texts = [r"\boxed{-2} and \boxed{1}", r"\boxed{1}, \boxed{-2}", r"\boxed{3}, \boxed{1,-2}"]
+    with MathVerifier(boxes=boxes) as verifier:
+        verdicts = verifier.grade(["1,-2"] * 3, texts)
+        assert verifier.grade(["5"], [r"\boxed{5} is \boxed{5.0}"])[0].correct
+    assert [verdict.correct for verdict in verdicts] == correct
+
+
+def test_an_unknown_reading_of_boxes_is_refused():
+    with pytest.raises(ValueError, match="boxes must be one of each, joined, last, got 'first'"):
+        MathVerifier(boxes="first")
+
+
+@pytest.mark.parametrize(
+    ("response", "right"),
+    [
+        (r"\boxed{C. 5}", "C"),
+        (r"\boxed{\textbf{(C)}\ 5}", "C"),
+        ("\\boxed{5}\n**Answer: C**", "C"),
+        (r"\boxed{ACD}", "A, C, D"),
+        (r"\boxed{A, C, D}", "ACD"),
+        (r"\boxed{D, A \text{ and } C}", "ACD"),
+        ("Answer: A, C", "AC"),
+        (r"\boxed{c}", "C"),
+    ],
+)
+def test_options_are_letters_in_any_order(response, right):
+    golds = ["C", "ACD", "AC", "D"]
+    with MathVerifier(choice=True) as verifier:
+        verdicts = verifier.grade([right, *golds], [response] * 5)
+    assert [verdict.correct for verdict in verdicts] == [
+        True,
+        *(set(gold) == set(right) - set(", ") for gold in golds),
+    ]

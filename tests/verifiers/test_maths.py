@@ -66,7 +66,6 @@ WRONG = [
     ("50", r"\boxed{50\%}"),
     ("(1,4)", r"\boxed{1 \text{ and } 4}"),
     ("(0,1)", r"\boxed{x=0,y=1}"),
-    ("3", r"\boxed{three}"),
     ("3", r"\boxed{3 (unclosed"),
     ("3", r"The answer is not 3"),
     ("2", r"\boxed{1} or \boxed{2}"),
@@ -100,13 +99,8 @@ WRONG = [
     (r"\sqrt{8}", r"\boxed{\{2\sqrt2\}}"),
     (r"\{\sqrt{8}\}", r"\boxed{2\sqrt2}"),
     (r"\sqrt{8}", r"\boxed{[\sqrt8,\sqrt8]}"),
-    ("5", r"\boxed{5=5}"),
     ("5", r"\boxed{6=5}"),
     ("5", r"\boxed{6=5=5}"),
-    ("5", r"\boxed{5=5=5}"),
-    ("5", r"\boxed{10/2=5=5}"),
-    ("5", r"\boxed{2+3=5}"),
-    (r"\sqrt{8}", r"\boxed{\sqrt8=2\sqrt2}"),
 ]
 BOMBS = [
     "9^9^9^9",

@@ -48,6 +48,6 @@ def test_normalising_gives_plain_tex(text, plain):
 def test_any_text_is_normalised_and_measured():
     n = 10**5  # characters: work that grows with the square of them takes minutes
     text = "1" + r"\," * n + "^" + " " * n + "x" + "." * n + "y"
-    assert normalise(text) == "1^ x" + "." * n + "y"
+    assert normalise(text) == r"1^ x\dots y"
     assert normalise(r"\boxed" * n + "$" * n)
     assert not parsing._too_large("1" * n + "^1" + ")" * n)

@@ -25,7 +25,7 @@ def alive() -> dict[int, int]:
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
         except OSError:
             continue
         if state != "Z":

@@ -26,6 +26,7 @@ from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
+from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.reflect import reflect
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
@@ -34,6 +35,7 @@ from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
 from rlvr_jax.experience.stages.siblings import show_sibling
+from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "bootstrap_replies",
     "branch",
     "budget_for_hard",
+    "compare_by",
     "critical_token",
     "demonstrate",
     "draw_more",
@@ -61,6 +64,7 @@ __all__ = [
     "recompose",
     "redraw",
     "refill",
+    "refine",
     "reflect",
     "rehearse",
     "salvage",
@@ -74,6 +78,7 @@ __all__ = [
     "show_sibling",
     "show_to_worst",
     "solved_at_most",
+    "tournament",
     "uniform",
     "without_prompt",
 ]

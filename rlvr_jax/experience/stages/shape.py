@@ -2,47 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from rlvr_jax.experience.grades import component_rewards
-from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.objectives import Reward
+from rlvr_jax.experience.grades import with_grades
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.objectives import Moment, Reward, Shaping, as_shaping
 
 __all__ = ["shape"]
 
 
-def shape(reward: Reward, label: str = "", rewards: int = 0) -> Stage:
+def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
     """Gives every rollout the reward that a pure function makes of the batch; outcomes stay.
 
+    The function sees rows without a verdict in groups of their own, without tokens, so that no
+    statistic knows of them. A reward of NaN is none: such a row leaves its group and the loss, too.
+
     Args:
-      reward: (rollouts) -> [B], on numpy or jax arrays.
-      label: of the function, if it was made by another.
-      rewards: how many rewards of the task (`Task.rewards`) the function reads, as
+      reward: (rollouts) -> [B], on numpy or jax arrays, or a `Shaping`, which may keep a state and
+        know the step.
+      label: of a function, if it was made by another.
+      rewards: how many rewards of the task (`Task.rewards`) a function weighs, as
         `component_rewards`; 0: none.
-    Reads: what the function reads. Writes: reward.
+    Reads: what the function reads. Writes: reward. Metrics: what a `Shaping` tells, and
+      rows_without_reward where there are any.
     Raises:
-      ValueError: when a run begins, a task with another number of rewards.
+      ValueError: when a run begins, a task with another number of rewards, with fewer than a
+        `Shaping` reads, or without the answers that it reads.
     """
-    label = label or f"shape({reward.__qualname__.partition('.')[0]})"
+    own = as_shaping(reward)
+    label = label or f"shape({own.label})"
+    needs = own.needs | ({"component_rewards"} if rewards else set())
 
     def init(setting):
-        given = setting.task.rewards
-        if rewards and len(given) != rewards:
-            raise ValueError(
-                f"{label}: must weigh the {len(given)} rewards of task {setting.task.name!r}"
-                f" ({', '.join(given)}), got {rewards} weights"
-            )
-        return ()
+        _check(label, own, rewards, setting.task)
+        return own.init(len(setting.task.train))
 
-    def apply(batch, actor, turn):
+    def apply(batch, actor, state, turn):
         del actor
-        known = batch.rollouts
-        if rewards and known.component_rewards is None:
-            own = component_rewards(batch, turn.setting.task)
-            known = replace(known, component_rewards=own)
-        values = np.asarray(reward(known), batch.rollouts.reward.dtype)
-        return batch.with_rollouts(reward=values), {}
+        lacking = {name for name in needs if getattr(batch.rollouts, name) is None}
+        known = with_grades(batch, turn.setting.task, lacking).rollouts
+        prompt = np.array([ask.number for ask in batch.asks], np.int32)
+        moment = Moment(turn.step, turn.key, prompt)
+        values, state, metrics = own.apply(known, state, moment)
+        values = np.asarray(values, batch.rollouts.reward.dtype)
+        metrics = {name: float(value) for name, value in metrics.items()}
+        if without := int(np.sum(np.isnan(values) & batch.decided)):
+            metrics["rows_without_reward"] = without
+        values = np.where(batch.decided, values, 0).astype(values.dtype)
+        return batch.with_rollouts(reward=values), state, metrics
 
-    return stateless(apply, label, init=init)
+    return Stage(apply, label, init)
+
+
+def _check(label, own, rewards, task):
+    given = task.rewards
+    if rewards and len(given) != rewards:
+        raise ValueError(
+            f"{label}: must weigh the {len(given)} rewards of task {task.name!r}"
+            f" ({', '.join(given)}), got {rewards} weights"
+        )
+    if len(given) < own.columns:
+        raise ValueError(
+            f"{label}: reads {own.columns} rewards of a task (Task.rewards), got"
+            f" {len(given)} of task {task.name!r} ({', '.join(given)})"
+        )
+    if "answer" in own.needs and not task.answers:
+        raise ValueError(
+            f"{label}: reads answers, which task {task.name!r} does not give (Task.answers)"
+        )

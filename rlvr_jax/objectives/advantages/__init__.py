@@ -7,12 +7,14 @@
                          `subset_normalized`, `best_of_n`
     another comparison   `conditional_advantage`, `risk_sensitive`, `pair_normalized`,
                          `score_weighted`, `reweighted_advantage`, `signed_by_outcome`
-    another reward       `decoupled_normalized`, `constrained_advantage`, `hesitation_advantage`,
-                         `pseudo_reward`, `self_rewarded`, `solved_group_advantage`
+    another reward       `certainty_normalized`, `decoupled_normalized`, `constrained_advantage`,
+                         `hesitation_advantage`, `pseudo_reward`, `self_rewarded`,
+                         `solved_group_advantage`
     of answers in parts  `trace_normalized`
     by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
+    on the way           `process_to_go`, `generalized_process_advantage`
     of another advantage `whitened`
     from a teacher       `teacher_log_ratio`
 
@@ -23,6 +25,7 @@ one advantage stand beside it (`weigh_by_token_ratio`, `weigh_by_trace`, `drop_d
 """
 
 from rlvr_jax.objectives.advantages.cells import *
+from rlvr_jax.objectives.advantages.certainty import *
 from rlvr_jax.objectives.advantages.conditional import *
 from rlvr_jax.objectives.advantages.constraints import *
 from rlvr_jax.objectives.advantages.critics import *
@@ -37,6 +40,7 @@ from rlvr_jax.objectives.advantages.multi_reward import *
 from rlvr_jax.objectives.advantages.outcome_credit import *
 from rlvr_jax.objectives.advantages.passk import *
 from rlvr_jax.objectives.advantages.pessimistic_critics import *
+from rlvr_jax.objectives.advantages.process_credit import *
 from rlvr_jax.objectives.advantages.rare_events import *
 from rlvr_jax.objectives.advantages.reciprocity import *
 from rlvr_jax.objectives.advantages.returns import *

@@ -4,7 +4,6 @@ What it says are `verdict_logp`, log-probs of fixed tokens at the one position a
 row is finished if the budget did not cut it off and it has tokens; others have no verdict.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -12,23 +11,18 @@ from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.statistics.group_order import group_index, group_rank
 from rlvr_jax.objectives.statistics.groups import (
     group_all_equal,
     group_deviation,
     group_has_tokens,
-    group_max,
     group_std,
-    group_sum,
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
-    "best_answer",
     "class_balance",
     "finished_rows",
-    "most_voted_answer",
     "self_advantage",
     "self_reward",
     "self_reward_loss",
@@ -193,31 +187,3 @@ def verdict_loss(coefficient: float) -> Transform:
 
     label = describe("verdict_loss", coefficient=float(coefficient))
     return stateless(apply, needs={"verdict_logp"}, label=label)
-
-
-def most_voted_answer(
-    answer: Int[Array, "B"], votes: Float[Array, "B"], group: Int[Array, "B"]
-) -> Int[Array, "B"]:
-    """The answer of most votes in the group, at each of its rows; the smallest id wins a tie.
-
-    Args:
-      answer: class of the final answer.
-      votes: ≥ 0, of each row; ones for a plain majority.
-      group: id of the group of each row.
-    """
-    of_group, of_answer = group_index(group), group_index(answer)
-    total = group_sum(votes, of_group * group.shape[0] + of_answer)
-    most = total == group_max(total, group)
-    winner = jnp.where(most, answer, jnp.iinfo(answer.dtype).max)
-    return jax.ops.segment_min(winner, of_group, num_segments=group.shape[0])[of_group]
-
-
-def best_answer(
-    answer: Int[Array, "B"],
-    score: Float[Array, "B"],
-    group: Int[Array, "B"],
-    rollout_id: Int[Array, "B"],
-) -> Int[Array, "B"]:
-    """The answer of the row of highest score, at each row of the group; the first of equals."""
-    best = group_rank(-score, group, rollout_id) == 0
-    return group_sum(jnp.where(best, answer, 0), group)

@@ -3,8 +3,9 @@
     of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
                          (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)
     of groups            `group_mean` … (groups), `group_rank` … (group_order), `trace_ids` …
-                         (traces)
-    of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`
+                         (traces), `semantic_entropy`
+    of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`,
+                         `self_certainty` … (certainty)
     against another one  `k3` … (divergences), `forward_kl_generator` … (f_divergences),
                          `token_log_ratio_reward` … (implicit_rewards)
 
@@ -12,6 +13,7 @@ Sums over tokens and rollouts go through the `masked_*` and `group_*` functions:
 rollouts and uneven groups are solved there, once.
 """
 
+from rlvr_jax.objectives.statistics.certainty import *
 from rlvr_jax.objectives.statistics.choices import *
 from rlvr_jax.objectives.statistics.covariance import *
 from rlvr_jax.objectives.statistics.divergences import *
@@ -23,6 +25,7 @@ from rlvr_jax.objectives.statistics.masked import *
 from rlvr_jax.objectives.statistics.order_statistics import *
 from rlvr_jax.objectives.statistics.ratios import *
 from rlvr_jax.objectives.statistics.scopes import *
+from rlvr_jax.objectives.statistics.semantic_entropy import *
 from rlvr_jax.objectives.statistics.steps import *
 from rlvr_jax.objectives.statistics.traces import *
 from rlvr_jax.objectives.statistics.window_entropy import *

@@ -1,12 +1,12 @@
 """Surrogates: the loss of a token; and the aggregations, how token losses become one number.
 
     policy gradient  `ppo_clip`, `reinforce`, `importance_weighted`, `weighted_reinforce`,
-                     `no_policy_loss`
+                     `no_policy_loss`, `clipped_noise`
     soft clips       `geometric_mean_clip`, `ppo_cap`, `sigmoid_gated`, `regularized_clip`
     regression       `log_ratio_regression`, `pairwise_regression`, `outcome_classification`,
                      `uniform_value_regression`
-    another writer   `by_origin`, `shaped_probability`, `mixture_importance`, `shaped_ratio`,
-                     `imitated`
+    another writer   `by_origin`, `shaped_probability`, `damped_ratio`, `mixture_importance`,
+                     `shaped_ratio`, `imitated`
     another input    `under_second_prompt`, `with_soft_tokens`
     a teacher        `distilled`
     aggregations     `token_mean`, `rollout_mean_token_mean`, `rollout_mean_token_sum`,
@@ -24,6 +24,8 @@ from rlvr_jax.objectives.surrogates.frozen_weights import *
 from rlvr_jax.objectives.surrogates.outcome_classification import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
 from rlvr_jax.objectives.surrogates.prompt_free import *
+from rlvr_jax.objectives.surrogates.random_rewards import *
+from rlvr_jax.objectives.surrogates.refined import *
 from rlvr_jax.objectives.surrogates.regularized_gradients import *
 from rlvr_jax.objectives.surrogates.sequence_regression import *
 from rlvr_jax.objectives.surrogates.soft_clips import *

@@ -5,6 +5,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_finite, check_positive
+from rlvr_jax.objectives.statistics.certainty import self_certainty
 from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import min_max, within_batch, within_group, z_score
@@ -15,17 +16,9 @@ __all__ = [
     "charge_sampled_logit",
     "raw_logit",
     "scale_by_certainty",
-    "self_certainty",
     "sharpness",
     "standardized_certainty",
 ]
-
-
-def self_certainty(
-    logsumexp: Float[Array, "B T"], mean_logit: Float[Array, "B T"]
-) -> Float[Array, "B T"]:
-    """log Σ exp z - mean z = KL(uniform ‖ p) + log V: the more, the more peaked p is."""
-    return logsumexp - mean_logit
 
 
 def raw_logit(old_logp: Float[Array, "B T"], rollouts: Rollouts) -> Float[Array, "B T"]:

@@ -1,14 +1,15 @@
-"""How much the answers to one prompt disagree, and the scale that follows from it."""
+"""Advantages that shrink where the answers to one prompt disagree."""
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.statistics.groups import group_count, group_sum, has_tokens
+from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean
+from rlvr_jax.objectives.statistics.semantic_entropy import relative_semantic_entropy
 from rlvr_jax.types import replace
 
 __all__ = [
@@ -17,54 +18,11 @@ __all__ = [
     "focal_decay",
     "hyperbolic_decay",
     "linear_decay",
-    "relative_semantic_entropy",
     "scale_by_semantic_entropy",
-    "semantic_entropy",
 ]
 
 Rows = Float[Array, "B"]
 Decay = Callable[[Array, float], Array]
-
-
-def semantic_entropy(
-    loglik: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Rows:
-    """Entropy over the distinct answers of a group, nats, given to each of its rollouts.
-
-    p_k = Σ_{i with answer k} exp ℓ_i / Σ_i exp ℓ_i; SE = -Σ_k p_k ln p_k in [0, ln n]. With ℓ = 0
-    the p_k are shares of the rollouts.
-
-    Args:
-      loglik: ℓ, a log-likelihood of the rollout; of moderate size, as a mean over tokens is.
-      answer: class of the final answer, compared within a group.
-      group: id of the group of each rollout.
-      where: the rows that count; a group without any has 0.
-    """
-    rows = group.shape[0]
-    place = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (group, answer)]
-    cluster = place[0] * rows + place[1]
-    likelihood = jnp.exp(loglik) if where is None else jnp.where(where, jnp.exp(loglik), 0)
-    total = group_sum(likelihood, group)
-    own = likelihood / jnp.where(total > 0, total, 1)
-    share = group_sum(own, cluster)
-    terms = -own * jnp.log(jnp.where(share > 0, share, 1))
-    return jnp.maximum(group_sum(terms, group), 0)
-
-
-def relative_semantic_entropy(
-    loglik: Rows,
-    answer: Int[Array, "B"],
-    group: Int[Array, "B"],
-    where: Bool[Array, "B"] | None = None,
-) -> Rows:
-    """u = SE / ln n in [0, 1], n the rollouts of the group that count; 0 for a group of one."""
-    number = jnp.maximum(group_count(group, where), 1)
-    largest = jnp.log(number.astype(loglik.dtype))
-    entropy = semantic_entropy(loglik, answer, group, where)
-    return jnp.clip(entropy / jnp.where(largest > 0, largest, 1), 0, 1)
 
 
 def hyperbolic_decay(share: Rows, rate: float) -> Rows:

@@ -1,0 +1,55 @@
+"""Means over tokens, log-softmax and entropies of histograms, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+__all__ = [
+    "histogram_entropy",
+    "log_softmax",
+    "masked_mean",
+    "perplexity",
+    "row_mean",
+    "row_sum",
+    "share",
+]
+
+
+def log_softmax(logits: ArrayLike, axis: int = -1) -> np.ndarray:
+    """log p of logits along an axis, float64."""
+    return special.log_softmax(np.asarray(logits, float), axis=axis)
+
+
+def row_sum(values: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    """Sum over the tokens of each row that are on the mask, [B]; 0 for a row without any."""
+    return np.sum(np.where(np.asarray(mask, bool), np.asarray(values, float), 0.0), axis=-1)
+
+
+def row_mean(values: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    """Mean over the tokens of each row that are on the mask, [B]; 0 for a row without any."""
+    return row_sum(values, mask) / np.maximum(np.sum(np.asarray(mask, bool), axis=-1), 1)
+
+
+def masked_mean(values: ArrayLike, mask: ArrayLike) -> float:
+    """Mean over everything that is on the mask; 0 if nothing is."""
+    mask = np.asarray(mask, bool)
+    return float(np.asarray(values, float)[mask].mean()) if mask.any() else 0.0
+
+
+def perplexity(logp: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    """exp(-mean log p) of each row, [B]; 1 for a row without tokens."""
+    return np.exp(-row_mean(logp, mask))
+
+
+def histogram_entropy(counts: ArrayLike) -> float:
+    """Entropy (nats) of the shares of a histogram; 0 for an empty one."""
+    counts = np.asarray(counts, float)
+    shares = counts / max(counts.sum(), np.finfo(float).tiny)
+    return float(np.sum(special.entr(shares)))
+
+
+def share(part: float, whole: float) -> float:
+    """part / whole, 0 where the whole is 0."""
+    return float(part / whole) if whole else 0.0

@@ -1,0 +1,10 @@
+"""What a policy can reach: pass@k, base against trained policy, support, unsolved problems.
+
+Everything is about problems with a number of right samples each; two policies are compared problem
+by problem, and what a second draw of the same policy would show stands beside it.
+
+  `pass_at_k`: the estimators. `paired_problems`: exact tests and intervals on two policies.
+  `base_vs_rl`: curves, their crossing, solvable sets. `support_shrinkage`: what is kept, found and
+    lost, with the noise floor. `math_beyond`: problems that the base cannot solve.
+  `model_task_alignment`: recipes' gains by how well the base did.
+"""

@@ -1,0 +1,147 @@
+"""The base policy against the trained one: does training widen what is reachable, or sharpen it?
+
+Yue et al. 2025, "Does Reinforcement Learning Really Incentivize Reasoning Capacity in LLMs Beyond
+the Base Model?", https://arxiv.org/abs/2504.13837. Both are sampled n times per problem, with one
+prompt, temperature and token limit:
+
+    crossing k             smallest k at which the base's pass@k reaches RL's, if RL leads at k = 1
+    efficiency gap Δ_SE    base pass@K - RL pass@1: 0 if all that is reachable became a first try
+    solvable sets          problems with a right sample: both, RL only, base only, neither
+
+A crossing that is read off few samples is noise: near k = n the curves hang on single problems.
+Equal temperature is not equal entropy; the paper also raises RL's temperature until both agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import share
+from rlvr_jax.analysis.boundary.paired_problems import PairedTable, paired_table
+from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
+
+__all__ = ["BaseVsRL", "Crossing", "base_vs_rl", "crossing_interval", "crossing_k", "solve_rates"]
+
+
+class BaseVsRL(NamedTuple):
+    """A base policy and a trained one on the same problems.
+
+    Fields:
+      curve_base, curve_rl: [n], mean pass@k over problems, k = 1 … n.
+      crossing_k: see `crossing_k`; 0 if there is none.
+      efficiency_gap: base pass@n - RL pass@1.
+      solvable: counts of problems; "first" is the base, "second" RL.
+      subset_share: share of RL's solvable problems that the base solves, too.
+      histogram_base, histogram_rl: int [bins], problems by solve rate on [0, 1], the last bin with
+        its upper edge.
+    """
+
+    curve_base: np.ndarray
+    curve_rl: np.ndarray
+    crossing_k: int
+    efficiency_gap: float
+    solvable: PairedTable
+    subset_share: float
+    histogram_base: np.ndarray
+    histogram_rl: np.ndarray
+
+
+def base_vs_rl(base_correct: ArrayLike, rl_correct: ArrayLike, n: int, bins: int = 5) -> BaseVsRL:
+    """Compares two policies by right samples per problem.
+
+    Args:
+      base_correct, rl_correct: int [G], right ones of n samples.
+      n: samples per problem, of both.
+      bins: of the histograms of solve rates.
+    Raises:
+      ValueError: shapes that differ, a count outside [0, n], or no bin.
+    """
+    base, rl = np.asarray(base_correct), np.asarray(rl_correct)
+    if bins < 1:
+        raise ValueError(f"base_vs_rl: bins must be at least 1, got {bins}")
+    solvable = paired_table(base > 0, rl > 0)
+    curve_base, curve_rl = _curve(base, n), _curve(rl, n)
+    return BaseVsRL(
+        curve_base,
+        curve_rl,
+        crossing_k(curve_base, curve_rl),
+        float(curve_base[-1] - curve_rl[0]),
+        solvable,
+        share(solvable.both, solvable.both + solvable.second_only),
+        solve_rates(base, n, bins),
+        solve_rates(rl, n, bins),
+    )
+
+
+def crossing_k(curve_base: ArrayLike, curve_rl: ArrayLike) -> int:
+    """The smallest k at which the base is at or above RL; 0 if never, or if RL does not lead at 1.
+
+    Args:
+      curve_base, curve_rl: [K], pass@k for k = 1 … K.
+    """
+    base, rl = np.asarray(curve_base), np.asarray(curve_rl)
+    if not rl[0] > base[0]:
+        return 0
+    reached = np.flatnonzero(base >= rl)
+    return int(reached[0]) + 1 if len(reached) else 0
+
+
+class Crossing(NamedTuple):
+    """A crossing with what a bootstrap over problems says of it.
+
+    Fields:
+      k: of all problems; 0 for none.
+      low, high: quantiles of the crossing k in the draws that cross; NaN if none does.
+      share: of the draws that cross.
+    """
+
+    k: int
+    low: float
+    high: float
+    share: float
+
+
+def crossing_interval(
+    base_correct: ArrayLike,
+    rl_correct: ArrayLike,
+    n: int,
+    rounds: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Crossing:
+    """Draws problems anew, the same ones for both policies, and looks where the curves cross.
+
+    Args:
+      base_correct, rl_correct: int [G], right ones of n samples.
+      n: samples per problem, of both.
+      rounds: draws. confidence: of the interval. seed: of the drawing.
+    """
+    ks = np.arange(1, n + 1)
+    base, rl = (pass_at_k(n, np.asarray(c)[:, None], ks) for c in (base_correct, rl_correct))
+    problems = len(base)
+    times = np.random.default_rng(seed).multinomial(
+        problems, np.full(problems, 1 / problems), size=rounds
+    )
+    drawn = [crossing_k(t @ base, t @ rl) for t in times]
+    crossed = [k for k in drawn if k]
+    edges = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(crossed, edges) if crossed else (np.nan, np.nan)
+    whole = crossing_k(base.mean(axis=0), rl.mean(axis=0))
+    return Crossing(whole, float(low), float(high), len(crossed) / rounds)
+
+
+def solve_rates(correct: ArrayLike, n: int, bins: int) -> np.ndarray:
+    """Histogram of c / n on [0, 1], int [bins]: whole numbers decide, so no edge is rounded.
+
+    Training with checked rewards moves mass to 1 and to exactly 0.
+    """
+    place = np.minimum(np.asarray(correct, int) * bins // n, bins - 1)
+    return np.bincount(place, minlength=bins)
+
+
+def _curve(correct: np.ndarray, n: int) -> np.ndarray:
+    """Mean pass@k over problems for k = 1 … n."""
+    return pass_at_k(n, correct[:, None], np.arange(1, n + 1)).mean(axis=0)

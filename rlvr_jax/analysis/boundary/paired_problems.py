@@ -1,0 +1,145 @@
+"""Two policies on the same problems: who solves what, and whether chance explains the difference.
+
+Both are exact: the sign test of McNemar on the problems that one policy solves and the other does
+not (under the null each falls to either side with chance ½), and Fisher's test on the right samples
+of one problem under either policy, corrected over problems by Holm.
+
+Sources: McNemar 1947, https://doi.org/10.1007/BF02295996; Holm 1979,
+https://www.jstor.org/stable/4615733; the exact two-sided forms are the textbook's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
+
+__all__ = ["PairedTable", "changed_problems", "holm", "paired_gap", "paired_table", "sign_test"]
+
+# Tables as likely as the one seen count as such in spite of rounding.
+_TIE = 1e-9
+
+
+class PairedTable(NamedTuple):
+    """Numbers of problems by who solves them.
+
+    Fields:
+      both, second_only, first_only, neither: counts.
+      p_value: of the exact two-sided sign test on `second_only` against `first_only`.
+    """
+
+    both: int
+    second_only: int
+    first_only: int
+    neither: int
+    p_value: float
+
+
+def paired_table(first: ArrayLike, second: ArrayLike) -> PairedTable:
+    """Counts problems by which of two policies solves them.
+
+    Args:
+      first, second: bool [G], whether the policy solves the problem (one right sample, or a solve
+        rate above a threshold).
+    Raises:
+      ValueError: shapes that differ or are not [G].
+    """
+    first, second = np.asarray(first, bool), np.asarray(second, bool)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise ValueError(
+            "paired_table: first and second must have one shape [problems], got"
+            f" {first.shape} and {second.shape}"
+        )
+    gained, lost = int(np.sum(second & ~first)), int(np.sum(first & ~second))
+    both, neither = int(np.sum(first & second)), int(np.sum(~first & ~second))
+    return PairedTable(both, gained, lost, neither, sign_test(gained, lost))
+
+
+def sign_test(ups: int, downs: int) -> float:
+    """Two-sided exact p-value of so many ups and downs, if either had chance ½; 1 without any."""
+    number = ups + downs
+    return float(min(1.0, 2 * special.bdtr(min(ups, downs), number, 0.5))) if number else 1.0
+
+
+def changed_problems(
+    first_correct: ArrayLike,
+    second_correct: ArrayLike,
+    first_samples: ArrayLike,
+    second_samples: ArrayLike,
+) -> np.ndarray:
+    """Fisher's exact two-sided p-value for each problem: were both policies' pass rates equal?
+
+    Sums the chances of all tables with the same margins that are no likelier than the one seen.
+    Not corrected; `holm` does that.
+
+    Args:
+      first_correct, second_correct: [G], right samples.
+      first_samples, second_samples: samples per problem, one number or [G].
+    Returns:
+      float64 [G].
+    Raises:
+      ValueError: more right samples than samples.
+    """
+    c1, c2, n1, n2 = np.broadcast_arrays(
+        *(
+            np.asarray(x, int)
+            for x in (first_correct, second_correct, first_samples, second_samples)
+        )
+    )
+    for name, c, n in (("first", c1, n1), ("second", c2, n2)):
+        if np.any((c < 0) | (c > n)):
+            raise ValueError(
+                f"changed_problems: {name}_correct must be in [0, {name}_samples], got {c} of {n}"
+            )
+    c1, c2, n1, n2 = (x[..., None] for x in (c1, c2, n1, n2))
+    right = c1 + c2
+    x = np.arange(int(n1.max(initial=0)) + 1)
+    possible = (x <= n1) & (x <= right) & (right - x <= n2)
+
+    def log_choices(n, k):
+        return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+
+    def log_chance(x):
+        chosen = log_choices(n1, x) + log_choices(n2, right - x)
+        return chosen - log_choices(n1 + n2, right)
+
+    each = np.where(possible, log_chance(np.where(possible, x, c1)), -np.inf)
+    unlikely = each <= log_chance(c1) + _TIE
+    return np.minimum(np.sum(np.where(unlikely, np.exp(each), 0.0), axis=-1), 1.0)
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """p-values corrected for their number by Holm's steps, [N], in the order given."""
+    p = np.asarray(p_values, float)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(stepped, 1.0)
+    return corrected
+
+
+def paired_gap(
+    first_correct: ArrayLike,
+    second_correct: ArrayLike,
+    samples: int,
+    k: int,
+    weights: ArrayLike | None = None,
+    seed: int = 0,
+) -> PromptInterval:
+    """pass@k of the second policy less that of the first, with a bootstrap over problems.
+
+    Args:
+      first_correct, second_correct: [G], or [S, G] for several seeds that are paired.
+      samples: n per problem, of both.
+      k: 1 ≤ k ≤ n.
+      weights: [G] of the problems; None: all alike.
+      seed: of the drawing.
+    """
+    first, second = np.atleast_2d(first_correct), np.atleast_2d(second_correct)
+    gaps = pass_at_k(samples, second, k) - pass_at_k(samples, first, k)
+    return bootstrap_mean(gaps, np.ones(gaps.shape[1]) if weights is None else weights, seed=seed)

@@ -1,0 +1,270 @@
+"""pass@k and its relatives: what k samples of a problem are worth, estimated from n of them.
+
+A problem was sampled n times, independently and from one policy at one temperature, and c samples
+were right. With k of the n drawn without replacement:
+
+    pass@k = 1 - C(n - c, k) / C(n, k)      one of the k is right
+    pass^k = C(c, k) / C(n, k)              all k are right
+
+Both are unbiased for 1 - (1 - p)^k and p^k. The plug-in 1 - (1 - c / n)^k is not: it is too low by
+Jensen's inequality. At k = n the estimate of a problem is just "c > 0"; n ≥ 2 k keeps its variance
+in bounds, so every result here carries n beside k.
+
+Source: Chen et al. 2021 (the estimator), https://arxiv.org/abs/2107.03374; Yue et al. 2025 (up to
+k = 1024, remarks on variance), https://arxiv.org/abs/2504.13837.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+__all__ = [
+    "PassAtK",
+    "all_at_k",
+    "best_of_k",
+    "majority_answer",
+    "majority_at_k",
+    "mean_pass_at_k",
+    "pass_at_k",
+    "pass_at_k_curve",
+    "pass_at_k_variance",
+    "plug_in_pass_at_k",
+]
+
+# C(n, k) of larger n does not fit into float64.
+_LARGEST_MAJORITY = 1000
+
+
+def pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
+    """Gives the unbiased estimate of the chance that one of k samples is right.
+
+    pass@k = 1 - C(n - c, k) / C(n, k), as a product of min(k, c) ratios: no factorials, so n may be
+    thousands.
+
+    Args:
+      num_samples: n, samples per problem; the three arguments broadcast.
+      num_correct: c, how many of them are right, 0 ≤ c ≤ n.
+      k: 1 ≤ k ≤ n.
+    Returns:
+      float64 of the broadcast shape, in [0, 1].
+    Raises:
+      ValueError: a count or k outside its range, or not whole.
+    """
+    n, c, k = _counts("pass_at_k", num_samples, num_correct, k)
+    return 1.0 - _chance_to_avoid(n, c, k)
+
+
+def all_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
+    """Gives the unbiased estimate of the chance that all of k samples are right ("pass^k").
+
+    pass^k = C(c, k) / C(n, k). Arguments and errors as for `pass_at_k`.
+    """
+    n, c, k = _counts("all_at_k", num_samples, num_correct, k)
+    return _chance_to_avoid(n, n - c, k)
+
+
+def plug_in_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
+    """Gives 1 - (1 - c / n)^k, which other code reports: too low where c is small and k large.
+
+    For comparison with published numbers alone. Arguments and errors as for `pass_at_k`.
+    """
+    n, c, k = _counts("plug_in_pass_at_k", num_samples, num_correct, k)
+    return 1.0 - (1.0 - c / n) ** k
+
+
+def pass_at_k_variance(num_samples: ArrayLike, num_correct: ArrayLike, k: ArrayLike) -> np.ndarray:
+    """Gives the variance of one problem's `pass_at_k`, if its pass rate were c / n.
+
+    Σ_y Binom(y; n, c / n) est(y)² - (Σ_y Binom(y; n, c / n) est(y))², y = 0 … n: sampling noise
+    only, not the choice of problems. Arguments and errors as for `pass_at_k`.
+    """
+    n, c, k = (x[..., None] for x in _counts("pass_at_k_variance", num_samples, num_correct, k))
+    y = np.arange(int(n.max(initial=0)) + 1).reshape((1,) * (n.ndim - 1) + (-1,))
+    y, inside = np.minimum(y, n), y <= n
+    log_choices = special.gammaln(n + 1) - special.gammaln(y + 1) - special.gammaln(n - y + 1)
+    log_chance = log_choices + special.xlogy(y, c / n) + special.xlog1py(n - y, -c / n)
+    chance = np.where(inside, np.exp(log_chance), 0.0)
+    estimate = 1.0 - _chance_to_avoid(n, y, k)
+    mean = np.sum(chance * estimate, axis=-1, keepdims=True)
+    return np.sum(chance * (estimate - mean) ** 2, axis=-1)
+
+
+def majority_at_k(
+    answers: Sequence[Hashable], right: Hashable, k: int, unparsed: Hashable = None
+) -> float:
+    """Gives the exact chance that the plurality answer of k of the n samples is right ("maj@k").
+
+    The mean over all C(n, k) subsets. A tie shares the credit evenly, which is the expectation of
+    a random tie-break; other code takes the first answer seen. Unparsed answers do not vote. The
+    subsets are counted, not listed: with m votes for the right answer, the ways to fill the other
+    k - m places so that nobody has more than m are the coefficients of a product of polynomials.
+
+    Args:
+      answers: [n], the extracted answers of one problem.
+      right: the answer that is right.
+      k: 1 ≤ k ≤ n ≤ 1000; k = n is the usual cons@n.
+      unparsed: the value that stands for "no answer found".
+    Raises:
+      ValueError: k or n out of range.
+    """
+    counts = Counter(answers)
+    n = counts.total()
+    if not 1 <= n <= _LARGEST_MAJORITY:
+        raise ValueError(
+            f"majority_at_k: answers must be 1 to {_LARGEST_MAJORITY}, got {n} of them"
+        )
+    _counts("majority_at_k", n, 0, k)
+    num_silent, num_right = counts.pop(unparsed, 0), counts.pop(right, 0)
+
+    won = 0.0
+    for votes in range(1, min(num_right, k) + 1):
+        places = k - votes
+        # ways[t, d]: ways to choose d of the other samples so that t answers tie with the right one
+        ways = np.zeros((places // votes + 1, places + 1))
+        ways[0] = _binomials(num_silent, places)
+        for count in counts.values():
+            choices = _binomials(count, places)
+            below = np.where(np.arange(places + 1) < votes, choices, 0.0)
+            chosen = np.stack([np.convolve(row, below)[: places + 1] for row in ways])
+            if votes <= min(count, places):
+                chosen[1:, votes:] += ways[:-1, : places + 1 - votes] * choices[votes]
+            ways = chosen
+        shared = ways[:, places] / np.arange(1, len(ways) + 1)
+        won += special.binom(num_right, votes) * shared.sum()
+    return float(won / special.binom(n, k))
+
+
+def majority_answer(answers: Sequence[int]) -> int:
+    """Gives the most frequent answer; of equally frequent ones the smallest."""
+    counts = Counter(answers)
+    return min(counts, key=lambda answer: (-counts[answer], answer))
+
+
+def best_of_k(correct: ArrayLike, scores: ArrayLike, k: int) -> float:
+    """Gives the exact chance that the best-scored of k of the n samples is right.
+
+    With the samples sorted by falling score: Σ_j correct_(j) C(n - j, k - 1) / C(n, k), j = 1 … n.
+    Samples of equal score share their places, the expectation of a random tie-break.
+
+    Args:
+      correct: [n], 0 or 1 (or an outcome in between).
+      scores: [n], the scorer's values, larger is better.
+      k: 1 ≤ k ≤ n.
+    Raises:
+      ValueError: shapes differ, k or correct out of range, or a score is not a number.
+    """
+    correct, scores = np.asarray(correct, float), np.asarray(scores, float)
+    if correct.ndim != 1 or correct.shape != scores.shape:
+        raise ValueError(
+            "best_of_k: correct and scores must have one shape [n], got"
+            f" {correct.shape} and {scores.shape}"
+        )
+    if np.isnan(scores).any():
+        raise ValueError("best_of_k: scores must be numbers, got NaN")
+    if not np.all((correct >= 0) & (correct <= 1)):
+        raise ValueError(f"best_of_k: correct must be in [0, 1], got {correct}")
+    n = len(correct)
+    _counts("best_of_k", n, 0, k)
+    level = np.unique(-scores, return_inverse=True)[1]
+    shared = (np.bincount(level, correct) / np.bincount(level))[np.sort(level)]
+    # chance that place 1 is the best of the k: k / n; from place j to j + 1: the factor below
+    place = np.arange(1, n)
+    falling = np.cumprod(np.maximum(n - place - k + 1, 0) / (n - place))
+    return float(np.sum(shared * (k / n) * np.concatenate([[1.0], falling])))
+
+
+@dataclass(frozen=True)
+class PassAtK:
+    """Mean pass@k over problems, with what it rests on.
+
+    Fields:
+      mean: mean of the per-problem estimates.
+      standard_error: their standard deviation (n - 1) over √num_problems: it covers the choice of
+        problems and the sampling noise together; NaN for one problem.
+      k: samples allowed.
+      num_samples: n, the smallest number of samples of a problem.
+      num_problems: how many problems the mean is over.
+    """
+
+    mean: float
+    standard_error: float
+    k: int
+    num_samples: int
+    num_problems: int
+
+    def __str__(self) -> str:
+        return (
+            f"pass@{self.k} = {self.mean:.3f} ± {self.standard_error:.3f}"
+            f" (n = {self.num_samples} samples, {self.num_problems} problems)"
+        )
+
+
+def mean_pass_at_k(num_samples: ArrayLike, num_correct: ArrayLike, k: int) -> PassAtK:
+    """Averages `pass_at_k` over problems and gives the standard error of the mean.
+
+    Args:
+      num_samples: n, one number or [problems].
+      num_correct: c, [problems].
+      k: 1 ≤ k ≤ the smallest n.
+    Raises:
+      ValueError: no problem, or a count or k out of range.
+    """
+    estimates = np.ravel(pass_at_k(num_samples, num_correct, k))
+    if not estimates.size:
+        raise ValueError("mean_pass_at_k: num_correct must have a problem, got none")
+    error = np.std(estimates, ddof=1) / np.sqrt(estimates.size) if estimates.size > 1 else np.nan
+    smallest = int(np.min(num_samples))
+    return PassAtK(float(estimates.mean()), float(error), int(k), smallest, estimates.size)
+
+
+def pass_at_k_curve(
+    num_samples: ArrayLike, num_correct: ArrayLike, ks: Sequence[int] | None = None
+) -> list[PassAtK]:
+    """Gives `mean_pass_at_k` for several k; by default 1, 2, 4, … up to the smallest n."""
+    if not np.size(num_samples) or not np.all(np.isfinite(num_samples)):
+        raise ValueError(f"pass_at_k_curve: num_samples must be whole numbers, got {num_samples}")
+    if ks is None:
+        ks = [2**i for i in range(int(np.min(num_samples)).bit_length())]
+    return [mean_pass_at_k(num_samples, num_correct, k) for k in ks]
+
+
+def _chance_to_avoid(n: np.ndarray, marked: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """C(n - marked, k) / C(n, k): no marked sample among k; symmetric in `marked` and k."""
+    few, many = np.minimum(marked, k), np.maximum(marked, k)
+    chance = np.ones(np.broadcast(n, few).shape)
+    for i in range(int(few.max(initial=0))):
+        # where i ≥ few the factor is 1; there n - i may be 0
+        factor = np.maximum(n - many - i, 0) / np.maximum(n - i, 1)
+        chance = np.where(i < few, chance * factor, chance)
+    return chance
+
+
+def _binomials(n: int, largest: int) -> np.ndarray:
+    """C(n, 0), …, C(n, largest); 0 beyond n."""
+    return special.binom(n, np.arange(largest + 1)) * (np.arange(largest + 1) <= n)
+
+
+def _counts(function: str, *counts: ArrayLike) -> list[np.ndarray]:
+    """Checks n, c and k and broadcasts them against each other."""
+    n, c, k = arrays = np.broadcast_arrays(*(np.asarray(x, float) for x in counts))
+    for name, array in zip(("num_samples", "num_correct", "k"), arrays, strict=True):
+        whole = np.isfinite(array) & (array == np.floor(array))
+        if not np.all(whole):
+            raise ValueError(f"{function}: {name} must be whole numbers, got {array[~whole][0]}")
+    if np.any(bad := ~((c >= 0) & (c <= n))):
+        raise ValueError(
+            f"{function}: num_correct must be in [0, num_samples], got {c[bad][0]:g}"
+            f" of {n[bad][0]:g}"
+        )
+    if np.any(bad := ~((k >= 1) & (k <= n))):
+        raise ValueError(
+            f"{function}: k must be in [1, num_samples], got k = {k[bad][0]:g} with"
+            f" num_samples = {n[bad][0]:g}"
+        )
+    return [n, c, k]

@@ -1,0 +1,97 @@
+"""Training prompts: what came of them over a run, visit by visit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rlvr_jax.analysis.boundary.paired_problems import sign_test
+from rlvr_jax.analysis.curves import thinned
+from rlvr_jax.analysis.diagnosis.topics import Topic, curve
+from rlvr_jax.analysis.prompt_order import read_histories
+from rlvr_jax.analysis.run_directory import Run, read_json_lines
+
+__all__ = ["practice"]
+
+_FIFTH = 0.2
+_MOST_POINTS = 300
+
+
+def practice(run: Run) -> Topic:
+    """What the outcomes of the training groups say."""
+    topic = Topic("Training prompts")
+    path = Path(run.path) / "outcomes.jsonl"
+    lines = _by_step(path)
+    if not lines:
+        topic.missing.append("Training prompts need an outcomes.jsonl, which this run has not.")
+        return topic
+    kinds = np.array([_kinds(line) for line in lines.values()])
+    window = max(1, round(_FIFTH * len(kinds)))
+    first, last = kinds[:window].mean(axis=0), kinds[-window:].mean(axis=0)
+    names = ("all_wrong", "mixed", "all_right")
+    topic.numbers |= {
+        "steps_of_each": window,
+        "first": dict(zip(names, first.tolist(), strict=True)),
+        "last": dict(zip(names, last.tolist(), strict=True)),
+    }
+    topic.sentences.append(
+        f"Groups that teach (right and wrong among their answers): {100 * first[1]:.0f} % →"
+        f" {100 * last[1]:.0f} %; all wrong {100 * first[0]:.0f} % → {100 * last[0]:.0f} %, all"
+        f" right {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps)."
+    )
+    _visits(topic, run)
+    steps = list(lines)
+    table = thinned(np.column_stack([steps, kinds]), _MOST_POINTS)
+    shown = {"mixed": 2, "all wrong": 1, "all right": 3}
+    curves = {name: table[:, [0, column]] for name, column in shown.items()}
+    note = f"before any filter, n = {len(lines)} steps"
+    topic.charts.append(curve("Groups by outcome", "share", note, "step", curves, y=[0, 1]))
+    return topic
+
+
+def _visits(topic: Topic, run: Run) -> None:
+    """Prompts that came twice or more: first visit against the last."""
+    try:
+        histories = [h for h in read_histories(run.path).values() if len(h) > 1]
+    except ValueError:  # no prompt was shown in its plain view
+        histories = []
+    if not histories:
+        topic.missing.append("What became of single prompts needs prompts that came twice.")
+        return
+    change = np.array([history[-1] - history[0] for history in histories])
+    ups, downs = int(np.sum(change > 0)), int(np.sum(change < 0))
+    p = sign_test(ups, downs)
+    topic.numbers["visits"] = {"prompts": len(change), "up": ups, "down": downs, "p_value": p}
+    topic.sentences.append(
+        f"Of {len(change)} prompts that came twice or more, {ups} did better at the last visit than"
+        f" at the first and {downs} worse (sign test p = {p:.2g})."
+    )
+
+
+def _kinds(line: dict) -> tuple[float, float, float]:
+    """Shares of the step's groups that are all wrong, mixed and all right."""
+    rates = [
+        float(np.mean(known))
+        for outcomes in line["outcome"]
+        if (known := [outcome for outcome in outcomes if outcome is not None])
+    ]
+    found = np.array(rates or [np.nan])
+    return (
+        float(np.mean(found == 0)),
+        float(np.mean((found > 0) & (found < 1))),
+        float(np.mean(found == 1)),
+    )
+
+
+def _by_step(path: Path) -> dict[int, dict]:
+    """Lines with a verdict, by rising step; after a resume the later line of a step counts."""
+    if not path.is_file():
+        return {}
+    lines = {line["step"]: line for line in read_json_lines(path)}
+    known = {
+        step: line
+        for step, line in sorted(lines.items())
+        if any(outcome is not None for outcomes in line["outcome"] for outcome in outcomes)
+    }
+    return known

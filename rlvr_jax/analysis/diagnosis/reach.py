@@ -1,0 +1,222 @@
+"""Held-out problems: did training widen what the policy can solve, or sharpen what it could?
+
+Two evaluations of the same problems with n samples each. Differences of pass@k carry a bootstrap
+over problems; what was found and lost is counted at k = n / 2, where the same n samples also say
+what two draws of the first policy would differ by. A floor at a larger k needs 2k samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.analysis.boundary.base_vs_rl import base_vs_rl, crossing_interval
+from rlvr_jax.analysis.boundary.math_beyond import upper_bound
+from rlvr_jax.analysis.boundary.paired_problems import changed_problems, holm, paired_gap
+from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
+from rlvr_jax.analysis.boundary.support_shrinkage import (
+    Support,
+    expected_support,
+    noise_floor,
+    unseen_mass,
+)
+from rlvr_jax.analysis.diagnosis.topics import (
+    FIRST,
+    LAST,
+    Topic,
+    curve,
+    direction,
+    interval_numbers,
+    signed,
+)
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
+
+__all__ = ["Counts", "reach"]
+
+Counts = Mapping[str, Any]
+"""A line of `held_out.jsonl`: step, n, prompts, correct, weights."""
+
+_BINS = 8
+_RESOLUTION = 0.01  # of pass@k, for the number of prompts that would tell it
+_LEVEL = 0.05
+
+
+def reach(first: Counts, last: Counts, names: tuple[str, str]) -> Topic:
+    """Compares two evaluations of the same problems.
+
+    Args:
+      first, last: lines of `held_out.jsonl`.
+      names: of the two policies, as the page calls them.
+    Raises:
+      ValueError: other prompts, or another number of samples.
+    """
+    n = int(last["n"])
+    if first["prompts"] != last["prompts"] or first["n"] != n:
+        raise ValueError(
+            f"reach: both evaluations must ask the same prompts {n} times, got"
+            f" {len(first['prompts'])} prompts {first['n']} times and {len(last['prompts'])}"
+            f" prompts {n} times"
+        )
+    before, after = np.asarray(first["correct"]), np.asarray(last["correct"])
+    weights = np.asarray(first.get("weights") or np.ones(len(before)))
+    topic = Topic("Reach")
+    topic.numbers = {"samples": n, "problems": len(before)}
+    half = n // 2
+    gaps = {k: paired_gap(before, after, n, k, weights) for k in dict.fromkeys((1, half, n)) if k}
+    topic.numbers["gaps"] = {f"pass@{k}": interval_numbers(gap) for k, gap in gaps.items()}
+    topic.sentences.append(_verdict(gaps, names, n, len(before)))
+    _crossing(topic, before, after, n, names)
+    if half:
+        _support(topic, before, after, n, half, names)
+    _changed(topic, before, after, n)
+    _unsolved(topic, before, after, n, names)
+    _plots(topic, before, after, n, names)
+    return topic
+
+
+def _verdict(gaps: dict[int, PromptInterval], names: tuple[str, str], n: int, problems: int) -> str:
+    wide = max(k for k in gaps if k <= max(1, n // 2))
+    one, many = gaps[1], gaps[wide]
+    told = f"pass@1 {signed(one)}, pass@{wide} {signed(many)}"
+    size = f"{names[1]} less {names[0]}, 95 % over {problems} problems, {n} samples each"
+    kinds = {
+        (1, 1): "The boundary moved out: more is solved at the first try and with many tries",
+        (1, 0): "Sharpened: better at the first try, no change with many tries can be told",
+        (1, -1): "Sharpened at a price: better at the first try, worse with many",
+        (0, 1): "Wider: better with many tries, no change at the first can be told",
+        (0, 0): "No change of what is solved can be told",
+        (0, -1): "Narrower: worse with many tries, no change at the first can be told",
+        (-1, 1): "Wider and duller: better with many tries, worse at the first",
+        (-1, 0): "Worse at the first try, no change with many tries can be told",
+        (-1, -1): "Worse, at the first try and with many",
+    }
+    verdict = f"{kinds[direction(one), direction(many)]}: {told} ({size})."
+    half_width = (many.high - many.low) / 2
+    if direction(many) == 0 and half_width > _RESOLUTION:
+        wanted = int(np.ceil(problems * (half_width / _RESOLUTION) ** 2))
+        verdict += (
+            f" To tell a difference of {_RESOLUTION:g} in pass@{wide}, about {wanted:,} problems"
+            " are wanted."
+        )
+    return verdict
+
+
+def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
+    found = crossing_interval(before, after, n)
+    topic.numbers["crossing"] = {
+        "k": found.k,
+        "low": found.low if np.isfinite(found.low) else None,
+        "high": found.high if np.isfinite(found.high) else None,
+        "share_of_draws": found.share,
+    }
+    share = f"{100 * found.share:.0f} % of the draws of problems"
+    if found.k:
+        sentence = (
+            f"The curve of {names[0]} reaches that of {names[1]} at k = {found.k}; it does in"
+            f" {share}, there between {found.low:.0f} and {found.high:.0f} (unweighted problems)."
+        )
+    elif after.mean() > before.mean():
+        sentence = (
+            f"The curve of {names[0]} stays below that of {names[1]} up to k = {n}; it reaches it"
+            f" in {share}."
+        )
+    else:
+        sentence = f"The curves do not cross: {names[1]} does not lead at k = 1 (unweighted)."
+    topic.sentences.append(sentence)
+
+
+def _support(topic: Topic, before, after, n: int, k: int, names: tuple[str, str]) -> None:
+    counts, floor = expected_support(before, after, n, k), noise_floor(before, n, k)
+    once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
+    noise = pass_at_k(n, before, 2 * k) - once
+    problems = len(once)
+    even = np.ones(problems)
+    excess = {
+        "found": bootstrap_mean([problems * ((1 - once) * other - noise)], even),
+        "lost": bootstrap_mean([problems * (once * (1 - other) - noise)], even),
+    }
+    topic.numbers["support"] = {
+        "k": k,
+        **_measures(counts),
+        "floor": _measures(floor),
+        **{f"{name}_above_floor": interval_numbers(each) for name, each in excess.items()},
+    }
+    said = {1: "more than", -1: "fewer than", 0: "not to be told from"}
+    parts = [
+        f"{value:.1f} {name}, {said[direction(excess[name])]} the {floor.expanded:.1f} of chance"
+        f" ({signed(excess[name])})"
+        for name, value in (("found", counts.expanded), ("lost", counts.shrunk))
+    ]
+    topic.sentences.append(
+        f"With {k} samples, of {problems} problems {counts.preserved:.1f} are solved by both,"
+        f" {parts[0]}, and {parts[1]}. Chance is what a second draw of {names[0]} would find and"
+        f" lose. Retention {counts.retention:.3f} (a second draw: {floor.retention:.3f}),"
+        f" discovery {counts.discovery:.3f} ({floor.discovery:.3f}), net change"
+        f" {counts.net_change:+.3f}. Solve rates below {unseen_mass(k):.2g} are not seen."
+    )
+    topic.missing.append(f"A floor at k = {n} needs {2 * n} samples per problem; there are {n}.")
+    rows = []
+    for name, each in ((f"{names[0]} → {names[1]}", counts), (f"{names[0]} again", floor)):
+        ratios = (each.retention, each.discovery, each.score, each.net_change)
+        rows.append([name, *(f"{x:.1f}" for x in each), *(f"{x:.3f}" for x in ratios)])
+    head = ["", "kept", "found", "lost", "neither", "SRR", "NDR", "SDS", "NSCR"]
+    topic.tables.append((f"Support with {k} samples", head, rows))
+
+
+def _measures(counts: Support) -> dict[str, float]:
+    names = ("retention", "discovery", "score", "net_change")
+    return counts._asdict() | {name: getattr(counts, name) for name in names}
+
+
+def _changed(topic: Topic, before, after, n: int) -> None:
+    certain = holm(changed_problems(before, after, n, n)) < _LEVEL
+    better, worse = int(np.sum(certain & (after > before))), int(np.sum(certain & (after < before)))
+    topic.numbers["changed_problems"] = {"better": better, "worse": worse, "level": _LEVEL}
+    topic.sentences.append(
+        f"One by one, {better} problems got better and {worse} worse for certain (Fisher's exact"
+        f" test, Holm-corrected over {len(before)} problems at {_LEVEL:g})."
+    )
+
+
+def _unsolved(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
+    unsolved = before == 0
+    number, reached = int(unsolved.sum()), int(np.sum(unsolved & (after > 0)))
+    never, always = (int(np.sum(after == count)) for count in (0, n))
+    topic.numbers["unsolved"] = {"first": number, "reached": reached, "last": never}
+    topic.numbers["always_solved"] = {"first": int(np.sum(before == n)), "last": always}
+    if number:
+        topic.sentences.append(
+            f"Of {number} problems that {names[0]} solved in none of {n} samples (each solve rate"
+            f" below {upper_bound(n):.3f} at 95 %), {names[1]} solves {reached} at least once. Read"
+            " their solutions: a verifier's errors look the same."
+        )
+    topic.sentences.append(
+        f"Problems that are never solved: {number} → {never}; always:"
+        f" {int(np.sum(before == n))} → {always}."
+    )
+
+
+def _plots(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
+    found = base_vs_rl(before, after, n, bins=min(_BINS, n))
+    note = f"n = {n} samples, {len(before)} problems, unweighted"
+    ks = np.unique([*(2 ** np.arange(n.bit_length())), n])
+    curves = (found.curve_base, found.curve_rl)
+    lines = {
+        name: np.stack([ks, values[ks - 1]], axis=1)
+        for name, values in zip(names, curves, strict=True)
+    }
+    reached = curve("pass@k against k", "share of problems", note, "", lines, (FIRST, LAST))
+    axes = {"x": {"label": "k, samples allowed", "log2": True}, "y": [0, 1]}
+    topic.charts.append(reached | axes)
+    bins = len(found.histogram_rl)
+    middle = (np.arange(bins) + 0.5) / bins
+    lines = {
+        name: np.stack([middle, values], axis=1)
+        for name, values in zip(names, (found.histogram_base, found.histogram_rl), strict=True)
+    }
+    note = f"{bins} bins of equal width, n = {n} samples"
+    topic.charts.append(
+        curve("Problems by solve rate", "problems", note, "rate", lines, (FIRST, LAST), zero=True)
+    )

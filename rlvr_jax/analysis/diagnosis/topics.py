@@ -1,0 +1,78 @@
+"""One subject of a diagnosis: sentences, the numbers behind them, a table and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvr_jax.analysis.page import rounded
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval
+
+__all__ = ["FIRST", "LAST", "Topic", "curve", "direction", "interval_numbers", "signed"]
+
+FIRST, LAST = 0, 1  # the colours of the two policies on every plot
+
+
+@dataclass
+class Topic:
+    """What one subject has to say.
+
+    Fields:
+      title: heading.
+      sentences: verdicts, most important first; each carries its numbers and intervals.
+      numbers: the same as JSON values, by name.
+      missing: what could not be said, and what it would take.
+      charts: specifications as `charts.js` reads them.
+      tables: (heading, head, rows).
+    """
+
+    title: str
+    sentences: list[str] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    charts: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[tuple[str, list[str], list[list[Any]]]] = field(default_factory=list)
+
+
+def curve(
+    title: str,
+    unit: str,
+    note: str,
+    x: str,
+    lines: Mapping[str, Any],
+    policies: Sequence[int] = (),
+    **options: Any,
+) -> dict[str, Any]:
+    """A chart of lines.
+
+    Args:
+      lines: [[x, y], …] by label.
+      policies: which policy each line is of, drawn in its colour; none: all are of the last one,
+        and told apart by their strokes (three at most).
+      options: further fields of the chart.
+    """
+    series = [
+        {"run": policies[place] if policies else LAST, "variant": 0 if policies else place}
+        | {"label": label, "kind": "line", "window": 1, "points": rounded(points)}
+        for place, (label, points) in enumerate(lines.items())
+    ]
+    variants = [] if policies or len(lines) < 2 else list(lines)
+    chart = {"title": title, "unit": unit, "note": note, "x": {"label": x}, "variants": variants}
+    return chart | {"y": None, "series": series} | options
+
+
+def interval_numbers(found: PromptInterval) -> dict[str, float]:
+    """An interval as JSON values."""
+    return {"value": found.mean, "low": found.low, "high": found.high, "prompts": found.prompts}
+
+
+def signed(found: PromptInterval) -> str:
+    """ "+0.240 [+0.190, +0.290]", with a true minus."""
+    value, low, high = (f"{x:+.3f}".replace("-", "−") for x in (found.mean, found.low, found.high))
+    return f"{value} [{low}, {high}]"
+
+
+def direction(found: PromptInterval) -> int:
+    """1 if the interval lies above 0, -1 if below, else 0."""
+    return int(found.low > 0) - int(found.high < 0)

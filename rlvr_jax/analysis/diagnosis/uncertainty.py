@@ -1,0 +1,121 @@
+"""Entropy over a run: how much was spent, how early, and what it bought."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlvr_jax.analysis.curves import thinned
+from rlvr_jax.analysis.diagnosis.topics import LAST, Topic, curve
+from rlvr_jax.analysis.entropy.law_prediction import (
+    ENTROPY,
+    FIRST_SHARE,
+    SCORE,
+    controls_entropy,
+    forecast_run,
+)
+from rlvr_jax.analysis.law_section import law_section
+from rlvr_jax.analysis.run_directory import Run
+
+__all__ = ["uncertainty"]
+
+_TENTH = 0.1
+_COLLAPSED, _KEPT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
+_MOST_POINTS = 300
+
+
+def uncertainty(run: Run) -> Topic:
+    """What the run's entropies say."""
+    topic = Topic("Entropy")
+    steps, entropy = run.series("entropy")
+    if len(steps) < 2:
+        topic.missing.append("Entropy over training needs two steps with `entropy` in the metrics.")
+        return topic
+    _spent(topic, steps, entropy)
+    _by_outcome(topic, run)
+    _law(topic, run)
+    lines = {"training": thinned(np.stack([steps, entropy], axis=1), _MOST_POINTS)}
+    held_steps, held = run.series(ENTROPY)
+    if len(held_steps):
+        lines["held-out"] = np.stack([held_steps, held], axis=1)
+    note = "mean over tokens, whole vocabulary, at the sampling temperature"
+    topic.charts.append(curve("Token entropy", "nats", note, "step", lines, zero=True))
+    section = law_section([run], ["training"])
+    if section:
+        chart = section["charts"][0]
+        series = [entry | {"run": LAST} for entry in chart["series"]]
+        topic.charts.append(chart | {"series": series})
+    return topic
+
+
+def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
+    """Compares the first and the last tenth of the steps."""
+    window = max(1, round(_TENTH * len(steps)))
+    first, last = entropy[:window], entropy[-window:]
+    left = last.mean() / first.mean() if first.mean() > 0 else np.nan
+    word = "kept" if left >= _KEPT else "mostly spent" if left <= _COLLAPSED else "partly spent"
+    word = "grown" if left > 1 / _KEPT else word
+    drop = first.mean() - last.mean()
+    early = entropy[: max(1, round(FIRST_SHARE * len(steps)))][-window:].mean()
+    share = (first.mean() - early) / drop if drop > 0 else None
+    topic.numbers |= {
+        "first": float(first.mean()),
+        "last": float(last.mean()),
+        "steps_of_each": window,
+        "left": None if np.isnan(left) else float(left),
+        "share_of_drop_in_first_fifth": None if share is None else float(share),
+    }
+    told = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
+    told += ", ± their standard deviation)." if window > 1 else ")."
+    if share is not None:
+        told += f" {100 * share:.0f} % of the drop came in the first fifth."
+    topic.sentences.append(f"Entropy was {word}: {told}")
+
+
+def _mean(values: np.ndarray) -> str:
+    spread = f" ± {values.std(ddof=1):.3f}" if len(values) > 1 else ""
+    return f"{values.mean():.3f}{spread}"
+
+
+def _by_outcome(topic: Topic, run: Run) -> None:
+    """Where the entropy sits: in right or in wrong responses."""
+    right, wrong = (run.series(f"entropy/{name}")[1] for name in ("right", "wrong"))
+    if not len(right) or not len(wrong):
+        return
+    window = max(1, round(_TENTH * min(len(right), len(wrong))))
+    found = [float(values[-window:].mean()) for values in (right, wrong)]
+    topic.numbers |= {"right": found[0], "wrong": found[1]}
+    topic.sentences.append(
+        f"At the end right responses have {found[0]:.3f} nats a token, wrong ones {found[1]:.3f}."
+    )
+
+
+def _law(topic: Topic, run: Run) -> None:
+    found = forecast_run(run)
+    controlled = controls_entropy(run)
+    topic.numbers["law"] = {
+        "controlled": controlled,
+        "points": found.num_points,
+        "first_points": found.num_first,
+        "a": found.law and found.law.a,
+        "b": found.law and found.law.b,
+        "score_error": found.score_error,
+        "ceiling_error": found.ceiling_error,
+    }
+    if found.law is None:
+        topic.missing.append(
+            "The entropy law's forecast is undefined: it needs two evaluations with different"
+            f" {ENTROPY} and with {SCORE} in the first fifth of the run, got {found.num_first} of"
+            f" {found.num_points}."
+        )
+        return
+    caveat = (
+        " This run has parts beyond the plain ones, so the law is not expected to hold."
+        if controlled
+        else ""
+    )
+    topic.sentences.append(
+        f"Entropy law R = −a·eᴴ + b from the first {found.num_first} of {found.num_points}"
+        f" evaluations: a = {found.law.a:.3f}, b = {found.law.b:.3f}; it misses the last pass@1,"
+        f" given its entropy, by {found.score_error:+.3f}, and its ceiling b − a lies"
+        f" {found.ceiling_error:+.3f} from it.{caveat}"
+    )

@@ -1,0 +1,158 @@
+"""The responses that a run kept: entropy by place and word, confidence, diversity of words.
+
+Of the first and the last step that kept responses. They are few and answer other prompts, so what
+is said here is about these texts; the held-out numbers are what a verdict rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvr_jax.analysis.diagnosis.topics import FIRST, LAST, Topic, curve
+from rlvr_jax.analysis.entropy.entropy_patterns import forks, position_profile, word_entropies
+from rlvr_jax.analysis.run_directory import Run
+from rlvr_jax.analysis.samples import number_or
+from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
+from rlvr_jax.analysis.texts.diversity_metrics import distinct
+
+__all__ = ["writing"]
+
+_FORK_SHARE = 0.2
+_PARTS = 8
+_WORDS = 12
+_FEWEST = 5  # occurrences of a word that is shown
+_FEWEST_ROWS = 20  # responses, for a calibration that is worth a sentence
+_BINS = 5
+
+
+class _Rows(NamedTuple):
+    """The responses of one step as arrays [B, T]."""
+
+    step: int
+    tokens: list[list[str]]
+    entropy: np.ndarray
+    logp: np.ndarray
+    mask: np.ndarray
+    outcome: np.ndarray
+
+
+def writing(run: Run) -> Topic:
+    """What the kept responses say."""
+    topic = Topic("Kept responses")
+    steps = run.sample_steps()
+    kept = [_rows(step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])]
+    kept = [rows for rows in kept if rows is not None]
+    if not kept:
+        topic.missing.append("Texts need responses in samples/ with their tokens' entropies.")
+        return topic
+    profiles, policies, told = {}, [], []
+    budget = min(int(rows.mask.sum()) for rows in kept)
+    for place, rows in enumerate(kept):
+        policy = FIRST if place == 0 and len(kept) > 1 else LAST
+        own = _measure(rows, budget)
+        policies.append(policy)
+        profiles[f"step {rows.step}"] = own.pop("profile")
+        topic.numbers[f"step_{rows.step}"] = own
+        told.append(own)
+    topic.sentences.append(_sentence(kept, told))
+    topic.sentences += _confidence(kept[-1], told[-1])
+    title, x = "Entropy by place in the response", "share of the response"
+    sizes = " and ".join(str(each["tokens"]) for each in told)
+    note = f"means over n = {sizes} tokens, in eighths of the length"
+    topic.charts.append(curve(title, "nats", note, x, profiles, policies, zero=True))
+    words = word_entropies(
+        kept[-1].tokens,
+        [row[kept_] for row, kept_ in zip(kept[-1].entropy, kept[-1].mask, strict=True)],
+        _FEWEST,
+    )
+    if words:
+        shown = [[repr(w.word), w.number, f"{w.entropy:.3f}"] for w in words[:_WORDS]]
+        heading = f"Words of highest entropy, step {kept[-1].step} ({_FEWEST} times or more)"
+        topic.tables.append((heading, ["word", "times", "mean entropy, nats"], shown))
+    return topic
+
+
+def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:
+    """The responses with tokens and entropies; None if there are none."""
+    good = [
+        row
+        for row in samples
+        if row.get("tokens") and isinstance(row.get("entropy"), list) and len(row["entropy"])
+    ]
+    if not good:
+        return None
+    width = max(len(row["tokens"]) for row in good)
+    mask = np.arange(width) < np.array([len(row["tokens"]) for row in good])[:, None]
+
+    def column(name):
+        found = np.zeros(mask.shape)
+        for place, row in enumerate(good):
+            values = row.get(name)
+            if isinstance(values, list):
+                values = [number_or(value, np.nan) for value in values[:width]]
+                found[place, : len(values)] = values
+        return np.nan_to_num(found)
+
+    return _Rows(
+        step,
+        [[str(token) for token in row["tokens"]] for row in good],
+        column("entropy"),
+        column("logp"),
+        mask,
+        np.array([number_or(row.get("outcome"), np.nan) for row in good]),
+    )
+
+
+def _measure(rows: _Rows, budget: int) -> dict[str, Any]:
+    found = forks(rows.entropy, rows.mask, _FORK_SHARE)
+    total = rows.entropy[rows.mask].sum()
+    texts, left = [], budget
+    for text in rows.tokens:
+        texts.append(text[:left])
+        left = max(left - len(text), 0)
+    middle = (np.arange(_PARTS) + 0.5) / _PARTS
+    profile = np.stack([middle, position_profile(rows.entropy, rows.mask, _PARTS)], axis=1)
+    return {
+        "responses": len(rows.tokens),
+        "tokens": int(rows.mask.sum()),
+        "fork_threshold": found.threshold,
+        "entropy_in_forks": float(rows.entropy[found.mask].sum() / total) if total > 0 else None,
+        "distinct_2": distinct(texts, 2),
+        "distinct_2_tokens": budget,
+        "profile": profile,
+    }
+
+
+def _sentence(kept: Sequence[_Rows], told: Sequence[Mapping[str, Any]]) -> str:
+    def both(name, form):
+        values = [each[name] for each in told]
+        return " → ".join("–" if value is None else form.format(value) for value in values)
+
+    steps = " and ".join(str(rows.step) for rows in kept)
+    sizes = " and ".join(str(each["responses"]) for each in told)
+    return (
+        f"In the kept responses of step {steps} (n = {sizes}), the fifth of the tokens with the"
+        f" highest entropy holds {both('entropy_in_forks', '{:.0%}')} of all of it (threshold"
+        f" {both('fork_threshold', '{:.3f}')} nats); different bigrams among the first"
+        f" {told[0]['distinct_2_tokens']} tokens: {both('distinct_2', '{:.3f}')}."
+    )
+
+
+def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
+    """Whether likelier responses are right more often, where there are enough of them."""
+    known = np.isin(rows.outcome, (0, 1))
+    if known.sum() < _FEWEST_ROWS:
+        return []
+    confidence = token_confidence(rows.logp, rows.mask)[known]
+    found = calibration(np.clip(confidence, 0, 1), rows.outcome[known], _BINS)
+    told["calibration"] = {
+        name: getattr(found, name) for name in ("ece", "auroc", "brier", "overconfidence")
+    }
+    return [
+        f"Mean token probability ranks right responses above wrong ones with AUROC"
+        f" {found.auroc:.2f} (½: not at all), calibration error {found.ece:.2f}"
+        f" ({int(known.sum())} responses, {_BINS} bins)."
+    ]

@@ -1,0 +1,172 @@
+"""Where the entropy sits: forking tokens, overlap with the base, change by percentile, branching.
+
+Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939 (forking tokens,
+overlap, change by percentile, words), and Deng et al. 2025, "From Trial-and-Error to Improvement",
+https://arxiv.org/abs/2508.07534 (branching, positions, unsolvable problems). Everything is over the
+response tokens of a pool of rollouts. Entropies are those of the untempered, untruncated
+distribution; samplers often report the tempered one.
+
+Base and current policy are compared on the SAME tokens, scored by both: each on its own rollouts
+would compare nothing. In float32 a token within rounding of the threshold may change sides; compare
+masks by the share in which they differ.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import log_softmax, masked_mean, share
+
+__all__ = [
+    "Forks",
+    "WordEntropy",
+    "branching",
+    "change_by_percentile",
+    "entropy_by_outcome",
+    "entropy_quantiles",
+    "fork_overlap",
+    "forks",
+    "position_profile",
+    "word_entropies",
+]
+
+QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+class Forks(NamedTuple):
+    """The tokens of highest entropy.
+
+    Fields:
+      mask: bool [B, T]. threshold: nats, the quantile from which a token is one.
+    """
+
+    mask: np.ndarray
+    threshold: float
+
+
+def entropy_quantiles(
+    entropy: ArrayLike, mask: ArrayLike, quantiles: Sequence[float] = QUANTILES
+) -> np.ndarray:
+    """Quantiles (linear interpolation) of the entropy over the tokens on the mask, nats.
+
+    Raises:
+      ValueError: no token on the mask.
+    """
+    return np.quantile(_tokens("entropy_quantiles", entropy, mask), quantiles)
+
+
+def forks(entropy: ArrayLike, mask: ArrayLike, fraction: float = 0.2) -> Forks:
+    """The forking tokens: at or above the (1 - fraction) quantile of the pool.
+
+    Args:
+      entropy: [B, T] nats. mask: bool [B, T].
+      fraction: ρ, in (0, 1). Near 1, ties at entropy 0 make it everything.
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"forks: fraction must be in (0, 1), got {fraction}")
+    threshold = float(np.quantile(_tokens("forks", entropy, mask), 1 - fraction))
+    return Forks(np.asarray(mask, bool) & (np.asarray(entropy) >= threshold), threshold)
+
+
+def fork_overlap(base: ArrayLike, now: ArrayLike) -> tuple[float, float]:
+    """|A ∩ B| / |A| and |A ∩ B| / |A ∪ B| of two fork masks on the same tokens, A the base's."""
+    base, now = np.asarray(base, bool), np.asarray(now, bool)
+    common = np.sum(base & now)
+    return share(common, np.sum(base)), share(common, np.sum(base | now))
+
+
+def change_by_percentile(
+    base_entropy: ArrayLike, entropy: ArrayLike, mask: ArrayLike, bins: int = 10
+) -> np.ndarray:
+    """Mean change of entropy of tokens by their entropy under the base, [bins] nats.
+
+    Edges are quantiles of the base's entropy, 0, 1/K, … 1; bin k holds edge_k ≤ H < edge_k+1, the
+    last one its upper edge, too. Equal edges leave bins empty: 0.
+
+    Args:
+      base_entropy, entropy: [B, T] nats, of the same tokens. mask: bool [B, T]. bins: K.
+    """
+    base = _tokens("change_by_percentile", base_entropy, mask)
+    change = _tokens("change_by_percentile", entropy, mask) - base
+    edges = np.quantile(base, np.linspace(0, 1, bins + 1))
+    place = np.clip(np.searchsorted(edges, base, side="right") - 1, 0, bins - 1)
+    return _binned_mean(change, place, bins)
+
+
+def position_profile(entropy: ArrayLike, mask: ArrayLike, parts: int = 4) -> np.ndarray:
+    """Mean entropy by relative position in the response, [parts] nats; 0 where a part is empty.
+
+    Part ⌊parts · place / length⌋, places counted from 0 over the tokens on the mask.
+    """
+    mask = np.asarray(mask, bool)
+    place = np.cumsum(mask, axis=1) - 1
+    part = parts * place // np.maximum(mask.sum(axis=1, keepdims=True), 1)
+    return _binned_mean(np.asarray(entropy, float)[mask], part[mask], parts)
+
+
+def entropy_by_outcome(
+    entropy: ArrayLike, mask: ArrayLike, right: ArrayLike
+) -> tuple[float, float]:
+    """Mean entropy over the tokens of right and of wrong rollouts (bool [B]); 0 if none."""
+    mask, right = np.asarray(mask, bool), np.asarray(right, bool)[:, None]
+    return masked_mean(entropy, mask & right), masked_mean(entropy, mask & ~right)
+
+
+def branching(logits: ArrayLike, top_p: float = 0.95) -> np.ndarray:
+    """Size of the smallest set of tokens with mass top_p, int [...] of [..., V].
+
+    The token that crosses the threshold belongs to it, so it has one at least.
+    """
+    p = np.sort(np.exp(log_softmax(logits)), axis=-1)[..., ::-1]
+    before = np.cumsum(p, axis=-1) - p
+    return np.sum(before < top_p, axis=-1)
+
+
+class WordEntropy(NamedTuple):
+    """One token string: how often it occurs, and its mean entropy (nats)."""
+
+    word: str
+    number: int
+    entropy: float
+
+
+def word_entropies(
+    words: Sequence[Sequence[str]], entropy: Sequence[ArrayLike], fewest: int = 20
+) -> list[WordEntropy]:
+    """Mean entropy by token string, highest first; strings that are rarer than `fewest` left out.
+
+    Args:
+      words: the token strings of each rollout; ragged.
+      entropy: nats of the same tokens.
+      fewest: occurrences (20 is ours).
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for row, values in zip(words, entropy, strict=True):
+        for word, value in zip(row, np.asarray(values, float).tolist(), strict=True):
+            found[word].append(value)
+    rows = [
+        WordEntropy(word, len(values), float(np.mean(values)))
+        for word, values in found.items()
+        if len(values) >= fewest
+    ]
+    return sorted(rows, key=lambda row: -row.entropy)
+
+
+def _tokens(function: str, values: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    values, mask = np.asarray(values, float), np.asarray(mask, bool)
+    if values.shape != mask.shape or not mask.any():
+        raise ValueError(
+            f"{function}: mask must have the shape {values.shape} and a token on it, got"
+            f" {mask.shape} with {mask.sum()}"
+        )
+    return values[mask]
+
+
+def _binned_mean(values: np.ndarray, place: np.ndarray, bins: int) -> np.ndarray:
+    number = np.maximum(np.bincount(place, minlength=bins), 1)
+    return np.bincount(place, values, minlength=bins) / number

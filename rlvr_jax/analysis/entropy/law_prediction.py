@@ -1,0 +1,132 @@
+"""The entropy law as a forecast: what the first fifth of a run says about its end.
+
+Cui et al. 2025, https://arxiv.org/abs/2505.22617, fit R = -a e^H + b to the first steps of runs
+without entropy control and claim two things of the rest. Both are measured here, on evaluations (H
+and R of the same held-out samples):
+
+    score error     (b - a e^H) - R at the last evaluation, given its H
+    ceiling error   (b - a) - R at the last evaluation: the claim that the run ends near H = 0
+
+A run whose objective controls entropy leaves the curve, so such runs stand apart; a fit without two
+different entropies among its first points is undefined, and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
+from rlvr_jax.analysis.run_directory import Run
+
+__all__ = ["Forecast", "Forecasts", "controls_entropy", "forecast", "forecast_run", "forecasts"]
+
+FIRST_SHARE = 0.2
+ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
+
+# Parts that neither look at entropies nor let one direction of the ratio go further than the other.
+_PLAIN = {
+    *("reinforce", "importance_weighted", "ppo_clip"),
+    *("group_normalized", "group_centered", "leave_one_out", "length_centered", "relative_to"),
+    *("plain_reward", "whitened", "reward_to_go"),
+    *("token_mean", "rollout_mean_token_mean", "rollout_mean_token_sum", "row_mean_token_mean"),
+    *("fixed_length_mean", "fixed_length_sum"),
+}
+
+
+class Forecast(NamedTuple):
+    """What one run's beginning said of its end.
+
+    Fields:
+      law: the fit of the first points; None if it is undefined.
+      num_first, num_points: points that were fitted, and in all.
+      score_error, ceiling_error: see the module, in units of the score; None without a fit.
+    """
+
+    law: EntropyLaw | None
+    num_first: int
+    num_points: int
+    score_error: float | None
+    ceiling_error: float | None
+
+
+class Forecasts(NamedTuple):
+    """Several runs' forecasts.
+
+    Fields:
+      plain: of runs without entropy control, by directory.
+      controlled: of the others.
+      undefined: number of runs of either kind without a fit.
+    """
+
+    plain: dict[str, Forecast]
+    controlled: dict[str, Forecast]
+    undefined: int
+
+
+def forecast(
+    steps: ArrayLike, entropy: ArrayLike, score: ArrayLike, share: float = FIRST_SHARE
+) -> Forecast:
+    """Fits the first points and asks them about the last one.
+
+    Args:
+      steps: [N], rising. entropy: H, [N] nats. score: R, [N].
+      share: points up to this share of the last step are fitted.
+    Raises:
+      ValueError: arrays that differ in length, or a share outside (0, 1).
+    """
+    steps, entropy, score = (np.asarray(x, float) for x in (steps, entropy, score))
+    if not steps.shape == entropy.shape == score.shape:
+        raise ValueError(
+            "forecast: steps, entropy and score must have one shape [N], got"
+            f" {steps.shape}, {entropy.shape} and {score.shape}"
+        )
+    if not 0 < share < 1:
+        raise ValueError(f"forecast: share must be in (0, 1), got {share}")
+    first = steps <= share * steps[-1] if len(steps) else np.zeros(0, bool)
+    number, points = int(first.sum()), len(steps)
+    try:
+        law = fit_entropy_law(entropy[first], score[first])
+    except ValueError:
+        return Forecast(None, number, points, None, None)
+    error = float(law.predict(entropy[-1]) - score[-1])
+    return Forecast(law, number, points, error, float(law.ceiling - score[-1]))
+
+
+def forecast_run(run: Run, share: float = FIRST_SHARE) -> Forecast:
+    """The forecast of a run from its evaluations that have both numbers."""
+    entropy, score = (dict(zip(*run.series(name), strict=True)) for name in (ENTROPY, SCORE))
+    steps = sorted(entropy.keys() & score.keys())
+    return forecast(steps, [entropy[s] for s in steps], [score[s] for s in steps], share)
+
+
+def controls_entropy(run: Run) -> bool:
+    """Whether something in the run's objective or sampler acts on entropy, as far as it is known.
+
+    True unless every term of the loss is a plain one, any clip is as wide above as below, and the
+    sampler's temperature is 1.
+    """
+    terms = [str(term) for term in run.setting("loss_terms", ())]
+    return not terms or run.setting("temperature", 1.0) != 1.0 or not all(map(_is_plain, terms))
+
+
+def forecasts(runs: Sequence[Run], share: float = FIRST_SHARE) -> Forecasts:
+    """The forecasts of several runs, those with entropy control apart."""
+    found = {str(run.path): forecast_run(run, share) for run in runs}
+    controlled = {str(run.path) for run in runs if controls_entropy(run)}
+    return Forecasts(
+        {path: each for path, each in found.items() if path not in controlled},
+        {path: each for path, each in found.items() if path in controlled},
+        sum(each.law is None for each in found.values()),
+    )
+
+
+def _is_plain(term: str) -> bool:
+    if term.partition("(")[0] not in _PLAIN:
+        return term.startswith("critic: ")
+    sides = dict(re.findall(r"\b(low|high)=([^,)]+)", term))
+    return sides.get("low") == sides.get("high")

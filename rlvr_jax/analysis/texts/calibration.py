@@ -1,0 +1,153 @@
+"""Calibration: whether a rollout's confidence is its chance to be right.
+
+With confidences c, outcomes o in {0, 1}, and K bins with count n_k, mean outcome acc_k and mean
+confidence conf_k:
+
+    ECE = Σ n_k / B |acc_k - conf_k|        MCE = max |acc_k - conf_k| over bins that are not empty
+    adaptive ECE: mean of |acc - conf| over K parts of (nearly) equal size, sorted by confidence
+    Brier = mean (c - o)²        NLL = -mean log-likelihood, c clipped to [ε, 1 - ε]
+    AUROC = P(c of a right one > c of a wrong one) + ½ P(equal); ½ without both kinds
+    overconfidence = mean c - mean o
+
+ECE is biased upward where bins hold few rollouts: state B and K. AUROC sees the ranking alone. A
+geometric mean of token probabilities is near 1 for long texts whatever they say: compare it at
+similar lengths. A vote share counts the rollout itself and is never below 1 / N.
+Textbook definitions; ties of the adaptive form keep the order of the rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import row_mean
+
+__all__ = ["Calibration", "Votes", "calibration", "equal_width_bins", "token_confidence", "votes"]
+
+
+class Calibration(NamedTuple):
+    """How confidence and outcome go together.
+
+    Fields:
+      bin_count, bin_accuracy, bin_confidence: [K], the reliability table; 0 in empty bins.
+      ece, mce, adaptive_ece, brier, nll, auroc, overconfidence: see the module.
+    """
+
+    bin_count: np.ndarray
+    bin_accuracy: np.ndarray
+    bin_confidence: np.ndarray
+    ece: float
+    mce: float
+    adaptive_ece: float
+    brier: float
+    nll: float
+    auroc: float
+    overconfidence: float
+
+
+class Votes(NamedTuple):
+    """How many of a prompt's rollouts share a row's answer.
+
+    Fields:
+      count, size: int [B], rollouts with the same answer, and of the prompt.
+    """
+
+    count: np.ndarray
+    size: np.ndarray
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """The share, [B]."""
+        return self.count / self.size
+
+    def bins(self, number: int) -> np.ndarray:
+        """Bins of equal width, by whole numbers: shares sit on edges, where floats disagree."""
+        return np.minimum(self.count * number // self.size, number - 1)
+
+
+def token_confidence(logp: ArrayLike, mask: ArrayLike) -> np.ndarray:
+    """Geometric mean of the token probabilities, exp(mean log p), [B]."""
+    return np.exp(row_mean(logp, mask))
+
+
+def votes(answer: ArrayLike, group: ArrayLike) -> Votes:
+    """Counts the votes for each row's answer among the rows of its group, both int [B]."""
+    pairs = np.stack([np.asarray(group), np.asarray(answer)], axis=1)
+    _, own, count = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    _, place, size = np.unique(pairs[:, 0], return_inverse=True, return_counts=True)
+    return Votes(count[own.ravel()], size[place])
+
+
+def equal_width_bins(confidence: ArrayLike, number: int) -> np.ndarray:
+    """min(⌊c K⌋, K - 1), int [B]."""
+    return np.minimum((np.asarray(confidence, float) * number).astype(int), number - 1)
+
+
+def calibration(
+    confidence: ArrayLike,
+    outcome: ArrayLike,
+    bins: int = 10,
+    places: ArrayLike | None = None,
+    epsilon: float = 1e-12,
+) -> Calibration:
+    """Measures the calibration of B rollouts.
+
+    Args:
+      confidence: [B], in [0, 1].
+      outcome: [B], 0 or 1.
+      bins: K.
+      places: int [B], the bin of each row, where it is known better than from a float; None: bins
+        of equal width.
+      epsilon: of the clip in the NLL.
+    Raises:
+      ValueError: no rollout, shapes that differ, or a value outside its range.
+    """
+    c, o = np.asarray(confidence, float), np.asarray(outcome, float)
+    if c.ndim != 1 or c.shape != o.shape or not c.size:
+        raise ValueError(
+            "calibration: confidence and outcome must have one shape [B] with B ≥ 1, got"
+            f" {c.shape} and {o.shape}"
+        )
+    if not ((c >= 0) & (c <= 1)).all():
+        raise ValueError(f"calibration: confidence must be in [0, 1], got {c}")
+    if not np.isin(o, (0, 1)).all():
+        raise ValueError(f"calibration: outcome must be 0 or 1, got {o}")
+    places = equal_width_bins(c, bins) if places is None else np.asarray(places)
+    count, accuracy, mean = _binned(places, o, c, bins)
+    gap = np.abs(accuracy - mean)
+    order = np.argsort(c, kind="stable")
+    # Fewer rollouts than parts leave some of them empty.
+    parts = [part for part in np.array_split(order, bins) if len(part)]
+    inside = np.clip(c, epsilon, 1 - epsilon)
+    return Calibration(
+        bin_count=count,
+        bin_accuracy=accuracy,
+        bin_confidence=mean,
+        ece=float(np.sum(count * gap) / len(c)),
+        mce=float(gap[count > 0].max()),
+        adaptive_ece=float(np.mean([abs(o[part].mean() - c[part].mean()) for part in parts])),
+        brier=float(np.mean((c - o) ** 2)),
+        nll=float(-np.mean(o * np.log(inside) + (1 - o) * np.log1p(-inside))),
+        auroc=_auroc(c, o > 0),
+        overconfidence=float(c.mean() - o.mean()),
+    )
+
+
+def _binned(places, outcome, confidence, bins) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    count = np.bincount(places, minlength=bins)
+    rows = np.maximum(count, 1)
+    sums = (np.bincount(places, values, minlength=bins) for values in (outcome, confidence))
+    accuracy, mean = (total / rows for total in sums)
+    return count, accuracy, mean
+
+
+def _auroc(confidence: np.ndarray, right: np.ndarray) -> float:
+    """From the ranks (mean ranks for ties)."""
+    number, others = int(right.sum()), int((~right).sum())
+    if not number or not others:
+        return 0.5
+    _, level, ties = np.unique(confidence, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(ties) - (ties - 1) / 2)[level]
+    return float((rank[right].sum() - number * (number + 1) / 2) / (number * others))

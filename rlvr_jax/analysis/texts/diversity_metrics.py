@@ -1,0 +1,165 @@
+"""How different the rollouts of a prompt are: as texts, as embeddings, in their answers.
+
+    distinct-n      different n-grams / all n-grams, pooled over the rollouts of a prompt
+    self-BLEU       mean BLEU of a rollout against the others: high means alike
+    Vendi score     exp of the entropy of the eigenvalues λ of S / N (S similarities): the effective
+                    number of different rollouts; of order q: exp(ln Σ λ^q / (1 - q))
+    set distance    mean Jaccard distance of sets (of bigrams, equations, called tools)
+    answers         different ones, entropy of their histogram, Simpson's 1 - Σ f²
+    right ones      different texts among right rollouts: what pass@k wants to keep
+
+distinct-n falls with length: compare at equal numbers of tokens. Mean hidden states have cosines
+near 1 whatever the text: centre them before a Vendi score is believed.
+
+Source of the Vendi score: Friedman & Dieng 2022, https://arxiv.org/abs/2210.02410. Details of
+self-BLEU differ between codes; ours: orders as far as the text has them, uniform weights, above
+order 1 (hits + 1) / (total + 1), brevity by the closest reference length, the shorter one on ties.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlvr_jax.analysis.arrays import histogram_entropy
+
+__all__ = [
+    "AnswerDiversity",
+    "answer_diversity",
+    "bigrams",
+    "cosine_similarity",
+    "different_beginnings",
+    "distinct",
+    "jaccard_distance",
+    "mean_distance",
+    "self_bleu",
+    "vendi",
+]
+
+Text = Sequence[Hashable]
+
+
+def distinct(texts: Sequence[Text], n: int) -> float:
+    """Different n-grams over all n-grams of the texts together; 0 if they have none."""
+    grams = [gram for text in texts for gram in _grams(text, n)]
+    return len(set(grams)) / len(grams) if grams else 0.0
+
+
+def self_bleu(texts: Sequence[Text], max_n: int = 4) -> float:
+    """Mean BLEU of each text with all others as references, in [0, 1]; 0 for a single one."""
+    if len(texts) < 2:
+        return 0.0
+    counts = [[Counter(_grams(text, n)) for text in texts] for n in range(1, max_n + 1)]
+    return float(np.mean([_bleu(texts, counts, row) for row in range(len(texts))]))
+
+
+def cosine_similarity(embeddings: ArrayLike) -> np.ndarray:
+    """Cosines between rows, [N, N] of [N, D]; a row of zeros has cosine 0 to all others."""
+    rows = np.asarray(embeddings, float)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = rows / np.where(length > 0, length, 1.0)
+    return unit @ unit.T
+
+
+def mean_distance(similarity: ArrayLike) -> float:
+    """Mean of 1 - similarity over pairs of different rows; 0 for a single one."""
+    similarity = np.asarray(similarity, float)
+    above = np.triu_indices(len(similarity), 1)
+    return float(np.mean(1 - similarity[above])) if len(similarity) > 1 else 0.0
+
+
+def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
+    """The effective number of different rows, between 1 and N.
+
+    Args:
+      similarity: [N, N], symmetric, positive semi-definite, 1 on the diagonal.
+      q: order > 0; 1 is Shannon's, larger ones look at what is frequent.
+    Raises:
+      ValueError: q not above 0, or a matrix without a 1 at every place of the diagonal.
+    """
+    similarity = np.asarray(similarity, float)
+    if not q > 0:
+        raise ValueError(f"vendi: q must be above 0, got {q}")
+    if not np.allclose(np.diag(similarity), 1):
+        raise ValueError(
+            f"vendi: similarity must have 1 on its diagonal, got {similarity.diagonal()}"
+        )
+    # Rounding makes zeros slightly negative.
+    values = np.maximum(np.linalg.eigvalsh(similarity / len(similarity)), 0.0)
+    if q == 1:
+        return float(np.exp(np.sum(special.entr(values))))
+    return float(np.exp(np.log(np.sum(values[values > 0] ** q)) / (1 - q)))
+
+
+def bigrams(text: Text) -> set[tuple]:
+    """The different bigrams of a text; of one that is shorter, its unigrams."""
+    return set(_grams(text, 2) or _grams(text, 1))
+
+
+def jaccard_distance(sets: Sequence[Collection[Hashable]]) -> float:
+    """Mean of 1 - |A ∩ B| / |A ∪ B| over pairs; two empty sets are equal; 0 for a single one."""
+    pairs = [(set(a), set(b)) for a, b in itertools.combinations(sets, 2)]
+    return float(np.mean([1 - len(a & b) / len(a | b) if a | b else 0.0 for a, b in pairs] or [0]))
+
+
+class AnswerDiversity(NamedTuple):
+    """The parsed answers of one prompt.
+
+    Fields:
+      number: different ones. entropy: of their histogram, nats. simpson: chance that two draws of
+      it differ, 1 - Σ f². All 0 if nothing was parsed.
+    """
+
+    number: int
+    entropy: float
+    simpson: float
+
+
+def answer_diversity(answers: Sequence[Hashable], unparsed: Hashable = None) -> AnswerDiversity:
+    """Counts the answers of one prompt; those equal to `unparsed` are left out."""
+    counts = Counter(answer for answer in answers if answer != unparsed)
+    shares = np.array(list(counts.values()), float) / max(counts.total(), 1)
+    simpson = 1 - np.sum(shares**2) if counts else 0.0
+    return AnswerDiversity(len(counts), histogram_entropy(list(counts.values())), float(simpson))
+
+
+def different_beginnings(texts: Sequence[Text], length: int = 3) -> int:
+    """Number of texts that differ within their first tokens: a crude count of ways to solve.
+
+    Give it the right rollouts alone; diversity of wrong answers is no virtue. The rule is ours.
+    """
+    return len({tuple(text[:length]) for text in texts})
+
+
+def _grams(text: Text, n: int) -> list[tuple]:
+    return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+def _bleu(texts: Sequence[Text], counts: Sequence[Sequence[Counter]], row: int) -> float:
+    """BLEU of one text against the others."""
+    length = len(texts[row])
+    if length == 0:
+        return 0.0
+    logs = []
+    for n, of_order in enumerate(counts, start=1):
+        own = of_order[row]
+        if not own:
+            break
+        others = [counter for i, counter in enumerate(of_order) if i != row]
+        hits = sum(min(c, max(other[gram] for other in others)) for gram, c in own.items())
+        if n == 1:
+            if hits == 0:
+                return 0.0
+            logs.append(math.log(hits / own.total()))
+        else:
+            logs.append(math.log((hits + 1) / (own.total() + 1)))
+    lengths = [len(text) for i, text in enumerate(texts) if i != row]
+    closest = min(lengths, key=lambda reference: (abs(reference - length), reference))
+    return math.exp(min(0.0, 1 - closest / length) + float(np.mean(logs)))

@@ -1,0 +1,96 @@
+"""Formats: whether one way to write answers takes over, and whether it was the best one.
+
+Zhao et al. 2025, "Echo Chamber", https://arxiv.org/abs/2504.07912, finds that RL converges to one
+of the output distributions of pretraining. The measures are ours (the abstract defines none), of
+the shares q before and p after:
+
+    total variation ½ Σ |p - q|        Jensen-Shannon divergence (nats)        entropies
+    between formats: Σ (p_k - q_k) acc_k, the gain that the change of format alone explains
+
+A format is told by a rule that does not look at correctness; "none of them" is a format, too. The
+take-over may be over within tens of steps: count from step 0, over hundreds of rollouts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlvr_jax.analysis.arrays import histogram_entropy
+
+__all__ = ["FormatShift", "by_format", "format_shares", "format_shift"]
+
+
+class FormatShift(NamedTuple):
+    """What happened to K formats.
+
+    Fields:
+      share_before, share_after: [K].
+      total_variation, js: distances of the two.
+      entropy_before, entropy_after: nats.
+      dominant, dominance: the most used format afterwards (the first of equal ones), its share.
+      same_winner: whether it was the most used before.
+      best_format_won: whether it had the best score before.
+      between_formats: gain of accuracy by the change of shares alone.
+    """
+
+    share_before: np.ndarray
+    share_after: np.ndarray
+    total_variation: float
+    js: float
+    entropy_before: float
+    entropy_after: float
+    dominant: int
+    dominance: float
+    same_winner: bool
+    best_format_won: bool
+    between_formats: float
+
+
+def format_shares(formats: ArrayLike, number: int) -> np.ndarray:
+    """Share of each format among rollouts, [K]; `formats` are their numbers, int [B]."""
+    return np.bincount(np.asarray(formats), minlength=number) / max(np.size(formats), 1)
+
+
+def by_format(values: ArrayLike, formats: ArrayLike, number: int) -> np.ndarray:
+    """Mean value of the rollouts of each format, [K]; 0 for a format without any."""
+    formats = np.asarray(formats)
+    count = np.bincount(formats, minlength=number)
+    return np.bincount(formats, np.asarray(values, float), minlength=number) / np.maximum(count, 1)
+
+
+def format_shift(
+    before: ArrayLike, after: ArrayLike, accuracy: ArrayLike, score_before: ArrayLike
+) -> FormatShift:
+    """Compares the formats of two policies.
+
+    Args:
+      before, after: shares, [K].
+      accuracy: [K], of each format afterwards.
+      score_before: [K], how well each format did before.
+    Raises:
+      ValueError: shares that do not sum to 1.
+    """
+    q, p = np.asarray(before, float), np.asarray(after, float)
+    for name, shares in (("before", q), ("after", p)):
+        if not np.isclose(shares.sum(), 1):
+            raise ValueError(f"format_shift: {name} must sum to 1, got {shares}")
+    middle = (p + q) / 2
+    js = np.sum(special.rel_entr(p, middle) + special.rel_entr(q, middle)) / 2
+    dominant = int(np.argmax(p))
+    return FormatShift(
+        share_before=q,
+        share_after=p,
+        total_variation=float(np.abs(p - q).sum() / 2),
+        js=float(js),
+        entropy_before=histogram_entropy(q),
+        entropy_after=histogram_entropy(p),
+        dominant=dominant,
+        dominance=float(p[dominant]),
+        same_winner=int(np.argmax(q)) == dominant,
+        best_format_won=int(np.argmax(score_before)) == dominant,
+        between_formats=float(np.sum((p - q) * np.asarray(accuracy, float))),
+    )

@@ -1,0 +1,67 @@
+"""Consistency of a reward: does it tell the right answer of one prompt from that of a similar one?
+
+Shen et al. 2023, "The Trickle-down Impact of Reward (In-)consistency on RLHF",
+https://arxiv.org/abs/2309.16155. Pairs of similar prompts x₀, x₁ with different right answers y₀,
+y₁, and R_ij the reward of prompt i with answer j:
+
+    response side   R₀₀ > R₀₁ and R₁₁ > R₁₀        prompt side   R₀₀ > R₁₀ and R₁₁ > R₀₁
+
+For a verifier the same pairs are swaps: an accepted R₀₁ or R₁₀ is a false positive. Pairs whose
+parsed answers are equal (1/2 and 0.5) say nothing and are not valid. A reconstruction from the
+abstract; the remedies that it names (ConvexDA, RewardFusion) are not specified there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import share
+
+__all__ = ["Consistency", "consistency", "false_accepts"]
+
+
+class Consistency(NamedTuple):
+    """Shares of the valid pairs in which the inequalities hold; ties fail."""
+
+    response: float
+    prompt: float
+    both: float
+
+
+def consistency(rewards: ArrayLike, valid: ArrayLike | None = None) -> Consistency:
+    """Asks a reward model (or judge) for its consistency.
+
+    Args:
+      rewards: [P, 2, 2], of prompt i with answer j.
+      valid: bool [P], pairs whose answers differ; None: all.
+    Raises:
+      ValueError: another shape.
+    """
+    r, valid = _checked("consistency", rewards, valid)
+    r = r[valid]
+    response = (r[:, 0, 0] > r[:, 0, 1]) & (r[:, 1, 1] > r[:, 1, 0])
+    prompt = (r[:, 0, 0] > r[:, 1, 0]) & (r[:, 1, 1] > r[:, 0, 1])
+    held = (np.sum(side) for side in (response, prompt, response & prompt))
+    return Consistency(*(share(number, len(r)) for number in held))
+
+
+def false_accepts(accepted: ArrayLike, valid: ArrayLike | None = None) -> float:
+    """Share of the 2P swapped answers that a verifier accepts.
+
+    Args:
+      accepted: [P, 2, 2], 1 where the verifier accepts answer j for prompt i.
+      valid: bool [P], pairs whose parsed answers differ; None: all.
+    """
+    accepted, valid = _checked("false_accepts", accepted, valid)
+    swaps = accepted[valid][:, [0, 1], [1, 0]]
+    return share(float(np.sum(swaps)), swaps.size)
+
+
+def _checked(function: str, table: ArrayLike, valid: ArrayLike | None):
+    table = np.asarray(table, float)
+    if table.ndim != 3 or table.shape[1:] != (2, 2):
+        raise ValueError(f"{function}: the table must be [pairs, 2, 2], got {table.shape}")
+    return table, np.ones(len(table), bool) if valid is None else np.asarray(valid, bool)

@@ -1,0 +1,83 @@
+"""Differential information: what Bayes' rule must multiply the reference by to give the policy.
+
+Won et al. 2025, "Differential Information", https://arxiv.org/abs/2505.23761 (a reconstruction from
+the abstract). For an update from π_ref to π and a response y
+
+    q(y) = (π(y) / π_ref(y)) / Σ_y' π(y') / π_ref(y')        margin = log-ratio_w - log-ratio_l
+
+If preferences follow q to some power, β log π/π_ref is the reward whose fit gives π back. For
+chosen answers drawn from π, the rejected ones must then come from
+
+    log π_l = (1 - β) log π + β log π_ref + const
+
+H(q) is low where the update reinforces few answers, high where it smooths, and chosen answers lose
+probability. From samples y_i of π, with weights w_i ∝ 1 / π_ref(y_i) (self-normalised):
+
+    log Ẑ = log mean 1/π_ref(y_i),        H ≈ log Ẑ - Σ w_i log(π/π_ref)(y_i)
+
+For long responses one sample carries all the weight: `effective_samples` says so; the entropy over
+the sampled set itself is the sturdier one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlvr_jax.analysis.arrays import log_softmax
+
+__all__ = [
+    "differential_information",
+    "effective_samples",
+    "prefers",
+    "rejected_distribution",
+    "sampled_entropy",
+    "set_entropy",
+]
+
+
+def differential_information(logp: ArrayLike, reference_logp: ArrayLike) -> np.ndarray:
+    """log q over the responses of a prompt, [..., N] nats.
+
+    Args:
+      logp, reference_logp: [..., N], summed over the tokens of each response.
+    """
+    return log_softmax(np.asarray(logp, float) - np.asarray(reference_logp, float))
+
+
+def set_entropy(log_q: ArrayLike) -> np.ndarray:
+    """Entropy of q over the responses that were drawn, [...] nats."""
+    return np.sum(special.entr(np.exp(np.asarray(log_q, float))), axis=-1)
+
+
+def sampled_entropy(logp: ArrayLike, reference_logp: ArrayLike) -> np.ndarray:
+    """The estimate of H(q) over all responses from N samples of π, [...] nats."""
+    reference = np.asarray(reference_logp, float)
+    ratio = np.asarray(logp, float) - reference
+    log_z = special.logsumexp(-reference, axis=-1) - np.log(reference.shape[-1])
+    weights = np.exp(log_softmax(-reference))
+    return log_z - np.sum(weights * ratio, axis=-1)
+
+
+def effective_samples(reference_logp: ArrayLike) -> np.ndarray:
+    """1 / Σ w² of the weights of that estimate, [...], from 1 to N: near 1, do not believe it."""
+    return np.exp(-special.logsumexp(2 * log_softmax(-np.asarray(reference_logp, float)), axis=-1))
+
+
+def rejected_distribution(
+    logp: ArrayLike, reference_logp: ArrayLike, scale: float = 0.1
+) -> np.ndarray:
+    """log π_l over the responses of a prompt, [..., N]: from which rejected answers should come.
+
+    Args:
+      logp, reference_logp: [..., N], summed over tokens.
+      scale: β; from 1 on the preference for π is inverted. The default is ours.
+    """
+    mixed = (1 - scale) * np.asarray(logp, float) + scale * np.asarray(reference_logp, float)
+    return log_softmax(mixed)
+
+
+def prefers(margin: ArrayLike, scale: float = 0.1) -> np.ndarray:
+    """σ(β margin): the chance that the chosen response is preferred."""
+    return special.expit(scale * np.asarray(margin, float))

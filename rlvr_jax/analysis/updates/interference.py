@@ -1,0 +1,139 @@
+"""Interference: what an update on one problem does to the right answers of the others.
+
+Nguyen et al. 2025, "The Reasoning Boundary Paradox", https://arxiv.org/abs/2510.02230. After one
+step on a rollout (x, y) with advantage A, a right answer y' of x' changes to first order by
+
+    Δ log π(y' | x') = η K A,        K = ⟨∇ log π(y' | x'), ∇ log π(y | x)⟩
+
+    K_ij = η ⟨g_i, h_j⟩     g_i = 1/N Σ_n A_n ∇ mean-token-log π(y_n)
+                            h_j the mean of that gradient over j's right rollouts
+
+Here with gradients by the last layer alone, logits = hidden · W, so that no backward pass is
+needed: ∇_W log π(y_t) = hidden_t (onehot_t - p_t)ᵀ. A proxy: signs mostly agree with the full
+kernel's, magnitudes do not, and what an optimizer with momentum does is another thing. Token means,
+not sums: with sums long answers would rule. Common first words make all K positive; mask them if
+the question is about content.
+
+Winner takes all: the slope of the gain of log π on log π before, over problems with a right answer;
+positive means that the likely became likelier still.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import log_softmax, row_mean
+
+__all__ = [
+    "Interference",
+    "interference",
+    "keep_hard",
+    "right_answer_logp",
+    "row_gradients",
+    "winner_slope",
+]
+
+
+class Interference(NamedTuple):
+    """Influence of problems on each other.
+
+    Fields:
+      influence: [G, G], K_ij: of training on i on the right answers of j; 0 where i has no
+        advantage or j no right rollout.
+      negative_share: share of pairs i ≠ j with K_ij < 0, among those with an advantage in i and a
+        right rollout in j; 0 if there are none.
+      mean_off_diagonal: mean K_ij of these pairs.
+      self_influence: [G], the diagonal.
+    """
+
+    influence: np.ndarray
+    negative_share: float
+    mean_off_diagonal: float
+    self_influence: np.ndarray
+
+
+def row_gradients(
+    hidden: ArrayLike, logits: ArrayLike, tokens: ArrayLike, mask: ArrayLike
+) -> np.ndarray:
+    """Gradient of each row's mean token log-prob by the last layer, [B, D, V].
+
+    B·D·V numbers: for a real vocabulary pass a group at a time, or the candidates' columns alone.
+
+    Args:
+      hidden: [B, T, D], what the last layer reads.
+      logits: [B, T, V]. tokens: int [B, T]. mask: bool [B, T].
+    """
+    error = -np.exp(log_softmax(logits))
+    rows, width = np.indices(np.shape(tokens))
+    error[rows, width, tokens] += 1
+    mask = np.asarray(mask, bool)
+    weight = mask / np.maximum(mask.sum(axis=1, keepdims=True), 1)
+    # Rows one by one: the sum over tokens is a product of two matrices.
+    return np.stack(
+        [(h * w[:, None]).T @ e for h, w, e in zip(np.asarray(hidden), weight, error, strict=True)]
+    )
+
+
+def interference(
+    gradients: ArrayLike, advantage: ArrayLike, right: ArrayLike, group: ArrayLike, rate: float = 1
+) -> Interference:
+    """Sets the step on each problem against the right answers of every problem.
+
+    Args:
+      gradients: [B, …], of each row's mean token log-prob.
+      advantage: [B]. right: bool [B]. group: int [B], 0 … G - 1, which problem a row answers.
+      rate: η.
+    """
+    a, right, group = np.asarray(advantage, float), np.asarray(right, bool), np.asarray(group)
+    rows = np.asarray(gradients, float).reshape(len(a), -1)
+    member = group[None] == np.arange(group.max() + 1)[:, None]
+    number, hits = member.sum(axis=1), (member & right).sum(axis=1)
+    step = (member * a) @ rows / np.maximum(number, 1)[:, None]
+    watched = (member & right) @ rows / np.maximum(hits, 1)[:, None]
+    influence = rate * step @ watched.T
+    trained = (member & (a != 0)).any(axis=1)
+    pairs = trained[:, None] & (hits > 0) & ~np.eye(len(number), dtype=bool)
+    values = influence[pairs]
+    return Interference(
+        influence,
+        float(np.mean(values < 0)) if values.size else 0.0,
+        float(np.mean(values)) if values.size else 0.0,
+        np.diag(influence).copy(),
+    )
+
+
+def right_answer_logp(
+    logp: ArrayLike, mask: ArrayLike, right: ArrayLike, group: ArrayLike
+) -> np.ndarray:
+    """Mean over a problem's right rollouts of their mean token log-prob, [G] nats; 0 without any.
+
+    Args:
+      logp: [B, T] nats. mask: bool [B, T]. right: bool [B]. group: int [B], 0 … G - 1.
+    """
+    group, right = np.asarray(group), np.asarray(right, bool)
+    number = group.max() + 1
+    total = np.bincount(group[right], row_mean(logp, mask)[right], minlength=number)
+    return total / np.maximum(np.bincount(group[right], minlength=number), 1)
+
+
+def winner_slope(before: ArrayLike, change: ArrayLike, watched: ArrayLike) -> float:
+    """Least-squares slope of the change of log π on log π before, over the watched problems.
+
+    0 with fewer than two of them, or if all began alike.
+    """
+    watched = np.asarray(watched, bool)
+    x, y = np.asarray(before, float)[watched], np.asarray(change, float)[watched]
+    spread = x - x.mean() if len(x) > 1 else np.zeros(0)
+    squares = np.sum(spread**2)
+    return float(np.sum(spread * (y - y.mean())) / squares) if squares > 0 else 0.0
+
+
+def keep_hard(pass_rate: ArrayLike, easy: float = 0.5) -> np.ndarray:
+    """Problems to go on training on, bool [G]: those whose pass rate is below `easy`.
+
+    SELF's selection in the large (it keeps what the base's greedy answer fails).
+    """
+    return np.asarray(pass_rate, float) < easy

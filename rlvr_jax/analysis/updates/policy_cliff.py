@@ -1,0 +1,68 @@
+"""Policy cliff: how far the optimal policy moves when the reward changes a little.
+
+Xu 2025, "The Policy Cliff", https://arxiv.org/abs/2507.20150 (from the abstract; the statement
+below is the textbook's). Where several answers are equally right, the map from rewards to optimal
+policies jumps: without regularisation any perturbation δ picks a side, and ‖π' - π‖₁ = 2 however
+small it is. With an entropy term of weight τ
+
+    π = softmax(Q / τ),        ‖π' - π‖₁ ≤ ‖Q' - Q‖_∞ / τ
+
+Group-normalized advantages are steeper still: they divide by the standard deviation, so a reward
+that differs by 1e-3 from otherwise equal ones becomes a signal of full size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+__all__ = ["cliff_curve", "distance", "distance_bound", "optimum"]
+
+
+def optimum(values: ArrayLike, temperature: float) -> np.ndarray:
+    """The policy over A answers that maximises E[Q] + τ H, [A].
+
+    Args:
+      values: Q, [A].
+      temperature: τ ≥ 0; at 0 all mass is on the first maximum.
+    Raises:
+      ValueError: a negative temperature.
+    """
+    values = np.asarray(values, float)
+    if temperature < 0:
+        raise ValueError(f"optimum: temperature must be at least 0, got {temperature}")
+    if temperature == 0:
+        return (np.arange(len(values)) == np.argmax(values)).astype(float)
+    return special.softmax(values / temperature)
+
+
+def distance(first: ArrayLike, second: ArrayLike) -> float:
+    """‖π' - π‖₁ of two policies, between 0 and 2."""
+    return float(np.sum(np.abs(np.asarray(first, float) - np.asarray(second, float))))
+
+
+def distance_bound(first: ArrayLike, second: ArrayLike, temperature: float) -> float:
+    """‖Q' - Q‖_∞ / τ; infinite at τ = 0, where nothing bounds the jump."""
+    gap = float(np.max(np.abs(np.asarray(first, float) - np.asarray(second, float))))
+    return gap / temperature if temperature else np.inf
+
+
+def cliff_curve(
+    values: ArrayLike, direction: ArrayLike, deltas: ArrayLike, temperatures: ArrayLike
+) -> np.ndarray:
+    """How far the optimum of Q + δ d is from that of Q, [τ, δ].
+
+    Args:
+      values: Q, [A]. direction: d, [A]. deltas: [δ]. temperatures: [τ].
+    """
+    values, direction = np.asarray(values, float), np.asarray(direction, float)
+    return np.array(
+        [
+            [
+                distance(optimum(values + delta * direction, tau), optimum(values, tau))
+                for delta in np.asarray(deltas, float)
+            ]
+            for tau in np.asarray(temperatures, float)
+        ]
+    )

@@ -1,0 +1,132 @@
+"""Predicts the weights of a later checkpoint from the rank-1 part of early ones and their scores.
+
+Cai et al. 2025, "On Predictability of Reinforcement Learning Dynamics for Large Language Models",
+https://arxiv.org/abs/2510.00553, code https://github.com/caiyuchen-ustc/Alpha-RL. For every matrix,
+ΔW_t = W_t - W₀ = U S Vᵀ and a_t = σ₁u₁, its sign aligned with the checkpoint before:
+
+    PLS with one component of {a_t} on the scores {y_t} (both standardised, ddof 1):
+        w ∝ Xᵀy,   t = X w,   loading p = Xᵀt / tᵀt,   y ≈ m t + b
+    at a target score y*:  t* = (y* - b) / m,   â = t* p · std + mean,   update â v₁ᵀ
+
+That rank 1 is enough is seen by `geometry.replacement`: W₀ + α (‖ΔW‖ / ‖ΔW₁‖) ΔW₁.
+
+Readings differ: the released builder adds the prediction to the checkpoint it loads, which counts
+the old rank-1 part twice; the update here is one of W₀. The score saturates while the line does
+not: a small m gives huge steps; `largest` caps ‖â‖ in units of the last ‖a_t‖. For attention and
+MLP matrices only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.weights.geometry import decompose
+
+__all__ = ["Prediction", "RankOneSeries", "predict_update", "rank_one_series"]
+
+
+class RankOneSeries(NamedTuple):
+    """The top parts of a run's updates.
+
+    Fields:
+      left: [K, M], σ₁u₁, aligned. right: [K, N], v₁ with the same sign.
+      singular_values: [K, min(M, N)].
+      energy: [K], σ₁² / Σ σ².
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    singular_values: np.ndarray
+    energy: np.ndarray
+
+
+class Prediction(NamedTuple):
+    """What the line through the scores predicts.
+
+    Fields:
+      update: [M, N], to be added to W₀. vector: [M], â.
+      scores: [K], t. weights, loadings: [M], w and p.
+      r_squared: of the line of the scores y on t; NaN if they do not vary.
+      capped: whether ‖â‖ was cut.
+    """
+
+    update: np.ndarray
+    vector: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    loadings: np.ndarray
+    r_squared: float
+    capped: bool
+
+
+def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
+    """Takes the top part of each update, signs aligned along the run.
+
+    The first one's largest component in magnitude is positive; the prediction does not depend on
+    that choice.
+
+    Args:
+      updates: K matrices W_t - W₀, [M, N], in the order of training.
+    """
+    left, right, values = [], [], []
+    for update in updates:
+        parts = decompose(update)
+        a, v = parts.left[:, 0] * parts.values[0], parts.right[0]
+        sign = a @ left[-1] if left else a[np.argmax(np.abs(a))]
+        if sign < 0:
+            a, v = -a, -v
+        left.append(a)
+        right.append(v)
+        values.append(parts.values)
+    squares = np.array(values) ** 2
+    energy = squares[:, 0] / squares.sum(axis=1)
+    return RankOneSeries(np.array(left), np.array(right), np.array(values), energy)
+
+
+def predict_update(
+    series: RankOneSeries, scores: ArrayLike, target: float, largest: float = np.inf
+) -> Prediction:
+    """Extrapolates the rank-1 part to a target score.
+
+    Args:
+      series: of the checkpoints, in order.
+      scores: y, [K], their accuracies.
+      target: y*.
+      largest: bound of ‖â‖ in units of the last ‖a_t‖; inf: none (as released).
+    Raises:
+      ValueError: scores that are not one per checkpoint, fewer than two, or all equal.
+    """
+    a, y = series.left, np.asarray(scores, float)
+    if y.shape != (len(a),) or len(a) < 2:
+        raise ValueError(
+            f"predict_update: scores must be {len(a)}, one per checkpoint, and at least 2,"
+            f" got {y.shape}"
+        )
+    if np.ptp(y) == 0:
+        raise ValueError(f"predict_update: scores must differ, got {y[0]} at every checkpoint")
+    mean, spread = a.mean(axis=0), a.std(axis=0, ddof=1)
+    spread = np.where(spread > 0, spread, 1.0)
+    x, standard = (a - mean) / spread, (y - y.mean()) / y.std(ddof=1)
+    w = x.T @ standard
+    w *= np.sign(w[np.argmax(np.abs(w))]) / np.linalg.norm(w)
+    t = x @ w
+    p = x.T @ t / (t @ t)
+    slope, level = np.polyfit(t, y, 1)
+    vector = (target - level) / slope * p * spread + mean
+    size, bound = np.linalg.norm(vector), largest * np.linalg.norm(a[-1])
+    if size > bound:
+        vector = vector * (bound / size)
+    left = np.sum((y - slope * t - level) ** 2)
+    return Prediction(
+        update=np.outer(vector, series.right[-1]),
+        vector=vector,
+        scores=t,
+        weights=w,
+        loadings=p,
+        r_squared=float(1 - left / np.sum((y - y.mean()) ** 2)),
+        capped=bool(size > bound),
+    )

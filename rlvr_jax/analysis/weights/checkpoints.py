@@ -1,0 +1,214 @@
+"""Two policy folders, matrix by matrix: streamed from safetensors, compared in float64.
+
+Each tensor is read alone and dropped again, so memory is a few matrices, whatever the model's size.
+What storage hid is told by the dtype that the folder holds: its equal entries are counted to the
+bit, and for float32 folders those of a bfloat16 copy beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from rlvr_jax.analysis.weights.geometry import (
+    changed_entries,
+    decompose,
+    effective_rank,
+    inside,
+    largest_entries,
+    principal_angles,
+    reconstruction,
+    smallest_entries,
+    spectral_shift,
+)
+from rlvr_jax.analysis.weights.off_principal import random_update
+from rlvr_jax.analysis.weights.spectral import to_bfloat16
+
+__all__ = ["TensorChange", "TensorPair", "compare_folders", "compare_pair", "tensor_pairs"]
+
+INDEX = "model.safetensors.index.json"
+_FLOATS = ("BF16", "F16", "F32", "F64")
+_EMBEDDINGS = ("embed_tokens", "lm_head")
+_CONTROL_SEED = 0
+
+
+class TensorPair(NamedTuple):
+    """One tensor of both folders.
+
+    Fields:
+      name: as stored. dtype: of the second folder, such as "BF16".
+      before, after: float64.
+    """
+
+    name: str
+    dtype: str
+    before: np.ndarray
+    after: np.ndarray
+
+    @property
+    def kind(self) -> str:
+        """The module's own name, such as "q_proj"."""
+        return self.name.removesuffix(".weight").rsplit(".", 1)[-1]
+
+    @property
+    def layer(self) -> int | None:
+        """The first number in the name, None outside the layers."""
+        match = re.search(r"\.(\d+)\.", self.name)
+        return int(match[1]) if match else None
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it acts between hidden spaces: two axes, no embedding."""
+        return self.before.ndim == 2 and self.kind not in _EMBEDDINGS
+
+
+class TensorChange(NamedTuple):
+    """What happened to one tensor; the fields from `spectral_shift` on are None but for matrices.
+
+    Fields:
+      name, kind, layer, shape, dtype: which one it is.
+      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0.
+      unchanged: share of the entries that are equal as stored.
+      unchanged_bfloat16: the same of bfloat16 copies of both.
+      spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
+      angle: the largest principal angle of the top subspaces, degrees, of both sides.
+      stable_rank, effective_rank, rank1_share: of D; None where nothing changed.
+      principal_overlap, low_overlap: share of the changed entries (of bfloat16 copies) on a mask.
+      control_overlap: `principal_overlap` of a random update of the same norm, stored alike.
+      mass_on_principal: share of ‖D‖² on the principal mask.
+    """
+
+    name: str
+    kind: str
+    layer: int | None
+    shape: tuple[int, ...]
+    dtype: str
+    relative_norm: float
+    unchanged: float
+    unchanged_bfloat16: float
+    spectral_shift: float | None = None
+    angle: float | None = None
+    stable_rank: float | None = None
+    effective_rank: float | None = None
+    rank1_share: float | None = None
+    principal_overlap: float | None = None
+    low_overlap: float | None = None
+    control_overlap: float | None = None
+    mass_on_principal: float | None = None
+
+
+def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
+    """Reads both folders side by side, in the order of names.
+
+    Raises:
+      ValueError: a folder without safetensors, folders that hold other tensors, or shapes that
+        differ.
+    """
+    first, second = _files(Path(before)), _files(Path(after))
+    if first.keys() != second.keys():
+        apart = sorted(first.keys() ^ second.keys())
+        raise ValueError(
+            f"tensor_pairs: after must hold the tensors of {before}, got {after} where"
+            f" {', '.join(apart[:3])} {'differ' if len(apart) > 1 else 'differs'}"
+        )
+    for name in sorted(first):
+        old, _ = _read(first[name], name)
+        new, dtype = _read(second[name], name)
+        if old.shape != new.shape:
+            raise ValueError(
+                f"tensor_pairs: {name} must have one shape, got {old.shape} and {new.shape}"
+            )
+        yield TensorPair(name, dtype, old, new)
+
+
+def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> TensorChange:
+    """Compares one tensor with itself after training.
+
+    Args:
+      pair: see `tensor_pairs`.
+      rank: of the top subspaces and of the principal mask; a smaller matrix has fewer.
+      density: share of the entries on either mask. Both are ours.
+    """
+    old, new = pair.before, pair.after
+    update = new - old
+    size, norm = float(np.linalg.norm(old)), float(np.linalg.norm(update))
+    old16, new16 = to_bfloat16(old), to_bfloat16(new)
+    change = TensorChange(
+        pair.name,
+        pair.kind,
+        pair.layer,
+        old.shape,
+        pair.dtype,
+        relative_norm=norm / size if size else (0.0 if norm == 0 else float("inf")),
+        unchanged=float(np.mean(old == new)),
+        unchanged_bfloat16=float(np.mean(old16 == new16)),
+    )
+    if not pair.is_matrix:
+        return change
+    rank = min(rank, *old.shape)
+    parts, later = decompose(old), decompose(new)
+    angles = [
+        principal_angles(parts.left[:, :rank], later.left[:, :rank]),
+        principal_angles(parts.right[:rank].T, later.right[:rank].T),
+    ]
+    change = change._replace(
+        spectral_shift=spectral_shift(parts.values, later.values),
+        angle=float(np.degrees(np.max(angles))),
+    )
+    if norm == 0:
+        return change
+    values = np.linalg.svd(update, compute_uv=False)
+    principal = largest_entries(reconstruction(parts, rank), density)
+    changed = changed_entries(old16, new16)
+    control = to_bfloat16(random_update(old, new, _CONTROL_SEED))
+    return change._replace(
+        stable_rank=float(np.sum(values**2) / values[0] ** 2),
+        effective_rank=effective_rank(values),
+        rank1_share=float(values[0] / norm),
+        principal_overlap=inside(principal, changed),
+        low_overlap=inside(smallest_entries(old, density), changed),
+        control_overlap=inside(principal, changed_entries(old16, control)),
+        mass_on_principal=inside(principal, update**2),
+    )
+
+
+def compare_folders(
+    before: str | Path, after: str | Path, rank: int = 16, density: float = 0.2
+) -> list[TensorChange]:
+    """`compare_pair` of every tensor of two policy folders."""
+    return [compare_pair(pair, rank, density) for pair in tensor_pairs(before, after)]
+
+
+def _files(folder: Path) -> Mapping[str, Path]:
+    """The file of each tensor."""
+    index = folder / INDEX
+    if index.is_file():
+        places = json.loads(index.read_bytes())["weight_map"]
+        return {name: folder / file for name, file in places.items()}
+    file = folder / "model.safetensors"
+    if not file.is_file():
+        raise ValueError(f"tensor_pairs: {folder} must hold model.safetensors, found no such file")
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            return dict.fromkeys(opened.keys(), file)
+    except SafetensorError as error:
+        raise ValueError(f"tensor_pairs: {file} must be a safetensors file, got {error}") from None
+
+
+def _read(file: Path, name: str) -> tuple[np.ndarray, str]:
+    """One tensor as float64, and the dtype in which it lies."""
+    with safe_open(file, framework="numpy") as opened:
+        stored = opened.get_slice(name)
+        dtype = stored.get_dtype()
+        if dtype not in _FLOATS:
+            raise ValueError(
+                f"tensor_pairs: {name} must have one of the dtypes {', '.join(_FLOATS)},"
+                f" got {dtype}"
+            )
+        return np.asarray(opened.get_tensor(name)).astype(float), dtype

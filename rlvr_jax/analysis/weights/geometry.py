@@ -1,0 +1,132 @@
+"""One matrix before and after: spectrum, angles, masks, and which entries changed. float64.
+
+    spectral shift   ‖σ(W₁) - σ(W₀)‖₂ / ‖σ(W₀)‖₂
+    principal angles between the top-r singular subspaces: atan2(sine, cosine) with the cosines the
+                     singular values of U₀ᵀU₁ and the sines those of U₁ - U₀U₀ᵀU₁; an arccos of a
+                     cosine near 1 keeps half the digits only
+    principal mask   the largest entries in magnitude of the rank-r reconstruction of W₀
+    changed          |w₁ - w₀| > tolerance · max(|w₀|, |w₁|); an exact zero is unchanged only if it
+                     is still zero
+
+Singular vectors of close singular values are arbitrary: compare subspaces, and know that the top-r
+subspace itself is ill defined where σ_r ≈ σ_{r+1}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = [
+    "Decomposition",
+    "changed_entries",
+    "decompose",
+    "effective_rank",
+    "inside",
+    "largest_entries",
+    "principal_angles",
+    "reconstruction",
+    "replacement",
+    "smallest_entries",
+    "spectral_shift",
+]
+
+
+class Decomposition(NamedTuple):
+    """W = U diag(σ) Vᵀ with columns of U and rows of Vᵀ by falling σ."""
+
+    left: np.ndarray
+    values: np.ndarray
+    right: np.ndarray
+
+
+def decompose(matrix: ArrayLike) -> Decomposition:
+    """The thin singular value decomposition in float64.
+
+    Raises:
+      ValueError: not a matrix, or entries that are not finite.
+    """
+    matrix = np.asarray(matrix, float)
+    if matrix.ndim != 2 or not matrix.size:
+        raise ValueError(f"decompose: matrix must have two axes with entries, got {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError("decompose: matrix must be finite, got NaN or infinity")
+    return Decomposition(*np.linalg.svd(matrix, full_matrices=False))
+
+
+def reconstruction(parts: Decomposition, rank: int) -> np.ndarray:
+    """The best approximation of so low a rank."""
+    return (parts.left[:, :rank] * parts.values[:rank]) @ parts.right[:rank]
+
+
+def replacement(parts: Decomposition, rank: int, scale: float = 1.0) -> np.ndarray:
+    """α (‖W‖ / ‖W_k‖) W_k: the top part with the norm of the whole; α above 1 extrapolates."""
+    norm, top = np.linalg.norm(parts.values), np.linalg.norm(parts.values[:rank])
+    return reconstruction(parts, rank) * (scale * norm / top)
+
+
+def spectral_shift(before: ArrayLike, after: ArrayLike) -> float:
+    """‖σ₁ - σ₀‖ / ‖σ₀‖ of two falling lists of singular values; 0 if both are 0."""
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    moved, size = np.linalg.norm(after - before), np.linalg.norm(before)
+    if size == 0:
+        return 0.0 if moved == 0 else float("inf")
+    return float(moved / size)
+
+
+def principal_angles(before: ArrayLike, after: ArrayLike) -> np.ndarray:
+    """Angles between two subspaces, [r] radians, rising.
+
+    Args:
+      before, after: [D, r], orthonormal columns.
+    """
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    common = before.T @ after
+    cosines = np.linalg.svd(common, compute_uv=False)
+    sines = np.sort(np.linalg.svd(after - before @ common, compute_uv=False))
+    return np.arctan2(sines, cosines)
+
+
+def largest_entries(matrix: ArrayLike, share: float) -> np.ndarray:
+    """The round(share · size) entries of largest magnitude, bool of the matrix's shape."""
+    return _extreme(-np.abs(np.asarray(matrix, float)), share)
+
+
+def smallest_entries(matrix: ArrayLike, share: float) -> np.ndarray:
+    """The round(share · size) entries of smallest magnitude, bool of the matrix's shape."""
+    return _extreme(np.abs(np.asarray(matrix, float)), share)
+
+
+def changed_entries(before: ArrayLike, after: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
+    """Which entries changed, bool of the matrix's shape; with tolerance 0, which are not equal."""
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    bound = tolerance * np.maximum(np.abs(before), np.abs(after))
+    return np.abs(after - before) > bound
+
+
+def inside(mask: ArrayLike, weights: ArrayLike) -> float:
+    """Share of the weights (changed entries, squared changes) that lies on a mask; 0 of nothing."""
+    weights = np.asarray(weights, float)
+    total = weights.sum()
+    return float(weights[np.asarray(mask, bool)].sum() / total) if total else 0.0
+
+
+def effective_rank(values: ArrayLike) -> float:
+    """exp of the entropy of the squared singular values' shares; 0 of a matrix of zeros."""
+    energy = np.asarray(values, float) ** 2
+    if not energy.sum():
+        return 0.0
+    shares = energy / energy.sum()
+    return float(np.exp(-np.sum(shares[shares > 0] * np.log(shares[shares > 0]))))
+
+
+def _extreme(keys: np.ndarray, share: float) -> np.ndarray:
+    """The entries of smallest key; of equal ones the first."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"largest_entries: share must be in [0, 1], got {share}")
+    number = round(share * keys.size)
+    mask = np.zeros(keys.size, bool)
+    mask[np.argsort(keys, axis=None, kind="stable")[:number]] = True
+    return mask.reshape(keys.shape)

@@ -1,0 +1,110 @@
+"""Off the principals: whether an update avoids the directions and entries that carry the model.
+
+Zhu et al. 2025, "The Path Not Taken: RLVR Provably Learns Off the Principals",
+https://arxiv.org/abs/2511.08567 (a reconstruction; thresholds and ranks there are not known). It
+claims: changed entries lie in the principal mask LESS than by chance and in the low-magnitude mask
+more, spectra and angles hardly move; SFT does the opposite.
+
+bfloat16 hides changes below 2⁻⁹ of an entry, those of LARGE weights most: part of a low overlap is
+arithmetic. Compare with `random_update` of the same size, stored in the same dtype, and with
+float32 master weights, before anything is said about learning.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.weights.geometry import (
+    changed_entries,
+    decompose,
+    effective_rank,
+    inside,
+    largest_entries,
+    principal_angles,
+    reconstruction,
+    smallest_entries,
+    spectral_shift,
+)
+
+__all__ = ["OffPrincipal", "off_principal", "random_update"]
+
+
+class OffPrincipal(NamedTuple):
+    """One matrix before and after.
+
+    Fields:
+      sparsity: share of the entries that did not change.
+      spectral_shift: of the singular values.
+      update_rank: effective rank of the update.
+      angles_left, angles_right: [k] radians, rising.
+      overlap: share of the changed entries in the principal mask; `chance` is the mask's share.
+      overlap_low: share of the changed entries in the low-magnitude mask.
+      mass_on_principal, mass_on_low: shares of ‖ΔW‖² on the two masks.
+      principal, changed: bool, the masks.
+    """
+
+    sparsity: float
+    spectral_shift: float
+    update_rank: float
+    angles_left: np.ndarray
+    angles_right: np.ndarray
+    overlap: float
+    chance: float
+    overlap_low: float
+    mass_on_principal: float
+    mass_on_low: float
+    principal: np.ndarray
+    changed: np.ndarray
+
+
+def off_principal(
+    before: ArrayLike,
+    after: ArrayLike,
+    rank: int = 3,
+    density: float = 0.2,
+    tolerance: float = 1e-3,
+) -> OffPrincipal:
+    """Compares one matrix with itself after training.
+
+    Args:
+      before, after: [M, N], as they are stored (a bfloat16 checkpoint's values).
+      rank: k of the subspaces and of the reconstruction.
+      density: α, share of the entries on either mask.
+      tolerance: η, relative change up to which an entry counts as unchanged.
+      The defaults of k, α and η are ours.
+    """
+    before, after = np.asarray(before, float), np.asarray(after, float)
+    old, new = decompose(before), decompose(after)
+    update = after - before
+    energy = update**2
+    principal = largest_entries(reconstruction(old, rank), density)
+    low = smallest_entries(before, density)
+    changed = changed_entries(before, after, tolerance)
+    return OffPrincipal(
+        sparsity=float(1 - changed.mean()),
+        spectral_shift=spectral_shift(old.values, new.values),
+        update_rank=effective_rank(np.linalg.svd(update, compute_uv=False)),
+        angles_left=principal_angles(old.left[:, :rank], new.left[:, :rank]),
+        angles_right=principal_angles(old.right[:rank].T, new.right[:rank].T),
+        overlap=inside(principal, changed),
+        chance=float(principal.mean()),
+        overlap_low=inside(low, changed),
+        mass_on_principal=inside(principal, energy),
+        mass_on_low=inside(low, energy),
+        principal=principal,
+        changed=changed,
+    )
+
+
+def random_update(before: ArrayLike, after: ArrayLike, seed: int) -> np.ndarray:
+    """W₀ plus a Gaussian update of the same norm: the control for what arithmetic does by itself.
+
+    Store it in the dtype of the checkpoint before it is compared.
+    """
+    before = np.asarray(before, float)
+    noise = np.random.default_rng(seed).normal(size=before.shape)
+    size = np.linalg.norm(np.asarray(after, float) - before)
+    return before + noise * (size / np.linalg.norm(noise))

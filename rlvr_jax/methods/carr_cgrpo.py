@@ -1,0 +1,56 @@
+"""C-GRPO with CaRR: of right answers those with a chain of evidence earn more.
+
+"Chaining the Evidence: Robust Reinforcement Learning for Deep Search Agents with Citation-Aware
+Rubric Rewards", https://github.com/THUDM/CaRR
+
+    E_i  = share of the rubric that the evidence reaches from the answer, over the group's largest
+    R_i  = (1 - α) outcome_i + α outcome_i E_i
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+The largest share is that of all rows of the group, wrong ones included. The released flags take the
+share as it is (`relative=False`). Where all are wrong nothing is learned; where all are right α's
+part alone decides, at full strength. The share is a reward of the task (`column`); `reached_share`
+is the search over supported rubrics, whose support models judge.
+"""
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean, with_evidence
+from rlvr_jax.types import Method, Recipe
+
+
+def carr_cgrpo(
+    share: float = 0.3,
+    relative: bool = True,
+    column: int = 0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean, on right answers and their evidence.
+
+    Args:
+      share: of the evidence in the reward (α).
+      relative: evidence counts relative to the group's largest.
+      column: of the task's rewards, the share of the rubric that is reached.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(with_evidence(column, share, relative))]),
+    )
+
+
+METHOD = Method(
+    carr_cgrpo,
+    "Chaining the Evidence: Robust Reinforcement Learning for Deep Search Agents with"
+    " Citation-Aware Rubric Rewards",
+    "https://github.com/THUDM/CaRR",
+    changes="reward",
+    left_out="the judges; the agent's tools; truncated importance sampling between engines",
+)

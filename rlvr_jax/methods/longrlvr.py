@@ -1,0 +1,58 @@
+"""LongRLVR: a long context is also paid for what of it is cited.
+
+"LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
+https://github.com/real-absolute-AI/LongRLVR
+
+    P = |U ∩ Z| / |U|, R = |U ∩ Z| / |Z| of the cited chunks U and the reference Z
+    F_β  = (1 + β²) P R / (β² P + R);  r = a + η F + (1 - η) a F, 0 if the format is broken
+    A_i  = (r_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+A wrong answer earns η at most, a right one 1 + F. Groups whose outcomes differ are kept by the
+authors' filter if their total rewards do; here all groups are, as equal rewards teach nothing.
+`columns` are those of the task's rewards with P, R and the format: `rlvr_jax.verifiers` reads the
+chunks of a response (`cited_chunks`). β = 2 tolerates citing too much; the authors judge answers by
+a model.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import grounded, group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def longrlvr(
+    beta: float = 2.0,
+    share: float = 0.1,
+    columns: Sequence[int] = (0, 1, 2),
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean, on answers and their citations.
+
+    Args:
+      beta: weight of recall in the score of citations (β).
+      share: of that score that a wrong answer earns (η).
+      columns: of the task's rewards: precision, recall and, if it may be broken, the format.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(grounded(*columns, beta=beta, share=share))]),
+    )
+
+
+METHOD = Method(
+    longrlvr,
+    "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
+    "https://github.com/real-absolute-AI/LongRLVR",
+    changes="reward",
+    left_out="the judge of answers; the filter of groups",
+)

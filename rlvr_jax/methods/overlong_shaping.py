@@ -1,0 +1,65 @@
+"""Overlong shaping: a soft penalty on the last tokens of the budget, or no loss for cut responses.
+
+Yu et al. 2025, "DAPO", https://arxiv.org/abs/2503.14476
+
+    R_i  = outcome_i + P(n_i),  P = -f clip((n - (L_max - L_cache)) / L_cache, 0, 1)
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ PPO clip / Σ n_i
+
+P is bounded by -f, as in the paper and TRL; verl leaves it unbounded, which is the same as long as
+no response exceeds L_max. A response of exactly L_max that ended by itself is charged in full. With
+`filtered` responses that the budget cut leave the loss and its denominators as well; their rewards
+stay in the group's mean, as in TRL: give a factor of 0 for the filter alone. In a group that is all
+right P alone makes the advantages. The clip is GRPO's.
+"""
+
+from rlvr_jax.experience import experience, mask_truncated, shape
+from rlvr_jax.objectives import (
+    group_normalized,
+    objective,
+    overlong_excess,
+    plain_outcome,
+    ppo_clip,
+    token_mean,
+    total,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def overlong_shaping(
+    max_length: int = 20480,
+    cache_length: int = 4096,
+    factor: float = 1.0,
+    filtered: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean, on outcomes with a penalty for the end of the budget.
+
+    Args:
+      max_length: budget of response tokens (L_max).
+      cache_length: last tokens of the budget, over which the penalty grows (L_cache).
+      factor: the full penalty (f).
+      filtered: responses that the budget cut leave the loss.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    penalty = overlong_excess(max_length, cache_length, factor)
+    stages = [shape(total({"outcome": plain_outcome, "overlong": penalty}))]
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[*stages, mask_truncated()] if filtered else stages),
+    )
+
+
+METHOD = Method(
+    overlong_shaping,
+    "DAPO: soft overlong punishment and overlong filtering",
+    "https://arxiv.org/abs/2503.14476",
+    changes="reward",
+)

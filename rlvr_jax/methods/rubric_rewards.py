@@ -1,0 +1,78 @@
+"""Rubric rewards: what no verifier checks is scored by several criteria.
+
+"Reinforcement Learning with Rubric Anchors", https://arxiv.org/abs/2508.12790
+
+    R    = Σ w_k s_k / Σ w_k, s_k in [0, 1]
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ PPO clip / Σ n_i
+
+The weighted share is all that is published as a formula. Four strategies are named there; in the
+order in which they act, and with formulas of ours: `saturation` (1 - e^{-s/τ}) / (1 - e^{-1/τ}),
+`synergy` (R + c s_a s_b) / (1 + c), `power` R^p, and last a `veto` by one criterion, judged as it
+was scored. The criteria are the first rewards of the task, each with a curve of its own; one
+without a score leaves the mean, and a response without any leaves its group. A plain sum is hacked
+by flattery, which is what the veto is for.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import (
+    Criterion,
+    anchored,
+    by_rubric,
+    group_normalized,
+    objective,
+    ppo_clip,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def rubric_rewards(
+    weights: Sequence[float] = (2.0, 1.0, 1.0),
+    veto: int | None = None,
+    veto_below: float = 0.5,
+    saturation: float | None = None,
+    synergy: float = 0.0,
+    pair: tuple[int, int] = (0, 2),
+    power: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean, on a weighted share of criteria.
+
+    Args:
+      weights: of the criteria, the first rewards of the task (w).
+      veto: criterion that takes everything if it fails; None: none.
+      veto_below: the score that it must have.
+      saturation: scale of the concave map of scores (τ); None: none.
+      synergy, pair: weight of the product of two criteria (c), and which; 0: none.
+      power: of the reward (p).
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    rubric = [
+        Criterion(f"{number}", weight, kind="veto" if number == veto else "plain")
+        for number, weight in enumerate(weights)
+    ]
+    combine = anchored(saturation, synergy, pair, power, veto_below)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(by_rubric(rubric, combine))]),
+    )
+
+
+METHOD = Method(
+    rubric_rewards,
+    "Reinforcement Learning with Rubric Anchors",
+    "https://arxiv.org/abs/2508.12790",
+    changes="reward",
+    evidence="reconstruction",
+    left_out="the judge; the selection of prompts; training in two stages",
+)

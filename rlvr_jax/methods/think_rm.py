@@ -1,0 +1,69 @@
+"""Think-RM: pairs of answers are compared by strength, and differences are advantages.
+
+"Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
+https://github.com/IlgeeHong/Think-RM
+
+    d_ij = -m, m the judge's strength in -3 … 3 (positive: the second is better), d_ji = -d_ij
+    A_i  = (1/N) Σ_j d_ij / √(Σ d² / (2 N (N - 1)) + 1e-6)
+    loss = Σ [PPO clip + β k3] / Σ n_i
+
+If d_ij = r_i - r_j that is GRPO's advantage; contradictory strengths shrink it, as cycles cancel
+above the root and not below. ε stands inside the root. What the judge cannot say is a draw. Each
+pair is asked in one order. The judge (`judge`) gives two scores of which the difference is d; by
+default the verifier's outcomes, theirs a model trained by RL to think before its verdict.
+"""
+
+from rlvr_jax.experience import compare_by, experience, tournament
+from rlvr_jax.experience.stages.tournament import Judge
+from rlvr_jax.objectives import (
+    difference_advantage,
+    difference_table,
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def think_rm(
+    judge: Judge = compare_by(),  # noqa: B008 (a function)
+    kl_coefficient: float = 1e-4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
+
+    Args:
+      judge: (batch, pairs of rows, turn) -> the scores of both.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: inside the root of the deviation.
+    """
+
+    def difference(players, rounds):
+        return difference_table(players, rounds).mean(axis=1)
+
+    def advantage(players, rounds):
+        return difference_advantage(difference_table(players, rounds), epsilon)
+
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[tournament(judge, difference, advantage=advantage)]),
+    )
+
+
+METHOD = Method(
+    think_rm,
+    "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
+    "https://github.com/IlgeeHong/Think-RM",
+    changes="advantage, reward",
+    left_out="the judge and its training",
+)

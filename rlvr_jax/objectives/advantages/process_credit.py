@@ -1,0 +1,158 @@
+"""Advantages of responses that are paid on their way."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.advantages.returns import (
+    discounted_returns,
+    generalized_advantages,
+    token_rewards,
+)
+from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.arguments import check_finite, check_within
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.rewards.process import ProcessReward
+from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
+from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = [
+    "generalized_process_advantage",
+    "nothing_at_the_end",
+    "own_reward",
+    "paid_tokens",
+    "process_metrics",
+    "process_to_go",
+    "standardized_reward",
+]
+
+AtEnd = Callable[[Rollouts], Array]
+"""(rollouts) -> [B], what the last token is paid."""
+
+
+def own_reward(rollouts: Rollouts) -> Float[Array, "B"]:
+    """The reward of the response."""
+    return rollouts.reward
+
+
+def nothing_at_the_end(rollouts: Rollouts) -> Float[Array, "B"]:
+    """0: the way is all that is paid."""
+    return jnp.zeros_like(rollouts.reward)
+
+
+def standardized_reward(epsilon: float = 1e-9) -> AtEnd:
+    """(R - mean) / (std + ε) over the group, std with n - 1.
+
+    Args:
+      epsilon: ε.
+    """
+
+    def standardized(rollouts):
+        reward, group = rollouts.reward, rollouts.group
+        return group_deviation(reward, group) / (group_std(reward, group) + epsilon)
+
+    return standardized
+
+
+def paid_tokens(
+    rollouts: Rollouts,
+    mask: Bool[Array, "B T"],
+    process: ProcessReward,
+    coefficient: float,
+    at_end: AtEnd,
+) -> Float[Array, "B T"]:
+    """α times the process reward at every token, and what `at_end` says at the last one."""
+    own = jnp.where(mask, process.of(rollouts, mask), 0)
+    return token_rewards(at_end(rollouts), mask) + coefficient * own
+
+
+def process_metrics(
+    rollouts: Rollouts, mask: Bool[Array, "B T"], process: ProcessReward
+) -> dict[str, Array]:
+    """What a response is paid on its way, mean over the rows with tokens, all, right and wrong."""
+    total = masked_sum(process.of(rollouts, mask), mask, axis=1)
+    written, right = has_tokens(mask), outcome_is_right(rollouts.outcome)
+    return {
+        "process_reward": masked_mean(total, written),
+        "process_reward/right": masked_mean(total, written & right),
+        "process_reward/wrong": masked_mean(total, written & ~right),
+    }
+
+
+def process_to_go(
+    process: ProcessReward,
+    coefficient: float = 1.0,
+    at_end: AtEnd = own_reward,
+    discount: float = 1.0,
+) -> Transform:
+    """A_t = Σ_{s ≥ t} γ^{s-t} r_s: what is still to be paid, on the way and at the end.
+
+    Args:
+      process: what tokens are paid on the way.
+      coefficient: α of it.
+      at_end: what the last token is paid: `own_reward`, `nothing_at_the_end`, or a
+        `standardized_reward`.
+      discount: γ, in [0, 1].
+    Reads: reward, group, mask, what the process reward reads. Writes: advantage.
+    Metrics: process_reward, the mean of what a response is paid on its way, and
+      process_reward/right, /wrong.
+    Raises:
+      ValueError: a discount outside [0, 1], or a coefficient that is not finite.
+    """
+    check_within(0, 1, "process_to_go", discount=discount)
+    check_finite("process_to_go", coefficient=coefficient)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        paid = paid_tokens(rollouts, mask, process, coefficient, at_end)
+        returns = discounted_returns(paid, mask, discount)
+        metrics = process_metrics(rollouts, mask, process)
+        return replace(signals, advantage=returns), state, metrics
+
+    label = describe(
+        "process_to_go",
+        process=process,
+        coefficient=float(coefficient),
+        at_end=at_end,
+        discount=float(discount),
+    )
+    return stateless(apply, needs=process.needs, label=label, once=True)
+
+
+def generalized_process_advantage(
+    process: ProcessReward,
+    coefficient: float = 1.0,
+    discount: float = 1.0,
+    trace_decay: float = 1.0,
+) -> Transform:
+    """`generalized_advantages` of what tokens are paid on their way and the reward at the end.
+
+    Args:
+      process: what tokens are paid on the way; of a row alone, where a critic is fitted to it.
+      coefficient: α of it.
+      discount, trace_decay: γ and λ, in [0, 1].
+    Reads: reward, values, mask, what the process reward reads. Writes: advantage.
+    Metrics: as `process_to_go`.
+    Raises:
+      ValueError: discount or trace_decay outside [0, 1], or a coefficient that is not finite.
+    """
+    check_within(0, 1, "generalized_process_advantage", discount=discount, trace_decay=trace_decay)
+    check_finite("generalized_process_advantage", coefficient=coefficient)
+
+    def apply(signals, context, state):
+        rollouts, mask = context.rollouts, signals.mask
+        paid = paid_tokens(rollouts, mask, process, coefficient, own_reward)
+        own = generalized_advantages(paid, rollouts.values, mask, discount, trace_decay)
+        metrics = process_metrics(rollouts, mask, process)
+        return replace(signals, advantage=own), state, metrics
+
+    label = describe(
+        "generalized_process_advantage",
+        process=process,
+        coefficient=float(coefficient),
+        discount=float(discount),
+        trace_decay=float(trace_decay),
+    )
+    return stateless(apply, needs={"values", *process.needs}, label=label, once=True)

@@ -1,0 +1,179 @@
+"""Choosing one of N answers by their scores: for evaluation and for drivers, never for the loss.
+
+A rule gives each row the score of what it answers; the row of the largest score of its group is
+chosen, of equal ones the first by `rollout_id`.
+
+| rule | score of a row |
+|---|---|
+| `own_score` | its own |
+| `vote_count` | how many rows of the group give its answer |
+| `vote_sum` | the sum of their scores |
+| `lower_bound(...)` | their mean, less what so few of them are worth |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.arguments import check_at_least, check_count
+from rlvr_jax.objectives.statistics.group_order import group_index, group_rank
+from rlvr_jax.objectives.statistics.groups import group_count, group_max, group_mean, group_sum
+
+__all__ = [
+    "answer_clusters",
+    "best_answer",
+    "choose",
+    "first_of_largest",
+    "lower_bound",
+    "most_voted_answer",
+    "own_score",
+    "rarity_penalty",
+    "vote_count",
+    "vote_sum",
+]
+
+Rows = Float[Array, "B"]
+Rule = Callable[[Array, Array, Array], Array]
+"""(score [B], cluster [B], group [B]) -> [B]."""
+
+
+def answer_clusters(
+    answer: Int[Array, "B"], group: Int[Array, "B"], parsed: Bool[Array, "B"] | None = None
+) -> Int[Array, "B"]:
+    """One id per answer of a group, different in different groups: rows agree where it is equal.
+
+    Args:
+      answer: class of the final answer.
+      group: id of the group of each rollout.
+      parsed: rows that give an answer; each of the others is a cluster of its own. None: all.
+    """
+    rows = group.shape[0]
+    place = [jnp.searchsorted(jnp.sort(ids), ids) for ids in (group, answer)]
+    cluster = place[0] * rows + place[1]
+    if parsed is None:
+        return cluster
+    return jnp.where(parsed, cluster, -1 - jnp.arange(rows, dtype=cluster.dtype))
+
+
+def first_of_largest(
+    values: Rows,
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"] | None = None,
+) -> Bool[Array, "B"]:
+    """The row of the largest value of each group; of equal ones the first by `rollout_id`.
+
+    Args:
+      values: finite.
+      where: rows that may be chosen; none is of a group without any.
+    """
+    if where is None:
+        return group_rank(-values, group, rollout_id) == 0
+    values = jnp.where(where, values, -jnp.inf)
+    return where & (group_rank(-values, group, rollout_id) == 0)
+
+
+def choose(
+    score: Rows,
+    answer: Int[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    rule: Rule,
+    parsed: Bool[Array, "B"] | None = None,
+) -> Bool[Array, "B"]:
+    """The one row of each group whose answer is given, bool [B].
+
+    Args:
+      score: of each row, such as a verdict on it.
+      answer: class of the final answer.
+      group: id of the group of each row.
+      rollout_id: distinct within a group.
+      rule: of this module.
+      parsed: rows that give an answer; a group without any has no choice. None: all.
+    """
+    clusters = answer_clusters(answer, group, parsed)
+    return first_of_largest(rule(score, clusters, group), group, rollout_id, parsed)
+
+
+def own_score(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
+    """The row's own score."""
+    del cluster, group
+    return score
+
+
+def vote_count(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
+    """How many rows give the answer; scores are not read."""
+    del group
+    return group_count(cluster).astype(score.dtype)
+
+
+def vote_sum(score: Rows, cluster: Int[Array, "B"], group: Int[Array, "B"]) -> Rows:
+    """The sum of the scores of the rows that give the answer."""
+    del group
+    return group_sum(score, cluster)
+
+
+def rarity_penalty(count: Rows, number: Rows, verdicts: int, strength: float) -> Rows:
+    """α ln(N M) / (N_a M + 1): by how much the mean of few verdicts may be too good.
+
+    Args:
+      count: N_a, rows of the answer.
+      number: N, rows of the group.
+      verdicts: M, that each row has.
+      strength: α.
+    Source: Heimdall, https://arxiv.org/abs/2504.10337.
+    """
+    return strength * jnp.log(number * verdicts) / (count * verdicts + 1)
+
+
+def lower_bound(strength: float = 0.1, verdicts: int = 1) -> Rule:
+    """r_a - α ln(N M) / (N_a M + 1), r_a the mean score of the rows of an answer.
+
+    With α = 0 the best mean score is taken, with a large α the answer of most rows.
+
+    Args:
+      strength: α, at least 0.
+      verdicts: M, whose mean a row's score is.
+    Raises:
+      ValueError: a negative strength; no whole number of verdicts, or less than 1.
+    """
+    check_at_least(0, "lower_bound", strength=strength)
+    check_count(1, "lower_bound", verdicts=verdicts)
+
+    def rule(score, cluster, group):
+        count, number = (group_count(ids).astype(score.dtype) for ids in (cluster, group))
+        return group_mean(score, cluster) - rarity_penalty(count, number, verdicts, strength)
+
+    return rule
+
+
+def most_voted_answer(
+    answer: Int[Array, "B"], votes: Float[Array, "B"], group: Int[Array, "B"]
+) -> Int[Array, "B"]:
+    """The answer of most votes in the group, at each of its rows; the smallest id wins a tie.
+
+    Args:
+      answer: class of the final answer.
+      votes: ≥ 0, of each row; ones for a plain majority.
+      group: id of the group of each row.
+    """
+    of_group, of_answer = group_index(group), group_index(answer)
+    total = group_sum(votes, of_group * group.shape[0] + of_answer)
+    most = total == group_max(total, group)
+    winner = jnp.where(most, answer, jnp.iinfo(answer.dtype).max)
+    return jax.ops.segment_min(winner, of_group, num_segments=group.shape[0])[of_group]
+
+
+def best_answer(
+    answer: Int[Array, "B"],
+    score: Float[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+) -> Int[Array, "B"]:
+    """The answer of the row of highest score, at each row of the group; the first of equals."""
+    best = group_rank(-score, group, rollout_id) == 0
+    return group_sum(jnp.where(best, answer, 0), group)

@@ -1,0 +1,37 @@
+"""Rewards: what a rollout earns, as pure functions of arrays; a row's, a group's or a batch's.
+
+    what one is      a plain `Reward`, or a `Shaping` with a state, a step and curves (parts)
+    made of others   `total`, `gated`, `bounded`, `over_steps`, `column` (composition, schedules)
+    by length        `length_cosine`, `short_of_group`, `length_excess`, `steady_reasoning`
+    without labels   `agreement` (consensus), `Certainty` (certainty)
+    controls         `random_reward`, `inverted_outcome`
+    beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`
+    of criteria      `Criterion`, `by_rubric` with `share_of_rubric`, `all_factual_or_share`,
+                     `anchored`; `with_evidence`
+    against each other schedules (tournaments) and what is made of the results (standings)
+    across data sets `by_start_quartiles`
+    on the way       `ProcessReward`: `clip_and_delta`, `thought_rewards` (process, thoughts)
+
+A reward is computed of numpy or jax arrays, in the dtype of the outcomes. The stage `shape` gives
+it to rollouts. Everything in the `__all__` of the modules below can be imported from here.
+"""
+
+from rlvr_jax.objectives.rewards.abstention import *
+from rlvr_jax.objectives.rewards.certainty import *
+from rlvr_jax.objectives.rewards.composition import *
+from rlvr_jax.objectives.rewards.consensus import *
+from rlvr_jax.objectives.rewards.controls import *
+from rlvr_jax.objectives.rewards.evidence import *
+from rlvr_jax.objectives.rewards.exploration import *
+from rlvr_jax.objectives.rewards.lengths import *
+from rlvr_jax.objectives.rewards.parts import *
+from rlvr_jax.objectives.rewards.process import *
+from rlvr_jax.objectives.rewards.quartiles import *
+from rlvr_jax.objectives.rewards.rubric_reward import *
+from rlvr_jax.objectives.rewards.rubrics import *
+from rlvr_jax.objectives.rewards.schedules import *
+from rlvr_jax.objectives.rewards.standings import *
+from rlvr_jax.objectives.rewards.thoughts import *
+from rlvr_jax.objectives.rewards.tool_calls import *
+from rlvr_jax.objectives.rewards.tournaments import *
+from rlvr_jax.objectives.rewards.verdicts import *

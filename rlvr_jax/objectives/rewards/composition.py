@@ -1,0 +1,152 @@
+"""Rewards made of rewards: sums, gates, bounds, factors that change with the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, judged_mean, shaping
+from rlvr_jax.objectives.shaping import Reward
+from rlvr_jax.types import Rollouts
+
+__all__ = ["bounded", "column", "gated", "over_steps", "total"]
+
+Part = Reward | Shaping
+
+
+def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None) -> Shaping:
+    """R = Σ_k w_k r_k; each part has a curve of its own before it is weighed.
+
+    Args:
+      parts: r, by the name of the curve.
+      weights: w, of some parts; the others have 1.
+    Metrics: reward/<name>, the mean of each part, and what the parts tell.
+    Raises:
+      ValueError: no parts; weights of others, or that are not finite.
+    """
+    weights = dict(weights or {})
+    if not parts or not weights.keys() <= parts.keys():
+        raise ValueError(
+            f"total: weights must be of the parts {list(parts)}, at least one, got {list(weights)}"
+        )
+    check_finite("total", **weights)
+    factors = [float(weights.get(name, 1.0)) for name in parts]
+
+    def add(values):
+        kind = values[0].dtype
+        terms = [factor * x.astype(kind) for factor, x in zip(factors, values, strict=True)]
+        return sum(terms[1:], start=terms[0])
+
+    told = ", ".join(
+        f"{factor:g} {as_shaping(part).label}"
+        for factor, part in zip(factors, parts.values(), strict=True)
+    )
+    return _combined(f"total({told})", list(parts.values()), add, list(parts))
+
+
+def gated(part: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: float = 0.0) -> Shaping:
+    """The reward where the gate is open, else `closed`.
+
+    Args:
+      when: (rollouts) -> bool [B], such as `right`.
+      closed: what the other rows earn.
+    Raises:
+      ValueError: closed not finite.
+    """
+    check_finite("gated", closed=closed)
+    part = as_shaping(part)
+
+    def apply(rollouts, state, moment):
+        value, state, metrics = part.apply(rollouts, state, moment)
+        return jnp.where(when(rollouts), value, closed), state, metrics
+
+    name = getattr(when, "__name__", "when")
+    return _like(part, apply, f"gated({part.label}, {name}, closed={closed:g})")
+
+
+def bounded(part: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping:
+    """The reward within [low, high].
+
+    Args:
+      low, high: floor and ceiling; infinite: none.
+    Raises:
+      ValueError: low above high, or NaN.
+    """
+    if not low <= high:
+        raise ValueError(f"bounded: low must be at most high {high:g}, got {low}")
+    part = as_shaping(part)
+
+    def apply(rollouts, state, moment):
+        value, state, metrics = part.apply(rollouts, state, moment)
+        return jnp.clip(value, low, high), state, metrics
+
+    return _like(part, apply, f"bounded({part.label}, low={low:g}, high={high:g})")
+
+
+def over_steps(part: Part, factor: Callable[[int], float]) -> Shaping:
+    """μ(s) r: a reward whose weight changes with the step s of the run.
+
+    Args:
+      factor: μ, such as `falling_cosine(200)`.
+    Metrics: reward_factor (μ), and what the part tells.
+    """
+    part = as_shaping(part)
+
+    def apply(rollouts, state, moment):
+        value, state, metrics = part.apply(rollouts, state, moment)
+        weight = float(factor(moment.step))
+        return weight * value, state, {**metrics, "reward_factor": weight}
+
+    return _like(part, apply, f"over_steps({part.label}, {factor.__name__})")
+
+
+def column(number: int) -> Shaping:
+    """One of the task's rewards, `component_rewards[:, number]`.
+
+    Args:
+      number: from 0.
+    Raises:
+      ValueError: a negative number.
+    """
+    if number < 0:
+        raise ValueError(f"column: number must be at least 0, got {number}")
+
+    def reward(rollouts):
+        return rollouts.component_rewards[:, number]
+
+    return shaping(reward, f"column({number})", columns=number + 1)
+
+
+def _like(part: Shaping, apply, label: str) -> Shaping:
+    return Shaping(apply, label, part.init, part.needs, part.columns)
+
+
+def _combined(label: str, parts: Sequence[Part], combine, names: Sequence[str]) -> Shaping:
+    """Several shapings as one, each with a part of the state and a key of its own."""
+    own = [as_shaping(part) for part in parts]
+
+    def init(prompts):
+        return tuple(part.init(prompts) for part in own)
+
+    def apply(rollouts, state, moment):
+        values, states, metrics = [], [], {}
+        for number, (name, part) in enumerate(zip(names, own, strict=True)):
+            own_state = state[number] if state else ()
+            value, after, told = part.apply(rollouts, own_state, _for(moment, number))
+            values.append(value)
+            states.append(after)
+            metrics |= {**told, f"reward/{name}": judged_mean(value, rollouts)}
+        return combine(values), tuple(states), metrics
+
+    needs = frozenset().union(*(part.needs for part in own))
+    return Shaping(apply, label, init, needs, max(part.columns for part in own))
+
+
+def _for(moment, number):
+    if moment is None:
+        return None
+    return moment._replace(key=jax.random.fold_in(moment.key, number))

@@ -1,0 +1,127 @@
+"""What a policy says about given texts: log-probs, entropies and what else was likely, by token."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.policy.model import Model, Params
+from rlvr_jax.policy.scoring import score
+from rlvr_jax.types import Rollouts
+
+__all__ = ["ScoredText", "score_texts"]
+
+_PIECE = 64
+"""Texts are padded to a multiple of it, so that few lengths are compiled."""
+
+
+class ScoredText(NamedTuple):
+    """One text by its n tokens, in nats; the first has NaN, as nothing stands before it.
+
+    Fields:
+      ids: int [n].
+      logp: log-prob of each token given those before it, [n].
+      entropy: of the distribution that the token was one of, [n].
+      top_ids, top_logp: the likeliest tokens in its place and their log-probs, [n, k].
+    """
+
+    ids: np.ndarray
+    logp: np.ndarray
+    entropy: np.ndarray
+    top_ids: np.ndarray
+    top_logp: np.ndarray
+
+
+def score_texts(
+    model: Model,
+    params: Params,
+    tokenizer: Any,
+    texts: Sequence[str],
+    top: int = 5,
+    batch: int = 8,
+) -> list[ScoredText]:
+    """Scores texts as they are, without a chat template; with the special tokens that the tokenizer
+    puts around any text. Nothing is rewarded, grouped or sampled.
+
+    Args:
+      model, params: of `policy.load`; in bfloat16 where they were loaded so.
+      texts: of two tokens at least, and within the model's positions.
+      top: k, alternatives for each token.
+      batch: texts that are computed together.
+    Raises:
+      ValueError: a text of fewer than two tokens or of more than the model has positions; no
+        alternatives, or more than the vocabulary.
+    """
+    if isinstance(texts, str):
+        raise ValueError(f"score_texts: texts must be a sequence of texts, got the text {texts!r}")
+    if not 1 <= top <= model.config.vocab_size:
+        raise ValueError(f"score_texts: top must be in [1, {model.config.vocab_size}], got {top}")
+    if batch < 1:
+        raise ValueError(f"score_texts: batch must be at least 1, got {batch}")
+    every = tokenizer(list(texts))["input_ids"] if len(texts) else []
+    for text, ids in zip(texts, every, strict=True):
+        if not 2 <= len(ids) <= model.config.max_positions:
+            raise ValueError(
+                f"score_texts: texts must have 2 to {model.config.max_positions} tokens, got"
+                f" {len(ids)} of {text[:80]!r}"
+            )
+    # Texts of like lengths together: least padding.
+    order = sorted(range(len(every)), key=lambda place: len(every[place]))
+    found: dict[int, ScoredText] = {}
+    for start in range(0, len(order), batch):
+        places = order[start : start + batch]
+        rows = [every[place] for place in places]
+        width = -(-(max(map(len, rows)) - 1) // _PIECE) * _PIECE
+        width = min(width, model.config.max_positions - 1)
+        padded = [*rows, *[rows[0]] * (batch - len(rows))]
+        told = jax.device_get(_scored(model, top, params, *_arrays(padded, width)))
+        for row, place in enumerate(places):
+            found[place] = _of_row(every[place], {k: v[row] for k, v in told.items()})
+    return [found[place] for place in range(len(every))]
+
+
+def _arrays(rows: Sequence[Sequence[int]], width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens [B, 1 + width] and lengths [B]."""
+    tokens = np.zeros((len(rows), 1 + width), np.int32)
+    for row, ids in zip(tokens, rows, strict=True):
+        row[: len(ids)] = ids
+    return tokens, np.array(list(map(len, rows)), np.int32)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _scored(model: Model, top: int, params: Params, tokens, length) -> dict[str, jax.Array]:
+    """Statistics of the tokens behind the first one, [B, width]."""
+    rows, width = tokens.shape[0], tokens.shape[1] - 1
+    mask = jnp.arange(1, width + 1, dtype=jnp.int32)[None] < length[:, None]
+    rollouts = Rollouts.of_responses(
+        tokens[:, 1:],
+        mask,
+        jnp.zeros(rows),
+        jnp.arange(rows, dtype=jnp.int32),
+        prompt_tokens=tokens[:, :1],
+        prompt_length=jnp.ones(rows, jnp.int32),
+    )
+    needs = ("logp", "entropy", "topk_logp", "topk_ids")
+    stats = score(model, params, rollouts, needs, (("top_k", top),))
+    return {name: getattr(stats, name) for name in needs}
+
+
+def _of_row(ids: Sequence[int], told: dict[str, np.ndarray]) -> ScoredText:
+    count = len(ids) - 1
+
+    def behind(name: str, nothing: float) -> np.ndarray:
+        values = np.asarray(told[name][:count])
+        return np.concatenate([np.full((1, *values.shape[1:]), nothing, values.dtype), values])
+
+    return ScoredText(
+        np.array(ids, np.int32),
+        behind("logp", np.nan),
+        behind("entropy", np.nan),
+        behind("topk_ids", 0),
+        behind("topk_logp", np.nan),
+    )

@@ -1,0 +1,77 @@
+"""A run directory belongs to one job at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from rlvr_jax import parallel
+
+__all__ = ["LOCK", "claimed"]
+
+LOCK = ".lock"
+"""Name of the file in a run directory that its job holds; no part of the run."""
+
+
+@contextlib.contextmanager
+def claimed(directory: Path) -> Iterator[None]:
+    """Makes a run directory and keeps other jobs out of it until the end.
+
+    The lock is the system's, so it goes with its process however that ends, and no stale one is
+    left. The first of several processes holds it for all. A directory that was made for nothing
+    is removed.
+
+    Raises:
+      ValueError: another job has the directory, or it cannot be written; before anything is loaded.
+    """
+    file, made, error = None, False, ""
+    if parallel.is_first():
+        made = not directory.exists()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            file = _held(directory / LOCK)
+        except BlockingIOError:
+            user = (directory / LOCK).read_text()
+            error = f"run_dir must be free, got {str(directory)!r}, which {user} is using"
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            error = f"run_dir must be a directory to write in, got {str(directory)!r}: {reason}"
+    refused = next(filter(None, parallel.gather(error)), "")
+    try:
+        if refused:
+            raise ValueError(refused)
+        yield
+    finally:
+        if file is not None:
+            (directory / LOCK).unlink(missing_ok=True)
+            file.close()
+            if made and not any(directory.iterdir()):
+                directory.rmdir()
+
+
+def _held(path: Path) -> TextIO:
+    """The lock file, locked and signed.
+
+    Raises:
+      BlockingIOError: another process has it.
+    """
+    while True:
+        file = path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever had it may have taken it away since it was opened.
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                break
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}")
+    file.flush()
+    return file

@@ -1,0 +1,52 @@
+"""What keeps a program in on this machine: `python -m rlvr_jax.sandbox`.
+
+Lists the layers that could be put on and those that could not, with the reason, and then runs
+hostile programs behind them and says who got out. The exit code is 0 if nobody did.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from rlvr_jax.sandbox.client import Sandbox
+from rlvr_jax.sandbox.interpreter import resolved
+from rlvr_jax.sandbox.layers import LAYERS, holds
+from rlvr_jax.sandbox.limits import Limits
+from rlvr_jax.sandbox.programs import ESCAPED, HONEST, HOSTILE
+
+__all__ = ["main"]
+
+_LIMITS = Limits(wall_seconds=2.0, cpu_seconds=1.0, memory_mb=256, processes=12, disk_mb=16)
+
+
+def main() -> int:
+    """Prints the layers and the trials; the exit code."""
+    print(f"{resolved()} as user {os.geteuid()}\n")
+    with Sandbox(_LIMITS, unsafe_local=True) as sandbox:
+        missing = sandbox.missing
+        for layer, what in LAYERS.items():
+            state = f"missing  {what}: {missing[layer]}" if layer in missing else f"on       {what}"
+            print(f"{layer:14} {state}")
+        print()
+        wrong = 0
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            arguments = [str(os.getpid()), str(listener.getsockname()[1])]
+            for program in HOSTILE:
+                outcome = sandbox.run(program.source, argv=arguments)
+                escaped = ESCAPED in outcome.stdout
+                wrong += escaped
+                print(f"{program.name:42} {'GETS OUT' if escaped else 'stopped'}")
+        for program in HONEST:
+            outcome = sandbox.run(program.source, program.stdin)
+            right = (outcome.status, outcome.stdout) == (0, program.stdout)
+            wrong += not right
+            print(f"{program.name:42} {'runs' if right else f'FAILS: {outcome}'}")
+    kept = holds(set(LAYERS) - missing.keys())
+    print(f"\nPrograms that nobody trusts are {'run here' if kept else 'refused here'}.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

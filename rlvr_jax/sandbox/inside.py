@@ -1,0 +1,214 @@
+"""From the fork to the program: the side of the wall on which the rights are given up.
+
+Two processes. The *first* is the first of its namespace of processes: it makes the root, changes
+its user, starts the *program* and waits for it; when it ends, the kernel ends all that is left. The
+program gives up the rest and only then reads what it is to run, so that nothing of one program was
+ever in the memory that the next one is forked from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
+
+__all__ = ["ENDED", "FAILED", "INSIDE_USER", "MAIN", "Plan", "first"]
+
+INSIDE_USER = 1000
+MAIN = "main.py"
+ENDED, FAILED = b"E", b"F"  # the first byte of what the first process reports
+_MB = 2**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run.
+
+    Fields:
+      layers: what is put on.
+      limits: fields of `Limits`.
+      read: files and folders to show.
+      hidden: folders below these that are empty.
+      further: files and folders to show there and elsewhere.
+      allowed: `read` without `hidden`, file by file, where nothing hides them.
+      search: folders of packages.
+      work: the work folder where there is no root of its own.
+      user: who the program is; None: who we are.
+      memory_bytes: most address space of one process.
+      filter: of system calls.
+    """
+
+    layers: frozenset[str]
+    limits: dict[str, Any]
+    read: list[str]
+    hidden: list[str]
+    further: list[str]
+    allowed: list[str]
+    search: list[str]
+    work: str
+    user: int | None
+    memory_bytes: int
+    filter: bytes
+
+
+def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
+    """The first process. Does not return.
+
+    Args:
+      gate: a pipe that says a byte when the user of the namespace is set.
+      report: a pipe for how it went.
+      handles: what to run, standard input, output and error.
+    """
+    layer = "user"
+    try:
+        os.setsid()
+        if os.read(gate, 1) != b"x":
+            os._exit(1)
+        if "uts" in plan.layers:
+            layer = "uts"
+            socket.sethostname("sandbox")
+        work = plan.work
+        sources = {}
+        if "root" in plan.layers:
+            layer = "root"
+            sources = root.sources([*plan.read, *plan.further])
+        if "user" in plan.layers:
+            layer = "uid"
+            rights.become(plan.user)  # with all rights in the namespace
+        if "root" in plan.layers:
+            layer = "root"
+            user = os.getuid() if plan.user is None else plan.user
+            further = [path for path in plan.further if path in sources]
+            root.enter(sources, plan.hidden, further, plan.limits["disk_mb"], user)
+            work = root.WORK
+        os.chdir(work)
+        if plan.user is not None and "user" not in plan.layers:
+            layer = "uid"
+            rights.become(plan.user)
+        if linux.on_linux():
+            linux.prctl(1, signal.SIGKILL)  # die with the server: PR_SET_PDEATHSIG
+            linux.prctl(4, 0)  # not to be looked into: PR_SET_DUMPABLE
+        if _unread(report):
+            os._exit(1)  # the server had died before
+        program = os.fork()
+        if not program:
+            os.close(gate)
+            _program(plan, work, report, handles)
+        while True:
+            pid, status = os.waitpid(-1, 0)
+            if pid == program:
+                os.write(report, ENDED + struct.pack("i", status))
+                os._exit(0)
+    except BaseException as error:
+        _fail(report, layer, error)
+
+
+def _unread(report: int) -> bool:
+    """Whether nobody can read a pipe any more."""
+    waiting = select.poll()
+    waiting.register(report, 0)
+    return any(event & select.POLLERR for _, event in waiting.poll(0))
+
+
+def _fail(report: int, layer: str, error: BaseException) -> None:
+    text = f"{layer}: {type(error).__name__}: {error}"
+    with contextlib.suppress(OSError):
+        os.write(report, FAILED + text.encode(errors="replace")[:1000])
+    os._exit(1)
+
+
+def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
+    """Gives up what is left of the rights and runs. Does not return."""
+    layer = "start"
+    try:
+        if linux.on_linux():
+            linux.prctl(1, signal.SIGKILL)  # with the first one
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handle in enumerate(handles[1:]):
+            os.dup2(handle, number)
+        task = handles[0]
+        if "rlimits" in plan.layers:
+            layer = "rlimits"
+            # The first process is of the same user, and counts.
+            count = plan.limits["processes"] + 1 if plan.user is not None else None
+            rights.limit(
+                cpu_seconds=plan.limits["cpu_seconds"],
+                memory_bytes=plan.memory_bytes,
+                file_mb=plan.limits["file_mb"],
+                open_files=plan.limits["open_files"],
+                processes=count,
+            )
+        if "capabilities" in plan.layers:
+            layer = "capabilities"
+            rights.drop_capabilities()
+        if "no_new_privs" in plan.layers:
+            layer = "no_new_privs"
+            rights.no_new_privileges()
+        if "landlock" in plan.layers:
+            layer = "landlock"
+            own = "root" in plan.layers  # what lies there was put there, and /proc is our own
+            shown = [*plan.read, "/proc"] if own else plan.allowed
+            landlock.restrict(
+                read=[*shown, *plan.further, "/dev/random", "/dev/urandom"],
+                write=[work, "/dev/null", "/dev/full"],
+                see=["/"] if own else plan.search,
+            )
+        if linux.on_linux():
+            linux.prctl(4, 1)  # its own files in /proc are its own
+        if "seccomp" in plan.layers:
+            layer = "seccomp"
+            seccomp.install(plan.filter)
+        if "handles" in plan.layers:
+            _close_all_but(task, report)
+        layer = "disk"
+        job = _read(task)
+        _write(job["files"], work)
+    except BaseException as error:
+        _fail(report, layer, error)
+    os.close(report)
+    os.environ |= {"HOME": work, "TMPDIR": work}
+    if job["command"]:
+        _execute(job["command"])
+    sys.path[:] = [work, *sys.path, *plan.search]
+    sys.argv[:] = [MAIN, *job["argv"]]
+    script.run(job["files"][MAIN], str(Path(work, MAIN)))
+
+
+def _close_all_but(*kept: int) -> None:
+    low = 3
+    for handle in sorted(kept):
+        os.closerange(low, handle)
+        low = handle + 1
+    os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+
+
+def _read(handle: int) -> dict[str, Any]:
+    with open(handle, "rb") as file:
+        return json.loads(file.read())
+
+
+def _write(files: dict[str, str], work: str) -> None:
+    for name, text in files.items():
+        path = Path(work, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8"))
+
+
+def _execute(command: list[str]) -> None:
+    """Becomes another program. Does not return; the status is a shell's if there is none."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        os.execvpe(command[0], command, os.environ)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)

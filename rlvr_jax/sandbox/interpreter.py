@@ -1,0 +1,98 @@
+"""What a Python program needs of the file system: interpreter, standard library, shared libraries.
+
+Read off the running process: the folders of the libraries that it has mapped are those in which
+the system keeps libraries, and the others that its modules ask for lie beside them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+__all__ = ["find_package", "hidden", "resolved", "shown", "singly", "without_nested"]
+
+_FOREIGN = ("site-packages", "dist-packages")  # installed packages: nobody's unless they are named
+_LOADER = re.compile(rb"/lib[\w./-]*/ld[\w.-]+\.so\.\d+")
+_LOADER_WITHIN = 4096  # bytes of a program in which the path of its loader stands
+_CACHE = "/etc/ld.so.cache"  # where the loader looks libraries up
+
+
+def resolved() -> str:
+    """The interpreter behind links and virtual environments."""
+    return str(Path(getattr(sys, "_base_executable", None) or sys.executable).resolve())
+
+
+def shown() -> list[str]:
+    """Files and folders that a program reads, none below another."""
+    standard = [entry for entry in map(os.path.realpath, sys.path) if Path(entry).exists()]
+    return without_nested(
+        [sys.executable, *_loader(sys.executable), _CACHE, *standard, *_library_folders()]
+    )
+
+
+def hidden(paths: Iterable[str]) -> list[str]:
+    """Folders of installed packages below the shown ones."""
+    found = []
+    for path in map(Path, paths):
+        for name in _FOREIGN:
+            found += [path / name, *path.glob(f"*/{name}"), *path.glob(f"*/*/{name}")]
+    return sorted({str(path) for path in found if path.is_dir()})
+
+
+def singly(paths: Iterable[str], left_out: Sequence[str]) -> list[str]:
+    """The same files without some folders below, for rules that can only allow."""
+    found = []
+    for path in paths:
+        below = [folder for folder in left_out if Path(folder).is_relative_to(path)]
+        if path in below:
+            continue
+        if below:
+            found += singly((entry.path for entry in os.scandir(path)), below)
+        else:
+            found.append(path)
+    return found
+
+
+def find_package(name: str, search: Sequence[str]) -> list[str]:
+    """Files and folders of an installed package: its modules, its libraries and its metadata.
+
+    Args:
+      name: what is imported, such as "numpy".
+      search: folders to look in, as `sys.path`.
+    Returns:
+      Paths; none where there is no such package.
+    """
+    for folder in (Path(entry).absolute() for entry in search):
+        modules = [folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")]
+        found = [path for path in modules if path.exists()]
+        if found:
+            beside = [folder / f"{name}.libs", *folder.glob(f"{name}-*.dist-info")]
+            return [str(path) for path in [*found, *beside] if path.exists()]
+    return []
+
+
+def without_nested(paths: Iterable[str]) -> list[str]:
+    """Distinct paths in order, without those that lie below another."""
+    kept: list[str] = []
+    for path in sorted(set(paths)):
+        if not any(Path(path).is_relative_to(other) for other in kept):
+            kept.append(path)
+    return kept
+
+
+def _loader(program: str) -> list[str]:
+    with Path(program).open("rb") as file:
+        found = _LOADER.search(file.read(_LOADER_WITHIN))
+    return [os.fsdecode(found[0])] if found else []
+
+
+def _library_folders() -> set[str]:
+    try:
+        maps = Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return set()
+    files = {line.split(maxsplit=5)[5] for line in maps.splitlines() if line.count("/") > 0}
+    return {str(Path(name).parent) for name in files if ".so" in Path(name).name}

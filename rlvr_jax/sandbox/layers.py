@@ -1,0 +1,202 @@
+"""The layers of the sandbox, and which of them this machine has: found by trying, not by asking.
+
+Some systems have the call and refuse what it is for (Ubuntu's AppArmor lets a user namespace be
+made and denies its rights), so an empty program is run with all layers, and without those that
+fail, until it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.sandbox import cgroup, folder, inside, interpreter, landlock, linux, seccomp, watch
+from rlvr_jax.sandbox.task import sealed
+
+__all__ = ["LAYERS", "NAMESPACES", "Layers", "Refused", "holds"]
+
+# In the order in which they are put on, and what each is.
+LAYERS = {
+    "uid": "a user of its own",
+    "user": "user namespace",
+    "pid": "processes: it sees and signals its own",
+    "net": "network without a way out",
+    "ipc": "shared memory and message queues",
+    "uts": "host name",
+    "cgroup": "names of control groups",
+    "root": "a root of its own, read-only, with a sized work folder",
+    "rlimits": "limits of one process",
+    "capabilities": "none are left",
+    "no_new_privs": "no program gives rights",
+    "landlock": "files, TCP, signals",
+    "seccomp": "filter of system calls",
+    "handles": "none of the server's are left",
+    "memory": "control group for the memory of all processes",
+    "watch": "memory, processes and CPU time of all processes, and disk, counted",
+    "tree": "what it leaves behind is ended",
+}
+NAMESPACES = {
+    "user": 0x10000000,
+    "pid": 0x20000000,
+    "net": 0x40000000,
+    "root": 0x00020000,
+    "ipc": 0x08000000,
+    "uts": 0x04000000,
+    "cgroup": 0x02000000,
+}
+# Each of these must be there for a program that nobody trusts: files, network, other processes.
+_NEEDED = (("root", "landlock"), ("net", "seccomp"), ("pid", "seccomp"))
+_OWN_USERS = 0x70000000  # our users: this and the number of the server's process
+_MB = 2**20
+
+
+class Refused(Exception):
+    """A layer cannot be put on."""
+
+    def __init__(self, layer: str, why: str):
+        super().__init__(f"{layer}: {why}")
+        self.layer, self.why = layer, why
+
+
+def holds(layers: Iterable[str]) -> bool:
+    """Whether some layers keep a hostile program from files, network and other processes."""
+    layers = set(layers)
+    return all(layers & set(any_of) for any_of in _NEEDED)
+
+
+class Layers:
+    """What is on, what is missing and why, and the plan of a run.
+
+    Args:
+      without: layers to leave out, for the tests.
+    """
+
+    def __init__(self, without: set[str]):
+        self.on = frozenset(LAYERS)
+        self.missing: dict[str, str] = {}
+        self.read = interpreter.shown()
+        self.hidden = interpreter.hidden(self.read)
+        self.allowed = interpreter.singly(self.read, self.hidden)
+        self.group: cgroup.Group | None = None
+        self.user = os.geteuid()
+        self.work = ""
+        self._start_bytes = watch.address_space()
+        self.leave_out(without, "left out")
+        if not linux.on_linux():
+            unknown = set(LAYERS) - {"rlimits", "handles", "watch"}
+            self.leave_out(unknown, "not Linux on x86_64 or aarch64")
+        if not watch.children_are_listed():
+            self.leave_out({"watch", "tree"}, "the kernel does not list the children of a process")
+        if not landlock.version():
+            self.leave_out({"landlock"}, "the kernel has none")
+        if os.geteuid():
+            self.leave_out({"uid"}, "not started as root")
+        if "memory" in self.on:
+            try:
+                self.group = cgroup.Group()
+            except OSError as error:
+                self.leave_out({"memory"}, str(error))
+        if "tree" in self.on:
+            linux.prctl(36, 1)  # orphans become ours: PR_SET_CHILD_SUBREAPER
+        self._settle()
+
+    def leave_out(self, layers: set[str], why: str) -> None:
+        """Does without some layers, and without those that cannot be without them."""
+        if "user" in layers and os.geteuid():
+            layers = layers | set(NAMESPACES)
+        self.missing |= {layer: why for layer in layers & self.on}
+        self.on -= layers
+
+    def try_out(self, run: Callable[[dict[str, Any], list[int]], Any]) -> None:
+        """Runs an empty program, with fewer layers until it runs.
+
+        Args:
+          run: (request, handles), raises `Refused`.
+        Raises:
+          RuntimeError: no program can be started at all.
+        """
+        limits = {"wall_seconds": 10, "cpu_seconds": 5, "memory_mb": 256, "processes": 4}
+        limits |= {"disk_mb": 1, "file_mb": 1, "open_files": 32}
+        for _ in LAYERS:
+            task = sealed(b'{"files": {"main.py": ""}, "argv": [], "command": []}')
+            handles = [task, *(os.open(os.devnull, os.O_RDWR) for _ in range(3))]
+            try:
+                run({"limits": limits, "read": [], "search": []}, handles)
+                return
+            except Refused as refused:
+                if refused.layer not in self.on:
+                    raise RuntimeError(f"no program can be started: {refused}") from None
+                lost = {refused.layer}
+                if refused.layer == "pid":  # of a root without user namespaces
+                    lost = set(NAMESPACES)
+                self.leave_out(lost, refused.why)
+                self._settle()
+
+    def plan(self, request: dict[str, Any]) -> inside.Plan:
+        """How to run a program: `request` as in `server`."""
+        user = None
+        if "user" in self.on:
+            user = inside.INSIDE_USER
+        elif "uid" in self.on:
+            user = self.user
+        work = ""
+        if self.work:
+            work = f"{self.work}/work"
+            Path(work).mkdir(mode=0o700)
+            if "uid" in self.on:
+                os.chown(work, self.user, self.user)
+        limits = request["limits"]
+        return inside.Plan(
+            layers=self.on,
+            limits=limits,
+            read=self.read,
+            hidden=self.hidden,
+            further=request["read"],
+            allowed=self.allowed,
+            search=request["search"],
+            work=work,
+            user=user,
+            memory_bytes=self._start_bytes + limits["memory_mb"] * _MB,
+            filter=self._filter,
+        )
+
+    def said(self) -> dict[str, Any]:
+        """What the caller is told."""
+        return {
+            "layers": sorted(self.on),
+            "missing": self.missing,
+            "group": str(self.group.path) if self.group else "",
+            "work": self.work,
+        }
+
+    def _settle(self) -> None:
+        """What follows from the layers that are on."""
+        if "root" not in self.on:
+            closed = _closed_to_others(self.read)
+            if "uid" in self.on and closed:
+                self.leave_out({"uid"}, f"no other user may pass through {closed}")
+            if not self.work:
+                self.work = folder.make()
+        self.user = _OWN_USERS + os.getpid() if "uid" in self.on else os.geteuid()
+        if "seccomp" in self.on:
+            kept_inside = "pid" in self.on or (
+                "landlock" in self.on and landlock.version() >= landlock.SIGNALS
+            )
+            self._filter = seccomp.program(
+                shared_memory=self.group is not None,
+                signals=kept_inside,
+                own_files="root" in self.on,
+            )
+        else:
+            self._filter = b""
+
+
+def _closed_to_others(paths: Iterable[str]) -> str:
+    """A folder above some paths that not every user may pass through; "" if there is none."""
+    for parent in (parent for path in paths for parent in Path(path).parents):
+        if parent.exists() and not parent.stat().st_mode & stat.S_IXOTH:
+            return str(parent)
+    return ""

@@ -1,0 +1,76 @@
+"""What a process gives up for good: its user, its capabilities, and its share of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import struct
+
+from rlvr_jax.sandbox import linux
+
+__all__ = ["become", "drop_capabilities", "limit", "no_new_privileges"]
+
+_LAST_CAPABILITY = 63  # later kernels may add some; the others do not exist
+_PENDING = 256  # signals and timers that wait: they lie in the kernel's memory
+_MB = 2**20
+
+
+def become(user: int) -> None:
+    """Changes to a user and the group of the same number, without any further group."""
+    with contextlib.suppress(PermissionError):  # a namespace of an ordinary user denies it
+        os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def drop_capabilities() -> None:
+    """Leaves no capability, and no way to get one by starting a program.
+
+    Raises:
+      OSError: the kernel refuses.
+    """
+    for number in range(_LAST_CAPABILITY + 1):
+        with contextlib.suppress(OSError):  # unknown to this kernel, or not ours to drop
+            linux.prctl(24, number)  # PR_CAPBSET_DROP
+    with contextlib.suppress(OSError):  # Linux 4.3
+        linux.prctl(47, 4)  # PR_CAP_AMBIENT, clear all
+    header = struct.pack("II", 0x20080522, 0)
+    linux.call("capset", header, ctypes.create_string_buffer(24))
+
+
+def no_new_privileges() -> None:
+    """Starting a setuid program gives nothing from here on; filters may be put on."""
+    linux.prctl(38, 1)
+
+
+def limit(
+    *, cpu_seconds: float, memory_bytes: int, file_mb: int, open_files: int, processes: int | None
+) -> None:
+    """Sets the limits that the kernel has for one process.
+
+    Args:
+      processes: processes and threads of this user in its namespace; None leaves them alone.
+    """
+    cpu = int(-(-cpu_seconds // 1))
+    wanted = {
+        resource.RLIMIT_CPU: (cpu, cpu + 1),  # a signal first, then the end
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_FSIZE: file_mb * _MB,
+        resource.RLIMIT_NOFILE: open_files,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+    }
+    if processes is not None:
+        wanted[resource.RLIMIT_NPROC] = processes
+    for name, value in (("MSGQUEUE", 0), ("RTPRIO", 0), ("SIGPENDING", _PENDING)):
+        if hasattr(resource, f"RLIMIT_{name}"):
+            wanted[getattr(resource, f"RLIMIT_{name}")] = value
+    for kind, value in wanted.items():
+        soft, hard = value if isinstance(value, tuple) else (value, value)
+        most = resource.getrlimit(kind)[1]
+        if most != resource.RLIM_INFINITY:
+            soft, hard = min(soft, most), min(hard, most)
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses RLIMIT_AS
+            resource.setrlimit(kind, (soft, hard))

@@ -1,0 +1,114 @@
+"""A root of its own: a small file system in memory that holds what a program needs and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rlvr_jax.sandbox import linux
+
+__all__ = ["WORK", "enter", "sources"]
+
+WORK = "/sandbox"  # no folder of this name is likely to be shown
+_NEW = "/proc"  # where the root is put together: a folder that every machine has
+_DEVICES = ("null", "random", "urandom", "full")
+_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # into /usr on many machines
+_NODES_PER_MB = 256  # files and folders of a work folder
+
+_READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 1, 2, 4, 8
+_REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 32, 4096, 16384, 1 << 18
+# What a mount may say that a remount must repeat: statvfs calls these as mount does.
+_KEPT = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS | 1024 | 2048
+_RELATIVE_TIME, _RELATIVE_TIME_OF_STATVFS = 1 << 21, 4096
+
+
+def sources(paths: Iterable[str]) -> dict[str, int]:
+    """Handles on what the root is to show, opened while we are still who may reach it."""
+    found = {}
+    for path in (*paths, *(f"/dev/{name}" for name in _DEVICES)):
+        with contextlib.suppress(FileNotFoundError):
+            found[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    return found
+
+
+def enter(
+    handles: Mapping[str, int], hidden: Sequence[str], further: Sequence[str], size: int, user: int
+) -> None:
+    """Makes the root and goes there; the folder `/sandbox` is all that can be written.
+
+    Where the machine allows it there is a /proc, of this namespace only.
+
+    Args:
+      handles: `sources` of what is shown, read-only, where it is now.
+      hidden: folders below those that are shown empty.
+      further: which of the sources are to be seen in hidden folders too.
+      size: of the work folder in MB.
+      user: who owns the work folder.
+    Raises:
+      OSError: no namespace for mounts, or no right to mount in it.
+    """
+    _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+    os.chdir("/proc/self/fd")  # stays reachable when the new root lies over /proc
+    _mount("tmpfs", _NEW, "tmpfs", _NO_SETUID | _NO_DEVICES, "size=1m,nr_inodes=4k,mode=755")
+    for name in _LINKS:
+        if Path("/", name).is_symlink():
+            target = str(Path("/", name).readlink()).lstrip("/")  # relative: it is to stay in here
+            Path(_NEW, target).mkdir(mode=0o755, parents=True, exist_ok=True)
+            Path(_NEW, name).symlink_to(target)
+    for path in handles:
+        if path not in further:
+            _bind(path, handles[path])
+    covers = [_NEW + path for path in hidden if Path(_NEW + path).is_dir()]
+    for path in covers:
+        _mount("tmpfs", path, "tmpfs", _NO_SETUID | _NO_DEVICES, "size=64k,nr_inodes=1k,mode=755")
+    for path in further:
+        _bind(path, handles[path])
+    for folder in (WORK, "/proc"):
+        Path(_NEW + folder).mkdir(mode=0o755)
+    for name in ("tmp", "dev/shm"):
+        if not Path(_NEW, name).exists():  # an interpreter may lie in /tmp
+            Path(_NEW, name).symlink_to(WORK)
+    options = f"size={size}m,nr_inodes={_NODES_PER_MB * size},mode=700,uid={user},gid={user}"
+    _mount("tmpfs", _NEW + WORK, "tmpfs", _NO_SETUID | _NO_DEVICES, options)
+    _proc()
+    for path in (_NEW, *covers):
+        _mount(None, path, None, _REMOUNT | _BIND | _READ_ONLY | _NO_SETUID | _NO_DEVICES)
+    linux.pivot_root(_NEW)
+    os.chdir(WORK)
+
+
+def _proc() -> None:
+    """Shows the processes of this namespace, and of the kernel nothing where it can be left out."""
+    flags = _READ_ONLY | _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
+    for options in ("subset=pid,hidepid=2", "hidepid=2"):
+        try:
+            _mount("proc", f"{_NEW}/proc", "proc", flags, options)
+            return
+        except OSError:  # an option that this kernel does not know, or no /proc for us
+            continue
+
+
+def _bind(path: str, handle: int) -> None:
+    mode = os.fstat(handle).st_mode
+    target = Path(_NEW + path)
+    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if stat.S_ISDIR(mode):
+        target.mkdir(mode=0o755, exist_ok=True)
+    elif not target.exists():
+        target.touch()
+    _mount(str(handle), str(target), None, _BIND | _RECURSIVE)
+    there = os.statvfs(target).f_flag
+    flags = there & _KEPT | _NO_SETUID | _READ_ONLY
+    flags |= _RELATIVE_TIME if there & _RELATIVE_TIME_OF_STATVFS else 0
+    flags |= 0 if stat.S_ISCHR(mode) else _NO_DEVICES
+    _mount(None, str(target), None, _REMOUNT | _BIND | flags)
+
+
+def _mount(
+    source: str | None, target: str, kind: str | None, flags: int, options: str | None = None
+) -> None:
+    texts = [text if text is None else os.fsencode(text) for text in (source, target, kind)]
+    linux.call("mount", *texts, linux.unsigned(flags), options and options.encode())

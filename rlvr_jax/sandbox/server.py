@@ -1,0 +1,217 @@
+"""The server: a fresh interpreter that forks one program at a time into the sandbox and watches it.
+
+It has one thread and one channel, to the caller; when the channel closes, it ends the program and
+itself. It never reads what a program is to do: the handles go on to the program.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.sandbox import folder, inside, linux, watch
+from rlvr_jax.sandbox.layers import NAMESPACES, Layers, Refused
+
+__all__ = ["KILL", "main"]
+
+KILL = b"k"  # the caller's word for a program that writes too much
+_REQUEST = 2**20  # bytes
+_TICK, _SLOW_TICK = 0.005, 0.02  # seconds between two looks at a program
+_MB = 2**20
+
+
+class Gone(Exception):
+    """The caller has closed the channel."""
+
+
+def main() -> None:
+    """Serves the channel that is standard input. Does not return."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+    work = ""
+    try:
+        layers = Layers(set(json.loads(sys.argv[-1])))
+        runner = Runner(channel, layers)
+        layers.try_out(runner.run)
+        work = layers.work
+        send(channel, layers.said())
+        gc.collect()
+        gc.freeze()  # or a collection in the program would copy every page of ours
+        gc.disable()
+        while True:
+            request, handles = receive(channel)
+            try:
+                reply = runner.run(request, handles)
+            except Refused as refused:
+                reason = "disk" if refused.layer == "disk" else "lost"
+                reply = {"status": None, "reason": reason, "seconds": 0.0, "why": str(refused)}
+            send(channel, reply)
+    except (Gone, OSError):
+        pass
+    except Exception as error:
+        send(channel, {"error": f"{type(error).__name__}: {error}"})
+    finally:
+        if work:
+            folder.remove(work)
+    os._exit(0)
+
+
+def send(channel: socket.socket, message: dict[str, Any]) -> None:
+    channel.sendall(json.dumps(message).encode() + b"\n")
+
+
+def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Waits for a request and the four handles that come with it."""
+    text, handles = b"", []
+    while not text.endswith(b"\n"):
+        chunk, more, _, _ = socket.recv_fds(channel, _REQUEST, 4)
+        if not chunk:
+            raise Gone
+        text += chunk
+        handles += more
+    # A word that came too late for the program before.
+    return json.loads(text.lstrip(KILL)), handles
+
+
+class Runner:
+    """Runs one program after the other."""
+
+    def __init__(self, channel: socket.socket, layers: Layers):
+        self.channel = channel
+        self.layers = layers
+
+    def run(self, request: dict[str, Any], handles: list[int]) -> dict[str, Any]:
+        """Runs a program to its end.
+
+        Args:
+          request: `limits`, fields of `Limits`; `read`, further paths; `search`, folders of
+            packages.
+          handles: what to run, standard input, output and error; they are closed.
+        Returns:
+          `status` of the wait, None if there is none; `reason`; `seconds`.
+        Raises:
+          Refused: a layer could not be put on.
+          Gone: the caller does not want to know.
+        """
+        plan = self.layers.plan(request)
+        limits = request["limits"]
+        if self.layers.group:
+            self.layers.group.limit(limits["memory_mb"])
+        start = time.monotonic()
+        pid, report = self.start(plan, handles)
+        try:
+            message, reason = self.wait(pid, report, limits, start)
+        finally:
+            ended = watch.end(pid, tree="tree" in self.layers.on)
+            os.close(report)
+            if plan.work:
+                folder.remove(plan.work)
+        if not ended:
+            raise Gone  # the caller starts another server, and this process ends
+        seconds = time.monotonic() - start
+        if message.startswith(inside.FAILED):
+            layer, _, why = message[1:].decode(errors="replace").partition(": ")
+            raise Refused(layer, why)
+        status = None
+        if message.startswith(inside.ENDED):
+            status = os.waitstatus_to_exitcode(struct.unpack("i", message[1:])[0])
+        return {"reason": reason or self.reason(status), "status": status, "seconds": seconds}
+
+    def start(self, plan: inside.Plan, handles: list[int]) -> tuple[int, int]:
+        """Forks the first process; its number, and the pipe that it reports through."""
+        gate, opens = os.pipe()
+        report, reports = os.pipe()
+        flags = sum(NAMESPACES[layer] for layer in plan.layers if layer in NAMESPACES)
+        try:
+            pid = linux.clone(flags | signal.SIGCHLD) if flags else os.fork()
+        except OSError as error:
+            for handle in (gate, opens, report, reports, *handles):
+                os.close(handle)
+            raise Refused("user" if "user" in plan.layers else "pid", str(error)) from None
+        if not pid:
+            os.close(opens)
+            os.close(report)
+            inside.first(plan, gate, reports, handles)
+        try:
+            for handle in (gate, reports, *handles):
+                os.close(handle)
+            if "user" in plan.layers:
+                self.name_user(pid)
+            if linux.on_linux():  # where memory runs out it goes first, and not we or the caller
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+            os.write(opens, b"x")
+        except OSError as error:
+            watch.end(pid)
+            os.close(report)
+            raise Refused("uid" if "uid" in plan.layers else "user", str(error)) from None
+        finally:
+            os.close(opens)
+        return pid, report
+
+    def name_user(self, pid: int) -> None:
+        """Says who the user of a new namespace is outside."""
+        group = self.layers.user
+        if os.geteuid():
+            Path(f"/proc/{pid}/setgroups").write_text("deny")
+            group = os.getegid()
+        for kind, number in (("uid", self.layers.user), ("gid", group)):
+            Path(f"/proc/{pid}/{kind}_map").write_text(f"{inside.INSIDE_USER} {number} 1")
+
+    def wait(
+        self, pid: int, report: int, limits: dict[str, Any], start: float
+    ) -> tuple[bytes, str]:
+        """What the first process reports, or nothing and the limit that was passed."""
+        deadline = start + limits["wall_seconds"]
+        tick = _SLOW_TICK if self.layers.group else _TICK
+        killed = self.layers.group.killed() if self.layers.group else 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return b"", "wall"
+            ready, _, _ = select.select([report, self.channel], [], [], min(left, tick))
+            if self.layers.group and self.layers.group.killed() > killed:
+                return b"", "memory"
+            if self.channel in ready:
+                if self.channel.recv(1) != KILL:
+                    raise Gone
+                return b"", "output"
+            if report in ready:
+                return os.read(report, 4096), ""
+            if reason := self.passed(limits):
+                return b"", reason
+
+    def passed(self, limits: dict[str, Any]) -> str:
+        """The limit that the tree of the program has passed, if any."""
+        if "watch" not in self.layers.on:
+            return ""
+        me = os.getpid()
+        used = watch.usage(me)
+        if used.tasks > limits["processes"] + 1:
+            return "processes"
+        if used.cpu > limits["cpu_seconds"]:
+            return "cpu"
+        most = limits["memory_mb"] * _MB
+        if used.memory > most and watch.proportional_memory(me) > most:
+            return "memory"
+        if self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB:
+            return "disk"
+        return ""
+
+    def reason(self, status: int | None) -> str:
+        """Why a program ended that was not ended by us."""
+        if status is None:
+            return "lost"
+        return "cpu" if status == -signal.SIGXCPU else ""

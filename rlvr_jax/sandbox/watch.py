@@ -1,0 +1,131 @@
+"""The processes of a run, seen from outside: who they are, what they use, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "Usage",
+    "address_space",
+    "children_are_listed",
+    "descendants",
+    "end",
+    "proportional_memory",
+    "usage",
+]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MOST = 100_000  # processes that are looked at
+_PATIENCE = 5.0  # seconds until a process that cannot be killed is given up
+
+
+@dataclass
+class Usage:
+    """What a tree of processes uses.
+
+    Fields:
+      tasks: processes and threads.
+      memory: bytes, pages that are shared with a parent counted in full.
+      cpu: seconds, of those that have ended and been waited for too.
+    """
+
+    tasks: int = 0
+    memory: int = 0
+    cpu: float = 0.0
+
+
+def usage(root: int) -> Usage:
+    """What the descendants of a process use, itself left out."""
+    found = Usage()
+    for pid in descendants(root):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # Bytes: the name of a process need not be text.
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            found.tasks += int(fields[17])
+            found.cpu += sum(map(int, fields[11:15])) / _TICKS
+            resident, shared = Path(f"/proc/{_living(pid)}/statm").read_bytes().split()[1:3]
+            found.memory += (int(resident) - int(shared)) * _PAGE
+    return found
+
+
+def proportional_memory(root: int) -> int:
+    """Bytes of the descendants of a process, each shared page counted once; slow."""
+    total = 0
+    for pid in descendants(root):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{_living(pid)}/smaps_rollup").read_bytes().splitlines():
+                if line.startswith(b"Pss:"):
+                    total += int(line.split()[1]) * 1024
+    return total
+
+
+def _living(pid: int) -> int:
+    """A thread of a process that can be asked for its memory; the first one may have ended."""
+    if b") Z" not in Path(f"/proc/{pid}/stat").read_bytes():
+        return pid
+    threads = (int(path.name) for path in Path(f"/proc/{pid}/task").iterdir())
+    return next((thread for thread in threads if thread != pid), pid)
+
+
+def children_are_listed() -> bool:
+    """Whether the kernel says who descends from whom."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").exists()
+
+
+def descendants(root: int) -> list[int]:
+    """Children, their children and so on."""
+    found, todo = [], [root]
+    while todo and len(found) < _MOST:
+        pid = todo.pop()
+        with contextlib.suppress(OSError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    text = (thread / "children").read_text()
+                    children = [int(child) for child in text.split()]
+                    found += children
+                    todo += children
+    return found
+
+
+def end(pid: int, tree: bool = True) -> bool:
+    """Kills and reaps a child and all others that descend from this process.
+
+    Where it was the first of its own namespace, the kernel has ended the others by then; where it
+    was not, orphans become children of this process, which must have asked for them.
+
+    Args:
+      tree: whether to look for others.
+
+    Returns:
+      False: something cannot be killed.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    pause = 0.0002
+    for kill in (os.killpg, os.kill):  # it leads a group, unless it has just been born
+        with contextlib.suppress(OSError):
+            kill(pid, signal.SIGKILL)
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+        for left in descendants(os.getpid()) if tree else ():
+            with contextlib.suppress(OSError):
+                os.kill(left, signal.SIGKILL)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    return False
+
+
+def address_space() -> int:
+    """Bytes of this process's address space; 0 where the system does not say."""
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE
+    return 0

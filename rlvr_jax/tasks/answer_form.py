@@ -1,0 +1,67 @@
+r"""Where a question asks for its answer: in a box, on a line of its own, behind a mark.
+
+    Put the final answer within \boxed{}.                            "box"
+    The last line of your response should be "Answer: $Answer"       "line": DAPO-Math
+    output the final answer after "####"                             "mark": GSM8K, as verl asks
+
+A question that asks for nothing gets the task's instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rlvr_jax.tasks.base import Prompt
+
+__all__ = ["BOXED", "asked_form", "instructed", "marked_line", "written"]
+
+BOXED = "\n\nPut the final answer within \\boxed{}."
+
+MARK = "####"
+# "Answer: $Answer", "Answer: <number>", after "Answer:"; not an "Answer:" that is to be continued.
+_LINE = re.compile(
+    r"""(?i:\banswer)\**\s*:\s*\**\s*(?:\$|<|\[|\{|\.\.\.|…|[A-Z]\b|["'`”])"""
+    r"""|["'`“]\**\s*(?i:(?:the\s|final\s)*answer)(?i:\sis)?\s*:"""
+)
+
+
+def asked_form(prompt: Prompt) -> str:
+    """ "box", "line" or "mark", as the prompt or a message before it asks; "" for none."""
+    text = "\n".join([*(turn["content"] for turn in prompt.messages), prompt.text])
+    if "\\boxed" in text or "\\fbox" in text:
+        return "box"
+    if _LINE.search(text):
+        return "line"
+    return "mark" if MARK in text else ""
+
+
+def instructed(prompt: Prompt, instruction: str) -> Prompt:
+    """The prompt with the instruction; one about a box is left out where a form is asked for."""
+    if "\\boxed" in instruction and asked_form(prompt):
+        return prompt
+    return replace(prompt, text=prompt.text + instruction)
+
+
+def written(answer: str, form: str, behind_thinking: bool = False) -> str:
+    """A response that gives an answer in a form, "" is a box.
+
+    Args:
+      behind_thinking: the response has to end its thinking first.
+    """
+    shapes = {"line": f"Answer: {answer}", "mark": f"{MARK} {answer}"}
+    response = shapes.get(form, f"\\boxed{{{answer}}}")
+    return f"<think>\n</think>\n\n{response}" if behind_thinking else response
+
+
+def marked_line(response: str) -> str:
+    """The response with what stands behind its last mark as a line "Answer: …" at its end."""
+    _, mark, end = response.rpartition(MARK)
+    line = end.lstrip(" ").partition("\n")[0]
+    return f"{response}\nAnswer: {line}" if mark and line.strip() else response
+
+
+def needs_lines(forms: Sequence[str]) -> bool:
+    """Whether answers on lines have to be read for these forms."""
+    return bool({"line", "mark"} & {*forms})

@@ -1,0 +1,158 @@
+"""Cells: what stands in a column, as the text, the messages or the answers that a prompt has.
+
+Values are those of JSON, of tables and of numpy. None, an empty text and NaN are nothing; a value
+of another kind than is wanted is a `ValueError`, whose text says what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from rlvr_jax.verifiers.extract import boxes
+
+__all__ = ["answers", "final_part", "level", "messages", "plain", "steps", "text"]
+
+# Beyond it a number stays as it is written, 1e999999.
+_MOST_ZEROS = 1000
+_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant"}
+_MARK = "####"
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: numpy's and decimals become numbers of Python, bytes text."""
+    if hasattr(value, "tolist"):  # scalars and arrays of numpy
+        value = value.tolist()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def text(value: Any) -> str | None:
+    """A text or a number as text; None for nothing."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bytes):
+        value = value.decode()
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (int, float, Decimal)):
+        return _number(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__}s")
+    value.encode()  # half a character is no text
+    return value if value.strip() else None
+
+
+def answers(value: Any) -> str | list[str] | None:
+    """An answer, or several of which each is right; None for nothing.
+
+    Several are a list, or a text that is a list of texts in JSON.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, str) and value.lstrip().startswith('["'):
+        value = _parsed(value, list)
+    if not isinstance(value, (list, tuple)):
+        return text(value)
+    found = [told for part in value if (told := text(part)) is not None]
+    return found[0] if len(found) == 1 else found or None
+
+
+def final_part(answer: str, mark: str | None = None) -> tuple[str | None, str]:
+    r"""The answer at the end of a solution, and how it was found.
+
+    Behind the last `####` if there is one, else in the last \boxed{…}, else all of it.
+
+    Args:
+      mark: behind the last of which it is; None if it is not there.
+    """
+    marked = _MARK if mark is None else mark
+    _, found, end = answer.rpartition(marked)
+    if found:
+        return end.strip(), f"behind {marked}"
+    if mark is not None:
+        return None, ""
+    boxed = [box for box in boxes(answer) or () if box.strip()]
+    return (boxed[-1], "in the last box") if boxed else (answer.strip(), "")
+
+
+def messages(value: Any) -> tuple[list[dict[str, str]], str | None, int]:
+    """The turns before the last one of a user, what that one says, and how many stand behind it.
+
+    A text is what a user says, unless it is a list of messages in JSON. Turns are {"role": …,
+    "content": …} or {"from": …, "value": …}; contents are texts, or parts that are texts.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, str) and value.lstrip().startswith("[{"):
+        value = _parsed(value, list)
+    if isinstance(value, (str, bytes)) or value is None:
+        return [], text(value), 0
+    if not isinstance(value, (list, tuple)) or not all(isinstance(t, Mapping) for t in value):
+        raise ValueError(f"{type(value).__name__}s")
+    turns = [_turn(turn) for turn in value]
+    users = [number for number, turn in enumerate(turns) if turn["role"] == "user"]
+    if not users:
+        return turns, None, 0
+    return turns[: users[-1]], text(turns[users[-1]]["content"]), len(turns) - users[-1] - 1
+
+
+def steps(value: Any) -> tuple[str, ...]:
+    """The steps of a solution: a list of texts, or the lines of a text with their ends."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (list, tuple)):
+        return tuple(told for part in value if (told := text(part)) is not None)
+    return tuple((text(value) or "").splitlines(keepends=True))
+
+
+def level(value: Any) -> int | float | None:
+    """How difficult a question is: a number, or the one in a text such as "Level 5"."""
+    told = text(value)
+    if told is None:
+        return None
+    digits = "".join(sign if sign.isdigit() or sign == "." else " " for sign in told).split()
+    try:
+        (number,) = (float(part) for part in digits)
+    except ValueError:
+        raise ValueError("texts without one number") from None
+    return int(number) if number.is_integer() else number
+
+
+def _turn(turn: Mapping[str, Any]) -> dict[str, str]:
+    role, content = turn.get("role", turn.get("from")), turn.get("content", turn.get("value"))
+    if isinstance(content, (list, tuple)):
+        parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
+        if any(part.get("type", "text") != "text" for part in parts):
+            raise ValueError("messages with parts that are no text")
+        content = "".join(text(part.get("text")) or "" for part in parts)
+    if not isinstance(role, str):
+        raise ValueError("messages without a role")
+    return {"role": _ROLES.get(role, role), "content": text(content) or ""}
+
+
+def _parsed(value: str, kind: type) -> Any:
+    """What a text says in JSON, if it is of a kind; else the text."""
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, kind) else value
+
+
+def _number(value: int | float | Decimal) -> str:
+    """Digits without an exponent, as many as were written."""
+    if isinstance(value, int):
+        return str(value)
+    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    if not number.is_finite():
+        raise ValueError("infinite numbers")
+    return str(number) if abs(number.adjusted()) > _MOST_ZEROS else format(number, "f")

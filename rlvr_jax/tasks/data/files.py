@@ -1,0 +1,272 @@
+"""Files: tasks from tables of questions, on the disk or in Python.
+
+    load("jsonl:questions.jsonl")
+    load("csv:part_*.csv.gz", columns={"prompt": "question", "answer": "result"})
+    load("parquet:~/DAPO-Math-17k", drop_contradictions=True)
+    from_rows(datasets.load_from_disk("folder"))
+    from_rows(rows, verify=from_trl(reward))
+
+    {"prompt": "What is 3/4 of 20?", "answer": "15"}
+    {"prompt": "Solve x^2 = 4.", "answer": "{-2, 2}", "kind": "algebra", "gold": "\\\\boxed{2, -2}"}
+
+Which files a path means says `paths`, which columns are read `columns`, what is dropped as it
+cannot be graded `mathematics`. An answer is a text, a number, or a list of which each is right.
+`kind` splits the curves. `gold` is a response that must earn full reward; without one it is made of
+the answer. Rows that cannot be used and questions that repeat others are left out, and warnings
+count them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.tasks.answer_form import BOXED, instructed
+from rlvr_jax.tasks.base import Task, Verify
+from rlvr_jax.tasks.data.columns import Columns, named_columns, recognised
+from rlvr_jax.tasks.data.paths import find_files, listed
+from rlvr_jax.tasks.data.questions import Collected, Placed, consistent, split_off, without
+from rlvr_jax.tasks.data.tables import Row, rows_of
+from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
+from rlvr_jax.tasks.options import known_options, takes_options_of
+from rlvr_jax.verifiers.maths import MathVerifier
+
+__all__ = ["arrow", "csv", "from_rows", "json", "jsonl", "parquet"]
+
+_LOOKED_AT = 100  # rows from which columns are recognised
+_SHARE = 0.1
+_BUDGET = 1024
+
+
+@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
+def from_files(
+    kind: str,
+    path: str,
+    test_path: str | None = None,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    answer_after: str | None = None,
+    held_out: float = _SHARE,
+    instruction: str = BOXED,
+    response_tokens: int = _BUDGET,
+    drop_contradictions: bool = False,
+    **grading: Any,
+) -> Task:
+    """The questions of files as a task that the mathematics verifier grades.
+
+    Args:
+      kind: of the files: "jsonl", "json", "csv" (tabs and semicolons, too), "parquet" or "arrow".
+      path: questions to learn from, and to evaluate if neither `test_path` nor the files' names
+        tell which those are.
+      test_path: further files, of questions to evaluate only; those that are in `path` as well are
+        left out of the train split, and a warning counts them.
+      columns: names of columns where they are not those of a known schema, {"prompt": "question",
+        "answer": "result"}; also kind, gold, solution (the steps of a worked one), hints and level.
+      answer_after: the answer is what follows the last of this mark; None: what follows ####, else
+        what stands in the last box, else all of the column.
+      held_out: without questions to evaluate, the share of the questions that are. A question is
+        held out by a hash of its words, so that it stays in its split when rows are added or moved
+        and whatever the instruction is.
+      instruction: added to each question; one that asks for a box, as the default does, is left out
+        where the question asks for a form by itself.
+      response_tokens: budget of a response.
+      drop_contradictions: leave out questions that stand there with different answers, which are an
+        error otherwise.
+      **grading: options of `MathVerifier`.
+    Raises:
+      ValueError: a share outside (0, 1); files that are missing, cannot be read or have no rows;
+        columns that are missing; contradictions; a wrong gold; a split without questions.
+    """
+    name, named = f"{kind}:{path}", named_columns(columns)
+    reading = _Reading(kind, named, answer_after)
+    files = find_files(kind, path)
+    notes, evaluated, where = list(files.notes), files.test, name
+    if test_path is not None:
+        found, where = find_files(kind, test_path), f"{kind}:{test_path}"
+        evaluated = found.test or found.train
+        notes = [f"test_path is given, so {listed(files.test)} is not read"] if files.test else []
+    test = reading.files(evaluated, where) if evaluated else None
+    train = reading.files(files.train, name)
+    return mathematics(
+        name,
+        train,
+        test,
+        response_tokens,
+        held_out=held_out,
+        instruction=instruction,
+        drop_contradictions=drop_contradictions,
+        notes=[*notes, *reading.notes],
+        **grading,
+    )
+
+
+def _of_kind(kind: str) -> Callable[..., Task]:
+    function = functools.partial(from_files, kind)
+    function.hands_on = from_files.hands_on
+    return function
+
+
+jsonl, json, csv, parquet, arrow = map(_of_kind, ("jsonl", "json", "csv", "parquet", "arrow"))
+
+
+@takes_options_of(MathVerifier, leave_out=LEFT_OUT)
+def from_rows(
+    rows: Iterable[Mapping[str, Any]] | Mapping[str, Iterable[Mapping[str, Any]]],
+    test_rows: Iterable[Mapping[str, Any]] | None = None,
+    *,
+    name: str = "rows",
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    verify: Verify | None = None,
+    answer_after: str | None = None,
+    held_out: float = _SHARE,
+    instruction: str | None = None,
+    response_tokens: int = _BUDGET,
+    drop_contradictions: bool = False,
+    **grading: Any,
+) -> Task:
+    """The questions of dictionaries as a task: a data set of `datasets`, a list, a generator.
+
+    Args:
+      rows: a dictionary for each question; or of such tables by split ("train", and "test" or
+        "validation"), as `datasets` loads them.
+      test_rows: questions to evaluate only; None: those of the split, or a share of `rows`.
+      name: of the task.
+      verify: grades in the place of the mathematics verifier, see `rewards`. An answer may then be
+        anything or missing, and `Prompt.meta` has all columns but the prompt.
+      instruction: added to each question; None: to put the answer in a box, nothing with `verify`.
+      columns, answer_after, held_out, response_tokens, drop_contradictions, **grading: as for
+        files.
+    Raises:
+      ValueError: as for files; rows that are no dictionaries; options of the mathematics verifier
+        beside another one.
+    """
+    unknown = sorted(set(grading) - set(known_options(from_rows)))
+    if unknown:
+        raise ValueError(
+            f"from_rows: options must be among {', '.join(known_options(from_rows))}, got"
+            f" {', '.join(unknown)}"
+        )
+    if verify is not None and (grading or answer_after is not None):
+        given = sorted({*grading, *(["answer_after"] if answer_after is not None else [])})
+        raise ValueError(
+            f"from_rows: {', '.join(given)} must be left out with a verify of your own, which reads"
+            " answers itself"
+        )
+    if isinstance(rows, Mapping):
+        if "train" not in rows:
+            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(rows)}")
+        if test_rows is None:
+            test_rows = rows.get("test", rows.get("validation"))
+        rows = rows["train"]
+    reading = _Reading(name, named_columns(columns), answer_after, verify is None)
+    test = None if test_rows is None else reading.rows(test_rows, f"{name}, test")
+    train = reading.rows(rows, name)
+    if verify is None:
+        return mathematics(
+            name,
+            train,
+            test,
+            response_tokens,
+            held_out=held_out,
+            instruction=BOXED if instruction is None else instruction,
+            drop_contradictions=drop_contradictions,
+            notes=reading.notes,
+            **grading,
+        )
+    if test is None and not 0 < held_out < 1:
+        raise ValueError(f"{name}: held_out must be in (0, 1), got {held_out}")
+    train = consistent(name, train, _equal, drop_contradictions)
+    if test is None:
+        train, test = split_off(name, train, held_out)
+    else:
+        test = consistent(name, test, _equal, drop_contradictions)
+        train = without(train, test)
+    prompts = ([instructed(p, instruction or "") for _, p in part] for part in (train, test))
+    return Task(name, *prompts, verify, response_tokens, notes=tuple(reading.notes))
+
+
+def _equal(pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
+    return [first == second for first, second in pairs]
+
+
+@dataclass
+class _Reading:
+    """Reads tables; `notes` says how, once for all files that are read alike."""
+
+    kind: str
+    columns: Mapping[str, str]
+    answer_after: str | None
+    needs_answer: bool = True
+
+    def __post_init__(self):
+        self.read: list[Columns] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """How the columns were read, a sentence for each way."""
+        ways: dict[tuple, Columns] = {}
+        for columns in self.read:
+            key = (tuple(columns.of.items()), columns.schema)
+            known = ways.setdefault(key, columns)
+            if known is not columns:
+                known.add(columns)
+        return [columns.said() for columns in ways.values() if columns.worth_saying()]
+
+    def files(self, files: Sequence[Path], name: str) -> list[Placed]:
+        """The questions of some files."""
+        collected = Collected(name)
+        for file in files:
+            start = [row for _, row in itertools.islice(rows_of(self.kind, file), _LOOKED_AT)]
+            if start:
+                columns = self._recognised(start, f"{self.kind}: {file}")
+                needed = {column.partition(".")[0] for column in columns.of.values()}
+                self._collect(rows_of(self.kind, file, sorted(needed)), columns, collected)
+        if not collected.count:
+            raise ValueError(
+                f"{self.kind}: path must have at least one question, got none in"
+                f" {', '.join(map(str, files))}"
+            )
+        collected.warn()
+        return collected.rows
+
+    def rows(self, rows: Iterable[Mapping[str, Any]], name: str) -> list[Placed]:
+        """The questions of dictionaries."""
+        placed = ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+        start = list(itertools.islice(placed, _LOOKED_AT))
+        for place, row in start:
+            _check_row(name, place, row)
+        if not start:
+            raise ValueError(f"{name}: rows must have at least one question, got none")
+        columns = self._recognised([row for _, row in start], name)
+        collected = Collected(name)
+        self._collect(itertools.chain(start, placed), columns, collected)
+        collected.warn()
+        return collected.rows
+
+    def _recognised(self, start: Sequence[Mapping[str, Any]], where: str) -> Columns:
+        columns = recognised(start, self.columns, where, self.answer_after, self.needs_answer)
+        self.read.append(columns)
+        return columns
+
+    def _collect(self, rows: Iterator[Row], columns: Columns, collected: Collected) -> None:
+        for place, row in rows:
+            _check_row(collected.name, place, row)
+            try:
+                prompt = columns.prompt(row)
+            except ValueError as error:
+                collected.leave_out(place, str(error))
+            else:
+                collected.add(place, prompt)
+
+
+def _check_row(name: str, place: str, row: Any) -> None:
+    if not isinstance(row, Mapping):
+        hint = ""
+        if isinstance(row, str):
+            hint = "; of a DataFrame give frame.to_dict('records')"
+        raise ValueError(
+            f"{name}: {place}: rows must be dictionaries, got {type(row).__name__}{hint}"
+        )

@@ -1,0 +1,184 @@
+"""Questions: prompts with their places, told apart, counted and split; nothing is lost unsaid.
+
+Two questions are the same if they have the same words, whatever the space between and around them,
+behind the same messages. A question with two answers that are not the same contradicts itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_jax.tasks.base import Prompt
+
+__all__ = ["Collected", "Placed", "Same", "consistent", "split_off", "told_of", "without"]
+
+Placed = tuple[str, Prompt]
+"""Where a prompt comes from, for people, and the prompt."""
+
+Same = Callable[[Sequence[tuple[Any, Any]]], Sequence[bool]]
+"""Tells of pairs of answers whether they are the same."""
+
+_LEVEL = 3
+"""Frames between a warning and what is blamed for it, about."""
+
+_NAMED = 5
+"""Places and answers that a sentence names."""
+
+
+@dataclass
+class _Count:
+    """How many rows, and the place of the first."""
+
+    number: int = 0
+    first: str = ""
+
+    def add(self, place: str) -> None:
+        self.number, self.first = self.number + 1, self.first or place
+
+
+class Collected:
+    """The questions of one split, as they are read: a row that repeats another is only counted.
+
+    Args:
+      name: of the task, for what is said.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.rows: list[Placed] = []
+        self.count = 0
+        self._answers: dict[tuple, list[Any]] = {}
+        # Numbers and first places alone: a data set may repeat each question a hundred times.
+        self._again = _Count()
+        self._left_out: dict[str, _Count] = {}
+
+    def add(self, place: str, prompt: Prompt) -> None:
+        """Takes a prompt, unless it is there with the same answer, letter for letter."""
+        self.count += 1
+        known = self._answers.setdefault(_key(prompt), [])
+        if told_of(prompt) in known:
+            self._again.add(place)
+            return
+        known.append(told_of(prompt))
+        self.rows.append((place, prompt))
+
+    def leave_out(self, place: str, reason: str) -> None:
+        """Counts a row that cannot be used; the reason is the end of "N rows …"."""
+        self.count += 1
+        self._left_out.setdefault(reason, _Count()).add(place)
+
+    def warn(self) -> None:
+        """Says once what was left out."""
+        if self._left_out:
+            total = sum(count.number for count in self._left_out.values())
+            parts = [
+                f"{c.number} {why} (the first: {c.first})" for why, c in self._left_out.items()
+            ]
+            warnings.warn(
+                f"{self.name}: {total} of {self.count} rows were left out: {', '.join(parts)}",
+                stacklevel=_LEVEL,
+            )
+        _warn_again(self.name, self._again, "")
+
+
+def consistent(
+    name: str, rows: Sequence[Placed], same: Same, drop_contradictions: bool
+) -> list[Placed]:
+    """Each question once, the first time that it stands there.
+
+    Args:
+      same: of two answers to one question.
+      drop_contradictions: leave out questions with answers that are not the same, with a warning.
+    Raises:
+      ValueError: there are such questions, and they are not to be left out; counts and names them.
+    """
+    groups: dict[tuple, list[Placed]] = {}
+    for row in rows:
+        groups.setdefault(_key(row[1]), []).append(row)
+    pairs = [(group[0], other) for group in groups.values() for other in group[1:]]
+    equal = same([(told_of(a), told_of(b)) for (_, a), (_, b) in pairs]) if pairs else []
+    again = _Count()
+    for (_, other), held in zip(pairs, equal, strict=True):
+        if held:
+            again.add(other[0])
+    against = {
+        _key(first[1]): (first, other)
+        for (first, other), held in reversed(list(zip(pairs, equal, strict=True)))
+        if not held
+    }
+    _warn_again(name, again, "with their answers written otherwise ")
+    if against:
+        named = [
+            f"{told_of(first[1])!r} ({first[0]}) and {told_of(other[1])!r} ({other[0]})"
+            for first, other in list(reversed(against.values()))[:_NAMED]
+        ]
+        more = ", …" if len(against) > _NAMED else ""
+        told = f"{len(against)} questions stand there with two answers: {'; '.join(named)}{more}"
+        if not drop_contradictions:
+            raise ValueError(
+                f"{name}: answers must be the same wherever a question stands, but {told};"
+                " drop_contradictions=true leaves these questions out"
+            )
+        warnings.warn(f"{name}: {told}; they were left out", stacklevel=_LEVEL)
+    return [group[0] for key, group in groups.items() if key not in against]
+
+
+def split_off(name: str, rows: Sequence[Placed], share: float) -> tuple[list[Placed], list[Placed]]:
+    """Train and test: a question is held out by a hash of its words.
+
+    So it stays in its split when rows are added or moved. Where chance would leave a split empty,
+    as in a file of two questions, one question stands there all the same.
+
+    Raises:
+      ValueError: fewer than two questions.
+    """
+    place = {words: _hash(words) for words in (_words(prompt.text) for _, prompt in rows)}
+    if len(place) < 2:
+        raise ValueError(
+            f"{name}: there must be two questions at least, one to learn from and one to evaluate,"
+            f" got {len(place)}; those to evaluate can come from elsewhere (test_path=…)"
+        )
+    bound = min(max(share, math.nextafter(min(place.values()), 1)), max(place.values()))
+    parts: tuple[list[Placed], list[Placed]] = ([], [])
+    for row in rows:
+        parts[place[_words(row[1].text)] < bound].append(row)
+    return parts
+
+
+def without(rows: Sequence[Placed], others: Iterable[Placed]) -> list[Placed]:
+    """The questions whose text is not among the others."""
+    words = {_words(prompt.text) for _, prompt in others}
+    return [row for row in rows if _words(row[1].text) not in words]
+
+
+def told_of(prompt: Prompt) -> Any:
+    """The answer; of a prompt without one, what its meta says."""
+    return dict(prompt.meta) if prompt.answer is None else prompt.answer
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _key(prompt: Prompt) -> tuple:
+    turns = ((turn["role"], _words(turn["content"])) for turn in prompt.messages)
+    return (_words(prompt.text), *turns)
+
+
+def _hash(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+
+
+def _warn_again(name: str, again: _Count, how: str) -> None:
+    if again.number:
+        warnings.warn(
+            f"{name}: {again.number} questions stand there before {how}and were left out, the first"
+            f" of {again.first}",
+            stacklevel=_LEVEL,
+        )

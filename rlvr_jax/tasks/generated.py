@@ -1,0 +1,65 @@
+"""Prompts of two splits from a generator and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from rlvr_jax.tasks.base import Prompt
+
+__all__ = ["SIZE", "TEST_SIZE", "splits"]
+
+SIZE = 1000
+TEST_SIZE = 100
+# Draws for one more prompt before a generator counts as exhausted.
+_DRAWS = 200
+
+Class = TypeVar("Class")
+
+
+def splits(
+    name: str,
+    draw: Callable[[Random, Class], tuple[str, Prompt]],
+    classes: Sequence[Class],
+    size: int,
+    test_size: int,
+    seed: int,
+) -> tuple[tuple[Prompt, ...], tuple[Prompt, ...]]:
+    """Draws the train and the test prompts; none is in both or twice in one.
+
+    The test split does not depend on `size`, and a smaller train split is how a larger one begins.
+
+    Args:
+      name: of the task, for errors and for the seed.
+      draw: (generator of random numbers, class) -> what makes it the same prompt, and the prompt.
+      classes: such as levels; prompt i is of class i modulo their number.
+      size, test_size: prompts of the two splits.
+      seed: of all of them.
+    Raises:
+      ValueError: a size below 1; more prompts wanted than the generator finds.
+    """
+    for argument, value in (("size", size), ("test_size", test_size)):
+        if value < 1:
+            raise ValueError(f"{name}: {argument} must be at least 1, got {value}")
+    taken: set[str] = set()
+
+    def split(part: str, count: int) -> tuple[Prompt, ...]:
+        random = Random(f"{name} {part} {seed}")
+        prompts = []
+        for index in range(count):
+            for _ in range(_DRAWS):
+                key, prompt = draw(random, classes[index % len(classes)])
+                if key not in taken:
+                    break
+            else:
+                raise ValueError(
+                    f"{name}: size and test_size must be small enough for different prompts, got"
+                    f" {size} and {test_size}, and {len(taken)} were found"
+                )
+            taken.add(key)
+            prompts.append(prompt)
+        return tuple(prompts)
+
+    test = split("test", test_size)
+    return split("train", size), test

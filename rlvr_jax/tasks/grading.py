@@ -1,0 +1,98 @@
+"""Grading: what a task's `verify` says, and sentences about one that fails.
+
+A reward is the part of a run that its user wrote last. What is wrong with it is told with the
+prompt and the response that brought it out, and where in the user's file.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+
+__all__ = ["GradingError", "grades_of", "no_verdict_on_error", "shortened", "verifier_name"]
+
+
+class GradingError(ValueError):
+    """A `verify` raised, or gave something else than grades; nothing was learned from it yet."""
+
+
+def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    """Grades responses[i] as an answer to prompts[i] by the task's verifier.
+
+    Raises:
+      GradingError: `verify` raises (names the first response for which it does when it is asked
+        about that one alone), gives no grades, or another number of them.
+    """
+    try:
+        given = task.verify(prompts, responses)
+        grades = list(given) if isinstance(given, Iterable) else [given]
+    except GradingError:
+        raise
+    except Exception as error:
+        raise GradingError(_blame(task, prompts, responses, error)) from error
+    for grade in grades:
+        if not isinstance(grade, Grade):
+            raise GradingError(
+                f"task {task.name!r}: verify must return one Grade per response, got {grade!r};"
+                " graded_one_by_one, from_trl and from_verl make a verify of functions that return"
+                " numbers"
+            )
+    if len(grades) != len(responses):
+        raise GradingError(
+            f"task {task.name!r}: verify must return one grade per response ({len(responses)}),"
+            f" got {len(grades)}"
+        )
+    return grades
+
+
+def no_verdict_on_error(verify: Verify) -> Verify:
+    """Counts a response whose grading raises as no verdict: it is out of the loss and its group.
+
+    A call that raises is made again response by response, so `verify` must not count its calls.
+    """
+
+    def tolerant(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        try:
+            return list(verify(prompts, responses))
+        except Exception:
+            if len(prompts) == 1:
+                return [Grade(None, stage="raised")]
+        pairs = zip(prompts, responses, strict=True)
+        return [tolerant([prompt], [response])[0] for prompt, response in pairs]
+
+    tolerant.verifier = verifier_name(verify)
+    return tolerant
+
+
+def verifier_name(verify: Callable) -> str:
+    """What grades, for people: the name of a check or of a reward, or of the function itself."""
+    named = verify if hasattr(verify, "__qualname__") else type(verify)
+    return getattr(verify, "verifier", f"{named.__module__}:{named.__qualname__}")
+
+
+def shortened(text: str, length: int = 200) -> str:
+    """A text for a sentence: quoted, its middle left out if it is long."""
+    if len(text) > length:
+        text = f"{text[: length // 2]} … {text[-length // 2 :]}"
+    return repr(text)
+
+
+def _blame(
+    task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: Exception
+) -> str:
+    """A sentence about what was raised, and for which response."""
+    told = f"for one of {len(responses)} responses"
+    for prompt, response in zip(prompts, responses, strict=True):
+        try:
+            list(task.verify([prompt], [response]))
+        except Exception as alone:
+            error = alone
+            told = f"for prompt {shortened(prompt.text)} and response {shortened(response.text)}"
+            break
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
+    reason = str(error).partition("\n")[0]
+    return f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told}"

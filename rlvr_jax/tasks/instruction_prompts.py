@@ -1,0 +1,202 @@
+"""Prompts with instructions that can be checked, and texts that follow them.
+
+A prompt asks for a text about something and adds one to four instructions, each of another group:
+how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go
+together. `compose` gives the prompt, the checks, and a text that follows all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+__all__ = ["MOST", "Composed", "compose"]
+
+MOST = 4  # instructions of a prompt
+_SUBJECTS = (
+    "a garden in spring, a train at night, an old bridge, a market on the coast, a lost letter,"
+    " the first snow, a small bakery, a mountain hut, a broken clock, a river in flood, a quiet"
+    " library, a village feast, an empty theatre, a ship in fog, a school on a hill"
+)
+_FORMS = ("Write a short text about", "Describe", "Tell a story about", "Write a note about")
+_WORDS = (
+    "morning light falls over the wide roof while people walk past and talk about small things"
+    " that nobody wrote down before the bell rang twice across the water near the old wall"
+)
+_KEYWORDS = "lantern copper orchard thunder pencil velvet harbour candle meadow marble"
+_ENDINGS = ("That is all.", "The end.", "Who knows?", "See you soon.", "So it was.")
+_MARKERS = ("P.S.", "Note:", "Later:")
+
+
+class Composed(NamedTuple):
+    """Fields: prompt, its text; checks, as `instruction_following` reads them; gold, a text."""
+
+    prompt: str
+    checks: list[dict[str, Any]]
+    gold: str
+
+
+class _Draft:
+    """What the gold text is made of.
+
+    Fields:
+      blocks: how many, of how many words each; `mark` stands before each and `between` two of them.
+      whole: words of the whole text, where they are counted.
+      keywords: stand in the first block.
+      first, last: lines around the blocks; `ending` closes the last block.
+      finish: what is done to the text in the end.
+    """
+
+    def __init__(self, random: Random):
+        self.random = random
+        self.blocks, self.length, self.mark, self.between = 1, 8, "", "\n\n"
+        self.whole = 0
+        self.sentences = False
+        self.keywords: list[str] = []
+        self.first = self.last = self.ending = ""
+        self.finish: list[Callable[[str], str]] = []
+
+    def text(self) -> str:
+        around = " ".join([self.first, self.last, self.ending]).split()
+        length = self.whole - len(around) if self.whole else self.length
+        count = self.blocks - bool(self.ending and self.sentences)
+        lines = [[self.random.choice(_WORDS.split()) for _ in range(length)] for _ in range(count)]
+        # In place of words, so that no count changes.
+        lines[0][1 : 1 + len(self.keywords)] = self.keywords
+        parts = [f"{self.mark}{' '.join(line).capitalize()}." for line in lines]
+        parts[-1] = f"{parts[-1]} {self.ending}".rstrip()
+        lines = [self.first, self.between.join(parts), self.last]
+        text = "\n".join(line for line in lines if line)
+        for change in self.finish:
+            text = change(text)
+        return text
+
+
+_Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
+
+
+def compose(random: Random, count: int) -> Composed:
+    """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
+
+    Args:
+      random: where the draws come from.
+      count: of the instructions.
+    """
+    names = [random.choice([*_AMOUNTS])]
+    for group in random.sample((_CONTENTS, _ENDS, _STYLES), count - 1):
+        fitting = [n for n in group if not any({n, m} in _CONTRADICT for m in names)]
+        names.append(random.choice(fitting))
+    draft = _Draft(random)
+    known = {**_AMOUNTS, **_CONTENTS, **_ENDS, **_STYLES}
+    instructions = [known[name](draft) for name in names]
+    subject = f"{random.choice(_FORMS)} {random.choice(_SUBJECTS.split(', '))}."
+    checks = [
+        {"check": name, "arguments": list(given)}
+        for name, (_, given) in zip(names, instructions, strict=True)
+    ]
+    return Composed(" ".join([subject, *(said for said, _ in instructions)]), checks, draft.text())
+
+
+def _number_words(draft: _Draft) -> _Instruction:
+    relation = draft.random.choice(("at least", "exactly"))
+    number = draft.random.randint(20, 80)
+    draft.whole = number
+    return f"Use {relation} {number} words.", (relation, number)
+
+
+def _number_sentences(draft: _Draft) -> _Instruction:
+    number = draft.random.randint(3, 8)
+    draft.blocks, draft.between, draft.sentences = number, " ", True
+    return f"Write exactly {number} sentences.", ("exactly", number)
+
+
+def _number_paragraphs(draft: _Draft) -> _Instruction:
+    draft.blocks = draft.random.randint(3, 6)
+    said = f"Write exactly {draft.blocks} paragraphs, with an empty line between two of them."
+    return said, ("exactly", draft.blocks)
+
+
+def _bullets(draft: _Draft) -> _Instruction:
+    draft.blocks, draft.mark, draft.between = draft.random.randint(3, 8), "* ", "\n"
+    said = f"Give exactly {draft.blocks} points, each on a line that begins with `* `."
+    return said, (draft.blocks,)
+
+
+def _keywords(draft: _Draft) -> _Instruction:
+    draft.keywords = draft.random.sample(_KEYWORDS.split(), draft.random.randint(1, 3))
+    listed = ", ".join(f"`{word}`" for word in draft.keywords)
+    return f"Use each of these words: {listed}.", (draft.keywords,)
+
+
+def _keyword_frequency(draft: _Draft) -> _Instruction:
+    word, number = draft.random.choice(_KEYWORDS.split()), draft.random.randint(2, 4)
+    draft.keywords = [word] * number
+    return f"Use the word `{word}` exactly {number} times.", (word, "exactly", number)
+
+
+def _forbidden(draft: _Draft) -> _Instruction:
+    words = draft.random.sample(_KEYWORDS.split(), 2)
+    return f"Use neither `{words[0]}` nor `{words[1]}`.", (words,)
+
+
+def _end_phrase(draft: _Draft) -> _Instruction:
+    draft.ending = draft.random.choice(_ENDINGS)
+    return f"The last words must be `{draft.ending}`.", (draft.ending,)
+
+
+def _postscript(draft: _Draft) -> _Instruction:
+    marker = draft.random.choice(_MARKERS)
+    draft.last = f"{marker} {draft.random.choice(_WORDS.split())}"
+    return f"Add a last line that begins with `{marker}`.", (marker,)
+
+
+def _title(draft: _Draft) -> _Instruction:
+    draft.first = f"<<{draft.random.choice(_WORDS.split()).capitalize()}>>"
+    return "Begin with a title in double angle brackets, as in <<title>>.", ()
+
+
+def _quoted(draft: _Draft) -> _Instruction:
+    draft.finish.append('"{}"'.format)
+    return 'Put the whole text between double quotation marks (").', ()
+
+
+def _all_lower(draft: _Draft) -> _Instruction:
+    draft.finish.append(str.lower)
+    return "Use lower-case letters only.", ()
+
+
+def _all_capitals(draft: _Draft) -> _Instruction:
+    draft.finish.append(str.upper)
+    return "Use capital letters only.", ()
+
+
+def _no_comma(draft: _Draft) -> _Instruction:
+    del draft  # its words have none
+    return "Do not use any comma.", ()
+
+
+_AMOUNTS = {
+    "number_words": _number_words,
+    "number_sentences": _number_sentences,
+    "number_paragraphs": _number_paragraphs,
+    "bullets": _bullets,
+}
+_CONTENTS = {
+    "keywords": _keywords,
+    "keyword_frequency": _keyword_frequency,
+    "forbidden": _forbidden,
+}
+_ENDS = {
+    "end_phrase": _end_phrase,
+    "postscript": _postscript,
+    "title": _title,
+    "quoted": _quoted,
+}
+_STYLES = {"all_lower": _all_lower, "all_capitals": _all_capitals, "no_comma": _no_comma}
+_CONTRADICT = [
+    {"number_sentences", "postscript"},  # "P.S." would count as one
+    {"bullets", "quoted"},  # the first line would begin with the mark
+    {"postscript", "all_lower"},
+    {"postscript", "all_capitals"},
+]

@@ -1,0 +1,120 @@
+"""Options: arguments of the function that makes a task, with values that are written as texts.
+
+An option is read by the annotation of its argument: true or false, an integer, a number, a text,
+one of some texts.
+What a function hands on (`takes_options_of`) is read by the annotations there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+__all__ = ["known_options", "pairs_of", "parts_of", "read_option", "takes_options_of"]
+
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+_BORDER = re.compile(r",(?=\w+=)")
+_TRUTH = {"true": True, "false": False}
+
+
+def takes_options_of(other: Callable, leave_out: Iterable[str] = ()) -> Callable:
+    """Marks a function whose **arguments are those of another one, such as a verifier's.
+
+    Args:
+      leave_out: arguments of the other that the function does not take.
+    """
+
+    def mark(function: Callable) -> Callable:
+        function.hands_on = {
+            name: parameter
+            for name, parameter in inspect.signature(other, eval_str=True).parameters.items()
+            if name not in {*leave_out, "self"}
+        }
+        return function
+
+    return mark
+
+
+def known_options(source: Callable) -> dict[str, inspect.Parameter]:
+    """The arguments of a function that can be named, with those that it hands on."""
+    parameters = inspect.signature(source, eval_str=True).parameters
+    varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    named = {name: p for name, p in parameters.items() if p.kind not in varied}
+    return named | getattr(source, "hands_on", {})
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts of name=value,name=value: a comma ends a value where a name and = follow at once,
+    so that a value can be a sentence."""
+    return _BORDER.split(text)
+
+
+def pairs_of(texts: Iterable[str], what: str) -> dict[str, str]:
+    """Reads texts of name=value or name=value,name=value.
+
+    Args:
+      what: is named so, for errors.
+    Raises:
+      ValueError: a part without a name, or a name twice.
+    """
+    found: dict[str, str] = {}
+    for part in [part for text in texts for part in parts_of(text)]:
+        name, equals, value = part.partition("=")
+        if not equals or not name:
+            raise ValueError(f"{what} must be written name=value, got {part!r}")
+        if name in found:
+            raise ValueError(f"{what} must be given once, got {name} twice")
+        found[name] = value
+    return found
+
+
+def read_option(task: str, name: str, text: str, parameter: inspect.Parameter | None) -> Any:
+    """The value of an option that is written as a text.
+
+    Args:
+      parameter: the argument; None: of an unknown kind, which is read as JSON where it is JSON.
+    Raises:
+      ValueError: the text is no such value, or no text can be one.
+    """
+    if parameter is None:
+        return _of_unknown_kind(text)
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        if type(parameter.default) not in _KINDS:
+            return _of_unknown_kind(text)
+        annotation = type(parameter.default)
+    kinds = [annotation]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+    kind = kinds[0]
+    if len(kinds) == 1 and typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        if text not in choices:
+            raise ValueError(
+                f"load: option {name} of task {task!r} must be one of"
+                f" {', '.join(map(str, choices))}, got {text!r}"
+            )
+        return text
+    if len(kinds) > 1 or kind not in _KINDS:
+        raise ValueError(
+            f"load: option {name} of task {task!r} must be given as an argument of load, not as a"
+            f" text, got {text!r}"
+        )
+    try:
+        return _TRUTH[text] if kind is bool else kind(text)
+    except (ValueError, KeyError):
+        raise ValueError(
+            f"load: option {name} of task {task!r} must be {_KINDS[kind]}, got {text!r}"
+        ) from None
+
+
+def _of_unknown_kind(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,187 @@
+"""Rewards: the `verify` of a task from functions of other forms than ours.
+
+    graded_one_by_one(reward)     reward(prompt, response) -> number
+    from_trl(reward)              reward(completions, **columns) -> a number for each
+    from_verl(compute_score)      compute_score(data_source, solution_str, ground_truth, extra_info)
+
+The latter two read further columns of the data in `Prompt.meta`, where `from_rows` puts them. A
+reward may be any number; the outcome, which pass rates read, is the reward cut to [0, 1]. None is
+no verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
+from rlvr_jax.tasks.grading import GradingError, shortened
+
+__all__ = ["from_trl", "from_verl", "graded_one_by_one"]
+
+
+def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Verify:
+    """Makes a batch verifier from a function of one prompt and one response.
+
+    Args:
+      reward: (prompt, response) -> a finite number, of Python or numpy; it is outcome and reward
+        at once, so pass rates are meaningful if it is in [0, 1]. None is no verdict.
+    Raises:
+      GradingError: when called and a reward is not a finite number (names prompt and response).
+    """
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        pairs = zip(prompts, responses, strict=True)
+        return [Grade(_finite(reward, reward(p, r), p, r)) for p, r in pairs]
+
+    verify.verifier = _name(reward)
+    return verify
+
+
+def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool = False) -> Verify:
+    """Wraps a reward function of TRL's GRPOTrainer.
+
+    It is called with `prompts`, `completions` and the columns of the data by their names (lists of
+    one value a response), as far as it takes them; `answer` is the prompt's answer where no column
+    has that name.
+
+    Args:
+      reward: (completions, **columns) -> numbers; None for a response to which it does not apply.
+        It may be a coroutine.
+      conversational: completions are [{"role": "assistant", "content": text}], and prompts are
+        messages, as TRL does where the prompts of the data are messages.
+    Raises:
+      GradingError: when called and a column that it wants is missing, or what it returns is not one
+        finite number or None for each response.
+    Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
+    """
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        columns: dict[str, list[Any]] = {}
+        if all(prompt.answer is not None for prompt in prompts):
+            columns["answer"] = [prompt.answer for prompt in prompts]
+        for name in sorted({name for prompt in prompts for name in prompt.meta}):
+            columns[name] = [prompt.meta.get(name) for prompt in prompts]
+        columns["prompts"] = [_messages(p) if conversational else p.text for p in prompts]
+        columns["completions"] = [
+            [{"role": "assistant", "content": r.text}] if conversational else r.text
+            for r in responses
+        ]
+        values = _called(reward, columns)
+        if inspect.iscoroutine(values):
+            values = asyncio.run(values)
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            values = getattr(values, "tolist", lambda: values)()
+        if not isinstance(values, list | tuple) or len(values) != len(responses):
+            raise GradingError(
+                f"{_name(reward)}: reward must return a list of {len(responses)} numbers, one for"
+                f" each completion, got {values!r}"
+            )
+        rows = zip(values, prompts, responses, strict=True)
+        return [_grade(_finite(reward, value, p, r)) for value, p, r in rows]
+
+    verify.verifier = _name(reward)
+    return verify
+
+
+def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
+    """Wraps a `compute_score` of verl, which is called for each response with keywords.
+
+    `data_source` and `extra_info` are those of the prompt's meta ("" and {} without). Of a
+    dictionary "score" is the reward, "acc", if it is there, the outcome and "pred" the answer;
+    further numbers go to the curves.
+
+    Raises:
+      GradingError: when called and the score is neither a finite number nor a dictionary with one.
+    Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
+    """
+
+    def grade(prompt: Prompt, response: Response) -> Grade:
+        told = _called(
+            compute_score,
+            {
+                "data_source": prompt.meta.get("data_source", prompt.kind),
+                "solution_str": response.text,
+                "ground_truth": prompt.answer,
+                "extra_info": prompt.meta.get("extra_info") or {},
+            },
+        )
+        if not isinstance(told, Mapping):
+            return _grade(_finite(compute_score, told, prompt, response))
+        score = _finite(compute_score, told.get("score"), prompt, response)
+        info = {
+            name: float(value)
+            for name, value in told.items()
+            if name not in ("score", "acc") and isinstance(value, (bool, int, float))
+        }
+        answer = told.get("pred")
+        found = _grade(score, info, None if answer is None else str(answer))
+        if score is None or told.get("acc") is None:
+            return found
+        outcome = _finite(compute_score, told["acc"], prompt, response)
+        return Grade(outcome, score, info=info, answer=found.answer)
+
+    def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        return [grade(*pair) for pair in zip(prompts, responses, strict=True)]
+
+    verify.verifier = _name(compute_score)
+    return verify
+
+
+def _grade(
+    reward: float | None, info: Mapping[str, float] | None = None, answer: str | None = None
+) -> Grade:
+    outcome = None if reward is None else min(max(reward, 0.0), 1.0)
+    return Grade(outcome, reward, info=info or {}, answer=answer)
+
+
+def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
+    """Calls a function with what it takes of the columns.
+
+    Raises:
+      GradingError: it wants others.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    named = [p for p in parameters if p.kind not in varied]
+    missing = [p.name for p in named if p.default is p.empty and p.name not in columns]
+    if missing:
+        raise GradingError(
+            f"{_name(function)}: reward must want columns of the data ({', '.join(columns)}), got"
+            f" {', '.join(missing)}; from_rows(rows, verify=…) keeps the columns of its rows"
+        )
+    taken = {p.name for p in named}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        taken |= set(columns)
+    return function(**{name: value for name, value in columns.items() if name in taken})
+
+
+def _messages(prompt: Prompt) -> list[dict[str, str]]:
+    return [*map(dict, prompt.messages), {"role": "user", "content": prompt.text}]
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _finite(function: Callable, value: Any, prompt: Prompt, response: Response) -> float | None:
+    """The value as a float, None of None; a text is no number.
+
+    Raises:
+      GradingError: it is no finite number.
+    """
+    if value is None:
+        return None
+    try:
+        number = math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise GradingError(
+            f"{_name(function)}: reward must be a finite number, got {value!r} for prompt"
+            f" {shortened(prompt.text)} and response {shortened(response.text)}"
+        )
+    return number

@@ -1,0 +1,32 @@
+"""Where a response says its answer: behind the thinking, in a tag or in a fence.
+
+Each takes the last one that is closed, in time linear in the text, and returns None without one.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["after_thinking", "in_fence", "in_tag"]
+
+# The line that opens a block holds the fence and a language; what it holds beside is no answer.
+_FENCE = re.compile(r"```[^`\n]*\n(.*?)```", re.DOTALL)
+
+
+def after_thinking(response: str) -> str:
+    """Returns what follows the last </think>, the whole response without one."""
+    return response.rpartition("</think>")[2]
+
+
+def in_tag(response: str, tag: str = "answer") -> str | None:
+    """Returns what stands between the last </tag> and the <tag> before it, behind the thinking."""
+    text = after_thinking(response)
+    end = text.rfind(f"</{tag}>")
+    start = text.rfind(f"<{tag}>", 0, end) if end >= 0 else -1
+    return text[start + len(tag) + 2 : end].strip() if start >= 0 else None
+
+
+def in_fence(response: str) -> str | None:
+    """Returns the content of the last fenced block (```), behind the thinking."""
+    blocks = _FENCE.findall(after_thinking(response))
+    return blocks[-1].strip("\r\n") if blocks else None

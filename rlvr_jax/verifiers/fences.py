@@ -1,0 +1,42 @@
+"""Programs and formal texts in a response: the fences of a language, behind the thinking.
+
+Linear in the text, and never raises. Thinking that does not end has no answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["behind_thinking", "fences", "last_fence"]
+
+_FENCE = "```"
+
+
+def behind_thinking(response: str) -> str | None:
+    """What follows the last </think>; all of it without one. None: the thinking does not end."""
+    answer = response.rpartition("</think>")[2]
+    return None if "<think>" in answer else answer
+
+
+def fences(text: str, *languages: str) -> list[str]:
+    """The contents of the closed fences ```language … ``` in order, without their line ends.
+
+    Args:
+      text: of any length.
+      languages: words behind the opening marks, in any case, with white space behind them.
+    """
+    opening = re.compile(rf"{_FENCE}(?:{'|'.join(map(re.escape, languages))})(?=\s)", re.IGNORECASE)
+    found, position = [], 0
+    while match := opening.search(text, position):
+        end = text.find(_FENCE, match.end())
+        if end < 0:
+            break
+        found.append(text[match.end() : end].strip("\r\n"))
+        position = end + len(_FENCE)
+    return found
+
+
+def last_fence(text: str, *languages: str) -> str | None:
+    """The content of the last closed fence of a language, None without one."""
+    found = fences(text, *languages)
+    return found[-1] if found else None

@@ -1,0 +1,106 @@
+"""Formulas as trees: what `formula` reads and `evaluation` works out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+__all__ = [
+    "PI",
+    "Node",
+    "Unreadable",
+    "call",
+    "free_symbols",
+    "leaf",
+    "minus",
+    "number",
+    "parts",
+    "product",
+    "quotient",
+]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of a formula.
+
+    Fields:
+      kind: "number", "constant" (pi, e, i, inf), "symbol", "word" (letters whose order counts),
+        "sum", "product", "quotient", "power", "root" (of, degree), "call" (of a known function),
+        "apply" (of any other), "factorial"; "series" (from, to, term), "derivative" (of),
+        "integral" (of, from, to) and "limit" (of, at); "determinant" (entries by rows).
+      items: the parts it is made of.
+      value: a `Fraction` or a name; for the last five what they run over, and how.
+    """
+
+    kind: str
+    items: tuple[Node, ...] = ()
+    value: Any = None
+
+
+class Unreadable(Exception):
+    """The text is no formula that is known here."""
+
+
+def number(value: int | Fraction) -> Node:
+    return Node("number", value=Fraction(value))
+
+
+def leaf(kind: str, name: str) -> Node:
+    return Node(kind, value=name)
+
+
+def product(*factors: Node) -> Node:
+    """A product without products in it."""
+    flat: list[Node] = []
+    for factor in factors:
+        flat += factor.items if factor.kind == "product" else [factor]
+    return Node("product", tuple(flat))
+
+
+def minus(node: Node) -> Node:
+    if node.kind == "number":
+        return number(-node.value)
+    return product(number(-1), node)
+
+
+def quotient(top: Node, bottom: Node) -> Node:
+    return Node("quotient", (top, bottom))
+
+
+def call(name: str, *arguments: Node) -> Node:
+    return Node("call", arguments, name)
+
+
+PI = Node("constant", value="pi")
+
+
+def parts(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.items
+
+
+# What these run over is their own.
+_BOUND = {"series": (2,), "integral": (0,), "limit": (0,)}
+
+
+def free_symbols(node: Node) -> frozenset[str]:
+    """The names that need a value."""
+    if node.kind == "symbol":
+        return frozenset([node.value])
+    found = [free_symbols(item) for item in node.items]
+    if node.kind in _BOUND:
+        variable = node.value[1] if node.kind == "series" else node.value
+        found = [
+            names - {variable} if place in _BOUND[node.kind] else names
+            for place, names in enumerate(found)
+        ]
+    if node.kind == "derivative":
+        found.append(frozenset([node.value[0]]))
+    return frozenset().union(*found)

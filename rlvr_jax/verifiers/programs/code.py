@@ -1,0 +1,137 @@
+"""Python programs against tests: what is printed, what is returned, what holds.
+
+The program is the last block fenced as python or py, behind the thinking. `trial` says what the
+tests look like and runs them in the sandbox; what a test expects never enters the process of the
+program, so that there is nothing to read, patch or print for one that cheats.
+
+Nothing of this needs a `WorkerPool`, whose workers may start nothing: the limits are the sandbox's.
+
+Sources: the practice of https://github.com/PRIME-RL/PRIME (prime_code),
+https://github.com/allenai/open-instruct (code_utils) and
+https://github.com/LeapLabTHU/Absolute-Zero-Reasoner, each of which runs tests and program in one
+process; this reading keeps them apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.sandbox import Sandbox
+from rlvr_jax.verifiers.answers import after_thinking
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, is_utf8, run_tests
+
+__all__ = ["check", "extract"]
+
+SCORES = ("strict", "share")
+# Both match whole runs of ticks only, or a response of ticks would take quadratic time.
+_OPEN = re.compile(r"(?<!`)`{3,}+[ \t]*+(?:python|py)(?:[ \t][^`\n]*)?\r?\n", re.IGNORECASE)
+# At the end of a line: a program may hold the fence in a text.
+_CLOSE = re.compile(r"(?<!`)`{3,}+[ \t\r]*+(?:\n|\Z)")
+_FIELDS = {
+    "io": {"in": str, "out": str},
+    "call": {"function": str, "args": list, "value": object},
+    "assert": {"code": str},
+}
+_OPTIONAL = {"setup": str, "function": str, "tolerance": int | float}
+
+
+def extract(response: str) -> str | None:
+    """Returns the last closed block fenced as python or py behind the thinking; None without one.
+
+    Thinking that does not end, and a block of white space, hold no program.
+    """
+    text = after_thinking(response)
+    if "<think>" in text:
+        return None
+    last = max((closing.start() for closing in _CLOSE.finditer(text)), default=-1)
+    openings = [opening for opening in _OPEN.finditer(text) if opening.end() <= last]
+    if not openings:
+        return None
+    start = openings[-1].end()
+    program = text[start : _CLOSE.search(text, start).start()]
+    before = text[text.rfind("\n", 0, openings[-1].start()) + 1 : openings[-1].start()]
+    if before and not before.strip():
+        program = textwrap.dedent(program)  # the block of an item of a list
+    return program if program.strip() else None
+
+
+def check(
+    answer: str,
+    gold: Sequence[Mapping[str, Any]],
+    *,
+    score: str = "strict",
+    most_tests: int = 20,
+    wall_seconds: float = 4.0,
+    cpu_seconds: float = 3.0,
+    total_seconds: float = 20.0,
+    memory_mb: int = 512,
+    packages: Sequence[str] = (),
+    unsafe_local: bool = False,
+) -> Finding:
+    """Runs tests of a program.
+
+    Args:
+      answer: the program.
+      gold: the tests (`trial`); their fields are checked, and one that is none is no verdict.
+      score: what the value is: "strict", 1 if all tests are passed; "share", the part of them that
+        is, which pays for special cases. `info` has both.
+      most_tests: of more tests so many are run, the same ones each time.
+      wall_seconds, cpu_seconds, memory_mb: limits of a test.
+      total_seconds: for all tests; those not reached by then are not passed.
+      packages: installed packages that a program may import, beside the standard library.
+      unsafe_local: also run programs where the machine has nothing to keep them in, which otherwise
+        is no verdict; `stage` then says what is missing.
+    Raises:
+      ValueError: an unknown score, a limit out of range, a package that is not installed.
+    """
+    if score not in SCORES:
+        raise ValueError(f"code: score must be one of {', '.join(SCORES)}, got {score!r}")
+    if most_tests < 1:
+        raise ValueError(f"code: most_tests must be at least 1, got {most_tests}")
+    if wrong := _wrong(gold):
+        return Finding(None, answer, wrong)
+    tests = gold
+    if len(gold) > most_tests:
+        drawn = random.Random(json.dumps(gold)).sample(range(len(gold)), most_tests)
+        tests = [gold[number] for number in sorted(drawn)]
+    bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
+    try:
+        words = run_tests(_sandbox(unsafe_local), answer, tests, bounds)
+    except NoVerdict as reason:
+        return Finding(None, answer, str(reason))
+    share = words.count(PASSED) / len(words)
+    info = {"strict": float(share == 1), "share": share}
+    failed = [word for word in words if word != PASSED]
+    return Finding(info[score], answer, failed[0] if failed else PASSED, info)
+
+
+@functools.cache
+def _sandbox(unsafe_local: bool) -> Sandbox:
+    return Sandbox(workers=os.cpu_count() or 1, unsafe_local=unsafe_local)
+
+
+def _wrong(gold: Any) -> str:
+    """Why these are no tests; "" if they are."""
+    if not isinstance(gold, list | tuple) or not gold:
+        return "no tests"
+    for test in gold:
+        kind = test.get("kind") if isinstance(test, Mapping) else None
+        if not isinstance(kind, str) or kind not in _FIELDS:
+            return "a test of no known kind"
+        fields = _FIELDS[kind]
+        if not fields.keys() <= test.keys():
+            return f"a test without {min(fields.keys() - test.keys())}"
+        for name, wanted in (_OPTIONAL | fields).items():
+            if name in test and not isinstance(test[name], wanted):
+                return f"a test whose {name} is a {type(test[name]).__name__}"
+        if not is_utf8(test.get("in", "")):
+            return "a test whose in is no text"
+    return ""

@@ -1,0 +1,195 @@
+"""Values between two processes that do not trust each other: lines of JSON in which types are kept.
+
+Only built-in types cross, and they are copied: what a program has made of `==`, `len` or `hash`
+stays with the program. Functions, iterators and objects stay where they are, and a handle crosses.
+This file runs inside the sandbox and needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["MOST_BYTES", "Gone", "Peer", "Values"]
+
+MOST_BYTES = 2**22  # of one message
+_CHUNK = 65536
+_SMALL = 2**53  # larger integers are written in hexadecimal: reading decimals takes quadratic time
+# What is taken apart into a list and put together again, subclasses as what they derive from.
+# Methods of the base: those of a subclass may say something else than it holds.
+_PARTS = (
+    ("tuple", tuple, tuple.__iter__, tuple),
+    ("set", set, set.__iter__, set),
+    ("frozenset", frozenset, frozenset.__iter__, frozenset),
+    ("dict", dict, dict.items, dict),
+    ("keys", type({}.keys()), iter, lambda parts: dict.fromkeys(parts).keys()),
+    ("items", type({}.items()), iter, lambda parts: dict(parts).items()),
+    ("values", type({}.values()), iter, lambda parts: dict(enumerate(parts)).values()),
+    ("range", range, lambda value: (value.start, value.stop, value.step), lambda p: range(*p)),
+    ("complex", complex, lambda value: (value.real, value.imag), lambda p: complex(*p)),
+)
+_TOGETHER = {tag: together for tag, _, _, together in _PARTS}
+_HEXADECIMAL = {
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "int": lambda text: int(text, 16),
+}
+_KINDS = ("function", "iterator", "object")
+
+
+class Gone(Exception):
+    """The other side has ended, or says what is no message."""
+
+
+class Peer:
+    """One end of a conversation in which both ask, and answer while they wait.
+
+    Args:
+      channel: connected to the other end.
+      answer: from a question to its answer; both are dictionaries, and a question has "do".
+    """
+
+    def __init__(self, channel: socket.socket, answer: Callable[[dict], dict]):
+        self._channel = channel
+        self._answer = answer
+        self._rest = bytearray()
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Asks, and answers what the other side asks until it has answered.
+
+        Raises:
+          Gone: there is no answer.
+        """
+        self._send(question)
+        while True:
+            message = self._receive()
+            if "do" not in message:
+                return message
+            self._send(self._answer(message))
+
+    def serve(self) -> None:
+        """Answers until the other side is gone, which raises `Gone`."""
+        while True:
+            self._send(self._answer(self._receive()))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        try:
+            self._channel.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise Gone from error
+
+    def _receive(self) -> dict[str, Any]:
+        start = 0
+        while (end := self._rest.find(b"\n", start)) < 0:
+            start = len(self._rest)
+            try:
+                chunk = self._channel.recv(_CHUNK)
+            except OSError as error:
+                raise Gone from error
+            if not chunk or start > MOST_BYTES:
+                raise Gone
+            self._rest += chunk
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise Gone from error
+        if not isinstance(message, dict):
+            raise Gone
+        return message
+
+
+class Values:
+    """Values as JSON and back, and the handles on what does not cross.
+
+    Args:
+      remote: (kind, number) -> what stands here for a "function", an "iterator" or an "object"
+        that the other side has.
+    """
+
+    def __init__(self, remote: Callable[[str, int], Any]):
+        self._remote = remote
+        self._given: list[Any] = []
+        self._handles: dict[int, dict[str, int]] = {}  # by id; what is in it is kept alive
+        self._kept: list[Any] = []
+
+    def given(self, number: Any) -> Any:
+        """What a handle of ours is on.
+
+        Raises:
+          LookupError, TypeError: there is no such handle.
+        """
+        return self._given[number]
+
+    def hand_out(self, kind: str, value: Any) -> dict[str, int]:
+        """A handle on a value that stays here."""
+        if id(value) not in self._handles:
+            self._handles[id(value)] = {kind: len(self._given)}
+            self._given.append(value)
+        return self._handles[id(value)]
+
+    def encode(self, value: Any) -> Any:
+        """The value as JSON.
+
+        Raises:
+          TypeError: a value that does not cross.
+          RecursionError: one that is too deep.
+        """
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, int):
+            number = int.__int__(value)
+            return number if abs(number) < _SMALL else {"int": hex(number)}
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, list):
+            return [self.encode(part) for part in list.__iter__(value)]
+        for tag, kind, apart, _ in _PARTS:
+            if isinstance(value, kind):
+                return {tag: [self.encode(part) for part in apart(value)]}
+        if isinstance(value, bytes | bytearray):
+            return {"bytes" if isinstance(value, bytes) else "bytearray": bytes(value).hex()}
+        if type(value).__module__ == "numpy":
+            return self.encode(value.tolist())
+        if id(value) in self._handles:
+            return self._handles[id(value)]
+        if isinstance(value, Iterator):
+            return self.hand_out("iterator", value)
+        if callable(value):
+            return self.hand_out("function", value)
+        raise TypeError(f"a value of type {type(value).__name__} is no built-in value")
+
+    def decode(self, found: Any) -> Any:
+        """The value that was encoded there.
+
+        Raises:
+          Gone: it is not written as `encode` writes.
+        """
+        try:
+            return self._decoded(found)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise Gone from error
+
+    def _decoded(self, found: Any) -> Any:
+        if isinstance(found, list):
+            return [self._decoded(part) for part in found]
+        if not isinstance(found, dict):
+            return found
+        ((tag, content),) = found.items()
+        if tag in _TOGETHER:
+            return _TOGETHER[tag]([self._decoded(part) for part in content])
+        if tag in _HEXADECIMAL:
+            return _HEXADECIMAL[tag](content)
+        if tag == "yours":
+            return self._given[content]
+        if tag not in _KINDS or not isinstance(content, int):
+            raise ValueError(tag)
+        value = self._remote(tag, content)
+        self._handles[id(value)] = {"yours": content}
+        self._kept.append(value)
+        return value

@@ -1,0 +1,69 @@
+"""One query on a database that the query cannot change, in DuckDB (the package `duckdb`).
+
+The layers: a database in memory of its own; no access to files, network and extensions, and the
+settings locked; one statement, which must be a SELECT; memory and threads bounded; an interrupt at
+a deadline, from a second thread; rows and bytes of the result bounded.
+
+Where it differs from sqlite: `/` of integers gives a fraction (sqlite: 3/2 = 1); a column keeps its
+type, and comparing a text with a number casts or fails (sqlite: they differ); a column outside of
+GROUP BY fails (sqlite: takes some row); LIKE minds case (sqlite: does not for ASCII); GROUP_CONCAT,
+DATE and PRINTF functions have other forms. The same query may match on one and fail on the other.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from rlvr_jax.verifiers.programs.result_tables import Table, cell
+
+__all__ = ["failures", "run_duckdb"]
+
+_MEMORY = "256MB"
+_FETCHED = 256  # rows at a time
+
+
+def failures() -> tuple[type[BaseException], ...]:
+    """What `run_duckdb` raises on a query; imports the package."""
+    import duckdb
+
+    return (duckdb.Error, ValueError, OverflowError, MemoryError, RuntimeError)
+
+
+def run_duckdb(
+    sql: str, setup: str, file: str, seconds: float, max_rows: int, max_bytes: int
+) -> Table:
+    """The rows of one query; arguments as in `run_sqlite`, files are DuckDB's.
+
+    Raises:
+      ModuleNotFoundError: `pip install duckdb`.
+      One of `failures`: the query is refused, fails, or passes a limit.
+    """
+    import duckdb
+
+    connection = duckdb.connect(
+        file or ":memory:",
+        read_only=bool(file),
+        config={"threads": 1, "memory_limit": _MEMORY, "temp_directory": ""},
+    )
+    timer = threading.Timer(seconds, connection.interrupt)
+    try:
+        if setup:
+            connection.execute(setup)
+        connection.execute("set enable_external_access = false; set lock_configuration = true")
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise ValueError("run_duckdb: sql must be one SELECT")
+        timer.start()
+        result = connection.execute(statements[0])
+        columns = len(result.description)
+        rows: list[tuple] = []
+        size = 0
+        while chunk := result.fetchmany(_FETCHED):
+            size += sum(len(v) if isinstance(v, str | bytes) else 8 for row in chunk for v in row)
+            if len(rows) + len(chunk) > max_rows or size > max_bytes:
+                raise ValueError(f"run_duckdb: results must have at most {max_rows} rows")
+            rows += [tuple(map(cell, row)) for row in chunk]
+        return Table(columns, rows)
+    finally:
+        timer.cancel()
+        connection.close()

@@ -1,0 +1,144 @@
+"""Expressions of formal texts, read into postfix form: nothing is executed, no tree is built.
+
+    expr = term {± term}        term = factor {× or ÷ factor}
+    factor = − factor | atom [^ factor]
+    atom = number | name | name(expr, …) | (expr)
+
+`postfix` gives the program of a stack machine, such as [2, "x1", "*"] in instructions; who
+evaluates it says what names and calls mean. Reading is linear in the text and its depth is bounded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+__all__ = ["Instruction", "Unreadable", "postfix"]
+
+_MAX_DEPTH = 50  # brackets and signs inside each other; people write a handful
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>\*\*|[-+*/^(),]))"
+)
+_SPELLINGS = str.maketrans({"−": "-", "×": "*", "÷": "/"})
+
+
+class Unreadable(ValueError):
+    """A text that is no expression."""
+
+
+class Instruction(NamedTuple):
+    """One step of the stack machine.
+
+    Fields:
+      kind: "number", "name", "call", "negative" or one of + - * / ^.
+      value: of a number; the name of a name or call.
+      count: arguments of a call.
+    """
+
+    kind: str
+    value: float | str = ""
+    count: int = 0
+
+
+def postfix(text: str) -> list[Instruction]:
+    """Reads a whole text as one expression; `**` is `^`.
+
+    Raises:
+      Unreadable: it is none, is nested too deeply, or has a number that no float holds.
+    """
+    reader = _Reader(_tokens(text.translate(_SPELLINGS)))
+    reader.sum(0)
+    if reader.kind != "end":
+        raise Unreadable(f"expression: end wanted, got {reader.text!r}")
+    return reader.program
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    tokens, position = [], 0
+    end = len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if not match:
+            raise Unreadable(f"expression: sign wanted, got {text[position : position + 10]!r}")
+        kind = match.lastgroup
+        found = match[kind]
+        found = "^" if found == "**" else found
+        tokens.append((kind if kind != "sign" else found, found))
+        position = match.end()
+    return [*tokens, ("end", "")]
+
+
+class _Reader:
+    """Recursive descent over tokens; `depth` counts what is open."""
+
+    def __init__(self, tokens: list[tuple[str, str]]):
+        self.tokens = tokens
+        self.place = 0
+        self.program: list[Instruction] = []
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[self.place][0]
+
+    @property
+    def text(self) -> str:
+        return self.tokens[self.place][1]
+
+    def take(self, kind: str) -> str:
+        if self.kind != kind:
+            raise Unreadable(f"expression: {kind} wanted, got {self.text!r}")
+        self.place += 1
+        return self.tokens[self.place - 1][1]
+
+    def sum(self, depth: int) -> None:
+        self.product(depth)
+        while self.kind in ("+", "-"):
+            sign = self.take(self.kind)
+            self.product(depth)
+            self.program.append(Instruction(sign))
+
+    def product(self, depth: int) -> None:
+        self.factor(depth)
+        while self.kind in ("*", "/"):
+            sign = self.take(self.kind)
+            self.factor(depth)
+            self.program.append(Instruction(sign))
+
+    def factor(self, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise Unreadable(f"expression: depth must be at most {_MAX_DEPTH}")
+        if self.kind == "-":
+            self.take("-")
+            self.factor(depth + 1)
+            self.program.append(Instruction("negative"))
+            return
+        self.atom(depth)
+        if self.kind == "^":
+            self.take("^")
+            self.factor(depth + 1)
+            self.program.append(Instruction("^"))
+
+    def atom(self, depth: int) -> None:
+        if self.kind == "number":
+            value = float(self.take("number"))
+            if not math.isfinite(value):
+                raise Unreadable("expression: numbers must be finite")
+            self.program.append(Instruction("number", value))
+        elif self.kind == "(":
+            self.take("(")
+            self.sum(depth + 1)
+            self.take(")")
+        else:
+            name = self.take("name")
+            if self.kind != "(":
+                self.program.append(Instruction("name", name))
+                return
+            count = 0
+            while count == 0 or self.kind == ",":
+                self.place += 1
+                self.sum(depth + 1)
+                count += 1
+            self.take(")")
+            self.program.append(Instruction("call", name, count))

@@ -1,0 +1,253 @@
+"""The judge's side: a test, asked of a program in another process.
+
+Runs inside the sandbox. A test that asserts runs as it is written. Names that neither it nor the
+prompt defines are those of the program: its functions are called there, with copies of their
+arguments, and give built-in values, iterators and further functions; classes (names with a capital)
+give objects whose methods and attributes can be asked for, and which are equal to nothing. A
+statement that is a call and drops its value is there for what it does to its arguments, and lists,
+dictionaries, sets and byte arrays among them are changed accordingly. An exception of the program
+arrives as the nearest built-in one; a program that ends, ends the test.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
+
+__all__ = ["MOST_TEXT", "Judge"]
+
+MOST_TEXT = 2**20  # characters of a value that is handed on
+_DISCARD = " discard"  # no name that a test can write
+
+
+class Judge:
+    """Puts one test to a program.
+
+    Args:
+      channel: to the program.
+      report: takes the word for what came of it, and a text.
+    """
+
+    def __init__(self, channel: socket.socket, report: Callable[..., None]):
+        self._peer = Peer(channel, self.answer)
+        self._report = report
+        self._values = Values(self._remote)
+
+    def run(self, test: dict[str, Any]) -> None:
+        """Runs a test, and reports.
+
+        The words: "program", it could not be loaded; "passed", "assertion", "raised"; "value", of a
+        call, with the text; "ended", there was no answer; "large".
+        """
+        setup, function = test.get("setup", ""), test.get("function", "")
+        answer = self.ask({"do": "load", "setup": setup, "function": function})
+        if "raised" in answer:
+            self._report("program")
+        elif test["kind"] == "call":
+            answer = self.ask({"do": "text", "function": function, "arguments": test["args"]})
+            text = answer.get("text")
+            if not isinstance(text, str) or "\n" in text:
+                self._report("raised")
+            elif len(text) > MOST_TEXT:
+                self._report("large")
+            else:
+                self._report("value", text)
+        else:
+            try:
+                self._assert(test["code"], setup, function)
+            except AssertionError:
+                self._report("assertion")
+            except BaseException:
+                self._report("raised")
+            else:
+                self._report("passed")
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Asks the program; if it has ended, so does this process, which no test can catch."""
+        try:
+            return self._peer.ask(question)
+        except Gone:
+            self._end()
+
+    def result(self, answer: dict[str, Any]) -> Any:
+        """The value of an answer; raises what was raised."""
+        if "raised" in answer:
+            raise self._error(answer)
+        return self._decode(answer.get("value"))
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """What a program asks back: values of functions and iterators that a test passed to it."""
+        try:
+            given = self._values.given(question["handle"])
+            if question["do"] == "next":
+                return {"value": [self._values.encode(value) for value in _first(given)]}
+            arguments = self._decode(question["arguments"])
+            return {"value": self._values.encode(given(*arguments))}
+        except Exception:
+            return {"raised": []}
+
+    def _assert(self, code: str, setup: str, function: str) -> None:
+        names: dict[str, Any] = {"__name__": "tests", _DISCARD: discard}
+        if "random" in code or "random" in setup:
+            importlib.import_module("random").seed(0)  # the same test each time
+        exec(compile(setup, "<prompt>", "exec", dont_inherit=True), names)
+        names.pop(function, None)  # which is the program's to define
+        tree = ast.parse(code)
+        wanted = _undefined(tree) - names.keys() - vars(builtins).keys() | {function} - {""}
+        found = self.ask({"do": "names", "names": sorted(wanted)}).get("value")
+        for name in wanted:
+            if isinstance(found, dict) and name in found:
+                names[name] = self._decode(found[name])
+                if isinstance(names[name], Function) and name.lstrip("_")[:1].isupper():
+                    names[name].makes = True
+            elif name in sys.stdlib_module_names:  # which the program was to import
+                names[name] = importlib.import_module(name)
+        tree = ast.fix_missing_locations(_Discards().visit(tree))
+        exec(compile(tree, "<tests>", "exec", dont_inherit=True), names)
+
+    def _error(self, answer: dict[str, Any]) -> Exception:
+        """The nearest built-in exception; the end of an iteration, which a loop would swallow, is
+        none."""
+        arguments = self._decode(answer.get("arguments"))
+        if not isinstance(arguments, tuple) or not isinstance(answer["raised"], list):
+            self._end()
+        for name in answer["raised"]:
+            kind = getattr(builtins, name, None) if isinstance(name, str) else None
+            if not (isinstance(kind, type) and issubclass(kind, Exception)):
+                continue
+            if issubclass(kind, StopIteration | StopAsyncIteration):
+                return RuntimeError("the program raised StopIteration")
+            try:
+                return kind(*arguments)
+            except TypeError:  # it wants others
+                continue
+        return Exception(*arguments)
+
+    def _decode(self, found: Any) -> Any:
+        try:
+            return self._values.decode(found)
+        except Gone:
+            self._end()
+
+    def _end(self) -> None:
+        self._report("ended")
+        os._exit(0)
+
+    def _remote(self, kind: str, number: int) -> Any:
+        if kind == "iterator":
+            return self._iterator(number)
+        return Function(self, number) if kind == "function" else Object(self, number)
+
+    def _iterator(self, number: int) -> Iterator[Any]:
+        """Each value is fetched once, when it is wanted."""
+        while True:
+            found = self.result(self.ask({"do": "next", "handle": number}))
+            if not isinstance(found, list) or len(found) > 1:
+                self._end()
+            if not found:
+                return
+            yield found[0]
+
+    def call(self, handle: int, do: str, arguments: tuple, words: dict, back: bool = False) -> Any:
+        """Calls what a handle is on; with `back`, changes the arguments as the program did."""
+        encode = self._values.encode
+        question = {
+            "do": do,
+            "handle": handle,
+            "arguments": encode(arguments),
+            "words": {name: encode(value) for name, value in words.items()},
+            "back": back,
+        }
+        answer = self.ask(question)
+        result = self.result(answer)
+        if back:
+            changed = self._decode(answer.get("arguments"))
+            for old, new in zip([*arguments, *words.values()], changed or (), strict=False):
+                _change(old, new)
+        return result
+
+
+class Function:
+    """Stands for a function of the program; `makes`: for a class."""
+
+    def __init__(self, judge: Judge, handle: int):
+        self._judge, self._handle = judge, handle
+        self.makes = False
+
+    def __call__(self, *arguments: Any, **words: Any) -> Any:
+        do = "make" if self.makes else "call"
+        return self._judge.call(self._handle, do, arguments, words)
+
+    def discard(self, *arguments: Any, **words: Any) -> None:
+        """Calls it for what it does to its arguments."""
+        self._judge.call(self._handle, "call", arguments, words, back=True)
+
+
+class Object:
+    """Stands for an object of a class of the program."""
+
+    def __init__(self, judge: Judge, handle: int):
+        self.__dict__.update(_judge=judge, _handle=handle)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        question = {"do": "attribute", "handle": self._handle, "name": name}
+        return self._judge.result(self._judge.ask(question))
+
+
+def discard(function: Callable, *arguments: Any, **words: Any) -> None:
+    """Calls a function whose value nobody uses."""
+    call = function.discard if isinstance(function, Function) else function
+    call(*arguments, **words)
+
+
+def _change(old: Any, new: Any) -> None:
+    """Makes of a value in the test what the program has made of its copy."""
+    if isinstance(old, list | bytearray) and isinstance(new, list | bytearray):
+        old[:] = new
+    elif isinstance(old, dict | set) and isinstance(new, dict | set):
+        old.clear()
+        old.update(new)
+
+
+class _Discards(ast.NodeTransformer):
+    """Makes `discard(f, x)` of a statement `f(x)`."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name | ast.Attribute):
+            call.args.insert(0, call.func)
+            call.func = ast.Name(_DISCARD, ast.Load())
+        return node
+
+
+def _undefined(tree: ast.AST) -> set[str]:
+    """The names that a test uses and never sets."""
+    used, defined = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else defined).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.arg):
+            defined.add(node.arg)
+        elif isinstance(node, ast.alias):
+            defined.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            defined.add(node.name)
+    return used - defined
+
+
+def _first(iterator: Iterator[Any]) -> list[Any]:
+    for value in iterator:
+        return [value]
+    return []

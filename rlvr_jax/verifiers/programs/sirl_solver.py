@@ -1,0 +1,138 @@
+"""Optimisation models: a linear program as a text, solved by HiGHS, its optimum compared.
+
+    right = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
+
+The answer is the last ```lp fence behind the thinking, read by our own parser (`linear_program`);
+no code of the model runs, where the paper runs its Python. A solver that stops at its limit says
+nothing: no verdict. Needs the package `highspy`; without it there is no verdict either.
+
+Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
+the info is the share of them that the solution has (sorted, 3 digits), the paper's h. Its stage 1
+is answer + ½ format + executes, its stage 2 answer + executes + answer · h; `executes` is in the
+info.
+
+Source: SIRL, https://github.com/Cardinal-Operations/SIRL. There a right objective of 0 never counts
+and 1e-5 is read as 1; here not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.programs.linear_program import LinearProgram, Unreadable, read_lp
+
+__all__ = ["check", "extract", "solve"]
+
+TOLERANCE = 1e-6
+_OPEN = ("infeasible", "unbounded")
+
+
+def extract(response: str) -> str | None:
+    """The model of a response, None if it gives none."""
+    answer = behind_thinking(response)
+    return None if answer is None else last_fence(answer, "lp")
+
+
+def check(model: str, gold: Mapping[str, Any], *, seconds: float = 1.0) -> Finding:
+    """1 if the model's optimum is the gold's, else 0.
+
+    Args:
+      model: a linear program as a text.
+      gold: "objective": a number, "infeasible" or "unbounded"; "values": those of the variables of
+        an optimum, if they are to be counted.
+      seconds: limit of the solver.
+    """
+    wanted = gold.get("objective") if isinstance(gold, Mapping) else None
+    number = isinstance(wanted, int | float) and not isinstance(wanted, bool)
+    if not (number and math.isfinite(wanted)) and wanted not in _OPEN:
+        return Finding(None, model, "gold")
+    try:
+        program = read_lp(model)
+    except Unreadable:
+        return Finding(0.0, model, "unreadable", {"executes": 0.0})
+    try:
+        found, values = solve(program, seconds)
+    except ModuleNotFoundError:
+        return Finding(None, model, "no solver")
+    if found is None:
+        return Finding(None, model, "limit")
+    info = {"executes": 1.0}
+    if isinstance(found, str) or not number:
+        return Finding(float(found == wanted), model, str(found)[:20], info)
+    right = abs(wanted - found) / (abs(wanted) + 1) < TOLERANCE
+    if gold.get("values"):
+        info["values_hit"] = right * _hit(gold["values"], values)
+    return Finding(float(right), f"{found:.9g}", "optimum", info)
+
+
+def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, Sequence[float]]:
+    """The optimum and the values of its variables; "infeasible", "unbounded", or None at a limit.
+
+    Raises:
+      ModuleNotFoundError: `pip install highspy`.
+    """
+    import highspy
+    import numpy as np
+
+    names = program.variables
+    place = {name: number for number, name in enumerate(names)}
+    infinite = highspy.kHighsInf
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(names), len(program.rows)
+    model.sense_ = highspy.ObjSense.kMaximize if program.maximize else highspy.ObjSense.kMinimize
+    model.offset_ = program.offset
+    model.col_cost_ = np.array([program.cost.get(name, 0.0) for name in names])
+    model.col_lower_ = _clipped([program.low.get(name, 0.0) for name in names], infinite)
+    model.col_upper_ = _clipped([program.high.get(name, math.inf) for name in names], infinite)
+    model.row_lower_ = _clipped([least for _, least, _ in program.rows], infinite)
+    model.row_upper_ = _clipped([most for _, _, most in program.rows], infinite)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row, _, _ in program.rows)])
+    model.a_matrix_.index_ = np.array([place[name] for row, _, _ in program.rows for name in row])
+    model.a_matrix_.value_ = np.array([v for row, _, _ in program.rows for v in row.values()])
+    if program.whole:
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[name in program.whole] for name in names]
+    solver = highspy.Highs()
+    for option, value in {
+        "output_flag": False,
+        "threads": 1,
+        "parallel": "off",
+        "time_limit": seconds,
+        "mip_rel_gap": TOLERANCE / 10,
+        "mip_abs_gap": 0.0,
+    }.items():
+        solver.setOptionValue(option, value)
+    if solver.passModel(model) == highspy.HighsStatus.kError:
+        return "infeasible", ()  # bounds that cross
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+        solver.setOptionValue("presolve", "off")
+        solver.run()
+        status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kModelEmpty:
+        return program.offset, ()
+    if status == highspy.HighsModelStatus.kOptimal:
+        return solver.getInfo().objective_function_value, list(solver.getSolution().col_value)
+    return {
+        highspy.HighsModelStatus.kInfeasible: "infeasible",
+        highspy.HighsModelStatus.kUnbounded: "unbounded",
+    }.get(status), ()
+
+
+def _clipped(values: Sequence[float], infinite: float) -> Any:
+    import numpy as np
+
+    return np.clip(np.array(values, float), -infinite, infinite)
+
+
+def _hit(wanted: Sequence[float], found: Sequence[float]) -> float:
+    """The share of the wanted values that are there, each as often as it stands."""
+    have, need = (Counter(round(value, 3) + 0.0 for value in values) for values in (found, wanted))
+    return sum((have & need).values()) / max(sum(need.values()), 1)

@@ -1,0 +1,133 @@
+"""SQL: a query is run, and its rows are compared by value with those of the right query.
+
+The answer is the last ```sql fence behind the last </think>, else the last <answer>…</answer>
+there. Right is the same number of columns and the same rows, as a multiset, or as a sequence where
+the right query has an ORDER BY outside quotes, comments and brackets. What is refused, fails or
+passes a limit (2 s, 10,000 rows, 1 MB) is an error, worth 0 and told apart by info and stage; the
+paper's −1 for it is `reward = outcome − sql_error`. A right query that fails is no verdict.
+
+One small result is easy to guess: a gold lists several databases, and the rows have to agree on
+every one. BIRD's metric compares sets, where DISTINCT does not count.
+
+A query runs in this process, in the engine's cage: grade in a `WorkerPool`, as one instruction of
+an engine can take minutes. DuckDB needs threads there (`processes=64`).
+
+Sources: Databricks, "A State-of-the-Art SQL Reasoning Model using RLVR" (the reward);
+https://github.com/snowflakedb/ArcticTraining (execution).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.verifiers.answers import in_tag
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.programs import duckdb_engine, sqlite_engine
+from rlvr_jax.verifiers.programs.result_tables import Table, equal
+
+__all__ = ["check", "extract", "is_ordered"]
+
+MAX_ROWS, MAX_BYTES = 10_000, 1_000_000
+_MAX_CHARACTERS = 100_000
+# In this order: quotes hide comments, comments hide quotes.
+_HIDDEN = re.compile(
+    r"'(?:[^']|'')*+(?:'|$)|\"(?:[^\"]|\"\")*+(?:\"|$)|`[^`]*(?:`|$)|\[[^\]]*(?:\]|$)"
+    r"|--[^\n]*|/\*.*?(?:\*/|$)",
+    re.DOTALL,
+)
+
+
+def extract(response: str) -> str | None:
+    """The query of a response, None if it gives none."""
+    answer = behind_thinking(response)
+    if answer is None:
+        return None
+    fenced = last_fence(answer, "sql")
+    return in_tag(answer) if fenced is None else fenced
+
+
+def check(
+    sql: str, gold: Mapping[str, Any], *, engine: str = "sqlite", seconds: float = 2.0
+) -> Finding:
+    """1 if the query's rows are the right query's on every database, else 0.
+
+    Args:
+      sql: the query.
+      gold: "sql", the right query; "setup", the statements that fill a database, or a list of such
+        texts, one for each database; or "file", a path or a list of paths.
+      engine: "sqlite" or "duckdb"; without its package there is no verdict.
+      seconds: for all databases together, and again for the right query.
+    Raises:
+      ValueError: an unknown engine.
+    """
+    if engine not in ("sqlite", "duckdb"):
+        raise ValueError(f"sql_verifier: engine must be 'sqlite' or 'duckdb', got {engine!r}")
+    databases = _databases(gold)
+    if databases is None:
+        return Finding(None, stage="gold")
+    try:
+        run, failures = _engine(engine)
+    except ModuleNotFoundError:
+        return Finding(None, sql, "no engine")
+    try:
+        wanted = _tables(run, gold["sql"], databases, seconds)
+    except failures:
+        return Finding(None, sql, "gold")
+    if not sql.strip() or len(sql) > _MAX_CHARACTERS or not _is_text(sql):
+        return Finding(0.0, sql, "error", {"sql_error": 1.0})
+    try:
+        found = _tables(run, sql, databases, seconds)
+    except failures:
+        return Finding(0.0, sql, "error", {"sql_error": 1.0})
+    ordered = is_ordered(gold["sql"])
+    match = all(equal(*pair, ordered) for pair in zip(wanted, found, strict=True))
+    return Finding(float(match), sql, "match" if match else "differs", {"sql_error": 0.0})
+
+
+def is_ordered(sql: str) -> bool:
+    """Whether a query has an ORDER BY outside quotes, comments and brackets."""
+    depth = 0
+    outside = []
+    for sign in _HIDDEN.sub(" ", sql):
+        depth += (sign == "(") - (sign == ")")
+        outside.append(sign if depth == 0 else " ")
+    return re.search(r"\border\s+by\b", "".join(outside), re.IGNORECASE) is not None
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text has neither halves of surrogate pairs nor null characters, as engines want."""
+    return not any("\ud800" <= sign <= "\udfff" or sign == "\0" for sign in text)
+
+
+def _databases(gold: Any) -> list[tuple[str, str]] | None:
+    """(setup, file) of each database; None if the gold has none."""
+    if not isinstance(gold, Mapping) or not isinstance(gold.get("sql"), str):
+        return None
+    setups, files = _texts(gold.get("setup", ())), _texts(gold.get("file", ()))
+    databases = [(setup, "") for setup in setups] + [("", file) for file in files]
+    known = all(isinstance(text, str) for pair in databases for text in pair)
+    return databases if databases and known else None
+
+
+def _texts(value: Any) -> Sequence[Any]:
+    return [value] if isinstance(value, str) else value if isinstance(value, Sequence) else []
+
+
+def _engine(name: str) -> tuple[Callable[..., Table], tuple[type[BaseException], ...]]:
+    if name == "sqlite":
+        return sqlite_engine.run_sqlite, sqlite_engine.FAILURES
+    return duckdb_engine.run_duckdb, duckdb_engine.failures()
+
+
+def _tables(
+    run: Callable[..., Table], sql: str, databases: Sequence[tuple[str, str]], seconds: float
+) -> list[Table]:
+    deadline = time.monotonic() + seconds
+    return [
+        run(sql, setup, file, max(deadline - time.monotonic(), 0.001), MAX_ROWS, MAX_BYTES)
+        for setup, file in databases
+    ]

@@ -1,0 +1,158 @@
+"""SWE-RL: edits of files, compared with the right change as texts of differences; nothing runs.
+
+    <think>…</think><solution>
+    ```python
+    ### path/to/file.py
+    <<<<<<< SEARCH
+    old lines
+    =======
+    new lines
+    >>>>>>> REPLACE
+    ```
+    </solution>
+
+Every tag stands once, the thought is not empty, each search text begins at a line's start of its
+file (it may end inside a line) and differs from its replacement; edits of a file apply in turn, at
+all places. The reward is −1 if any of that fails; else, over the files that the prediction or the
+right change alters,
+
+    mean of SequenceMatcher(None, predicted diff, right diff, autojunk=False).ratio()
+
+where a diff is unified with three lines of context and no header, and a file that only one of them
+alters counts 0. Paths are keys: no file is opened. An empty search text stands at every line's
+start, and makes a file that was not given.
+
+Similarity is lenient: a fix that is wrong in one character earns 0.99. Matching is quadratic, so
+diffs of more than 20,000 characters are compared by lines; and slow below, for which a worker has
+its limit.
+
+Source: https://github.com/facebookresearch/swe-rl, `core/reward.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rlvr_jax.verifiers.checks import Finding
+
+__all__ = ["Malformed", "check", "edited", "similarity"]
+
+_TAGS = ("<think>", "</think>", "<solution>", "</solution>")
+_HEAD = re.compile(r"```[^\n]*\n### ([^\n]*)\n<<<<<<< SEARCH\n")
+_MIDDLE, _END = "\n=======\n", "\n>>>>>>> REPLACE\n```"
+_BY_LINES = 20_000  # characters of a diff
+_MOST_CHARACTERS = 2**21  # of an edited file: all places are replaced, so edits can multiply
+
+
+class Malformed(ValueError):
+    """A response whose reward is −1."""
+
+
+def check(response: str, gold: Mapping[str, Any]) -> Finding:
+    """The similarity, 0 for what the paper rewards with −1 (info "malformed" says which).
+
+    Args:
+      response: the whole of it, tags included.
+      gold: {"files": texts by path before the change, "oracle": the changed ones after it}.
+    """
+    texts = [gold.get("files"), gold.get("oracle")] if isinstance(gold, Mapping) else [None]
+    if not all(isinstance(t, Mapping) and all(map(_is_text, t.values())) for t in texts):
+        return Finding(None, stage="gold")
+    files, oracle = texts
+    try:
+        new = edited(response, files)
+    except Malformed as error:
+        return Finding(0.0, None, str(error), {"malformed": 1.0, "exact": 0.0})
+    exact = {**files, **new} == {**files, **oracle}
+    return Finding(
+        similarity(files, new, oracle),
+        ", ".join(new),
+        "diff",
+        {"malformed": 0.0, "exact": float(exact)},
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def edited(response: str, files: Mapping[str, str]) -> dict[str, str]:
+    """The files that a response edits, after its edits.
+
+    Raises:
+      Malformed: tags, thought, or an edit are not as they must be.
+    """
+    if any(response.count(tag) != 1 for tag in _TAGS):
+        raise Malformed("tags")
+    thought = response.partition("<think>")[2].partition("</think>")[0]
+    if not thought.strip():
+        raise Malformed("thought")
+    solution = response.partition("<solution>")[2].partition("</solution>")[0].strip()
+    edits = _edits(solution)
+    if not edits:
+        raise Malformed("no edit")
+    new: dict[str, str] = {}
+    for path, search, replacement in edits:
+        # A line break in front of both makes a search text begin where a line does.
+        text = new.get(path, "\n" + files.get(path, ""))
+        if search == replacement or "\n" + search not in text:
+            raise Malformed("search")
+        grown = text.count("\n" + search) * (len(replacement) - len(search))
+        if len(text) + grown > _MOST_CHARACTERS:
+            raise Malformed("size")
+        new[path] = text.replace("\n" + search, "\n" + replacement)
+    return {path: text[1:] for path, text in new.items()}
+
+
+def _edits(solution: str) -> list[tuple[str, str, str]]:
+    """(path, search, replacement) of each block, in order; linear in the text."""
+    edits, position = [], 0
+    while match := _HEAD.search(solution, position):
+        middle = solution.find(_MIDDLE, match.end())
+        end = solution.find(_END, middle + len(_MIDDLE)) if middle >= 0 else -1
+        if end < 0:
+            break
+        edits.append(
+            (match[1], solution[match.end() : middle], solution[middle + len(_MIDDLE) : end])
+        )
+        position = end + len(_END)
+    return edits
+
+
+def similarity(
+    files: Mapping[str, str], predicted: Mapping[str, str], oracle: Mapping[str, str]
+) -> float:
+    """Mean similarity of the changes over the files that either alters; 1 if neither does.
+
+    Args:
+      files: texts before, by path; one that is missing is empty.
+      predicted, oracle: texts after, of the files that were edited.
+    """
+    changes = [
+        {path: diff for path, text in new.items() if (diff := _diff(files.get(path, ""), text))}
+        for new in (predicted, oracle)
+    ]
+    paths = sorted({*changes[0], *changes[1]})
+    ratios = [
+        _ratio(*(change[path] for change in changes))
+        if all(path in change for change in changes)
+        else 0.0
+        for path in paths
+    ]
+    return sum(ratios) / len(ratios) if ratios else 1.0
+
+
+def _diff(old: str, new: str) -> list[str]:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
+    return list(lines)[2:]  # without the two lines that name the files
+
+
+def _ratio(predicted: list[str], oracle: list[str]) -> float:
+    texts = ["\n".join(predicted), "\n".join(oracle)]
+    if texts[0] == texts[1]:
+        return 1.0
+    compared = texts if max(map(len, texts)) <= _BY_LINES else [predicted, oracle]
+    return difflib.SequenceMatcher(None, *compared, autojunk=False).ratio()

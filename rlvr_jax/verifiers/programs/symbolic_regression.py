@@ -1,0 +1,189 @@
+"""Symbolic regression: an equation as a text, its constants fitted, its error on data not shown.
+
+    reward = clip(−(1/3) · log10(s), 0, 1),   s = mean |(ŷ − y) / y| on the test part
+
+so an error of 100 % is worth 0, 10 % a third, 0.1 % and less 1. An equation is made of numbers,
+inputs x1, x2 … (or x_1), constants c1 … c10, + − × ÷, powers with a number of at most 10 in
+absolute value, sin cos exp log sqrt, and brackets, in at most 500 characters. Anything else is
+worth 0, and nothing is executed: the paper runs Python functions that the model writes.
+
+Constants are fitted to the training part by least squares from three starts (all 1, all 0.1, and
+1 −2 3 …), 200 evaluations each; the lowest cost counts. Test points with y = 0 are left out.
+
+Source: SR-Scientist, https://github.com/GAIR-NLP/SR-Scientist (reward); the grammar is ours.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.verifiers.answers import in_tag
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.programs.expressions import Instruction, Unreadable, postfix
+
+__all__ = ["check", "extract", "held_out_error", "reward_of_error"]
+
+_MAX_CHARACTERS = 500
+_MAX_CONSTANTS = 10
+_MAX_EXPONENT = 10
+_EVALUATIONS = 200
+_EXACT = 1e-8  # an error that is float noise
+_LARGEST = 1e12  # predictions are clipped to it before the error
+_INPUT = re.compile(r"x_?([1-9][0-9]{0,3})")
+_CONSTANT = re.compile(r"c([1-9][0-9]?)")
+_FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt")
+
+
+def extract(response: str) -> str | None:
+    """What the last <answer>…</answer> behind the thinking holds."""
+    answer = behind_thinking(response)
+    return None if answer is None else in_tag(answer)
+
+
+def check(equation: str, gold: Mapping[str, Any]) -> Finding:
+    """The reward of an equation.
+
+    Args:
+      equation: a text of the grammar above.
+      gold: "x_train", "x_test" (rows of inputs), "y_train", "y_test"; data that do not fit together
+        or have no test point with y ≠ 0 are no verdict.
+    """
+    data = _data(gold)
+    if data is None:
+        return Finding(None, stage="gold")
+    try:
+        error = held_out_error(equation, *data)
+    except Unreadable:
+        return Finding(0.0, None, "grammar", {"unreadable": 1.0})
+    return Finding(reward_of_error(error), equation.strip(), "fit", {"unreadable": 0.0})
+
+
+def reward_of_error(error: float | None) -> float:
+    """clip(−(1/3) · log10(error), 0, 1); 0 without an error (no equation, or not a number)."""
+    if error is None or math.isnan(error):
+        return 0.0
+    if error < _EXACT:
+        return 1.0
+    return min(max(-math.log10(error) / 3, 0.0), 1.0)
+
+
+def held_out_error(equation: str, x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> float:
+    """Mean absolute relative error on the test part, constants fitted to the training part.
+
+    Args:
+      equation: a text.
+      x_train, x_test: arrays [N, inputs]; y_train, y_test: arrays [N].
+    Returns:
+      NaN if a prediction is not finite.
+    Raises:
+      Unreadable: no equation of the grammar over these inputs.
+    """
+    import numpy as np
+
+    program, names = _program(equation, x_train.shape[1])
+    constants = _fitted(program, names, x_train, y_train)
+    kept = y_test != 0
+    predicted = _predict(program, names, constants, x_test)[kept]
+    if not np.isfinite(predicted).all():
+        return math.nan
+    predicted = np.clip(predicted, -_LARGEST, _LARGEST)
+    return float(np.mean(np.abs((predicted - y_test[kept]) / y_test[kept])))
+
+
+def _data(gold: Any) -> tuple[Any, Any, Any, Any] | None:
+    import numpy as np
+
+    try:
+        arrays = [
+            np.asarray(gold[part], float) for part in ("x_train", "y_train", "x_test", "y_test")
+        ]
+    except (KeyError, TypeError, ValueError):
+        return None
+    x_train, y_train, x_test, y_test = arrays
+    fits = x_train.ndim == x_test.ndim == 2 and x_train.shape[1] == x_test.shape[1]
+    fits = fits and y_train.shape == x_train.shape[:1] and y_test.shape == x_test.shape[:1]
+    usable = fits and y_train.size and y_test.any() and all(map(np.all, map(np.isfinite, arrays)))
+    return (x_train, y_train, x_test, y_test) if usable else None
+
+
+def _program(equation: str, num_inputs: int) -> tuple[list[Instruction], list[str]]:
+    """The postfix form and the names of its constants.
+
+    Raises:
+      Unreadable: something is outside of the grammar.
+    """
+    if len(equation) > _MAX_CHARACTERS:
+        raise Unreadable(f"equation: at most {_MAX_CHARACTERS} characters wanted")
+    program = postfix(equation)
+    names = []
+    for place, (kind, value, count) in enumerate(program):
+        if kind == "name":
+            column, constant = _INPUT.fullmatch(value), _CONSTANT.fullmatch(value)
+            known = (column and int(column[1]) <= num_inputs) or (
+                constant and int(constant[1]) <= _MAX_CONSTANTS
+            )
+            if not known:
+                raise Unreadable(f"equation: names must be inputs or constants, got {value!r}")
+            names += [value] if constant else []
+        elif kind == "call" and (value not in _FUNCTIONS or count != 1):
+            raise Unreadable(f"equation: functions must be of {_FUNCTIONS}, got {value!r}")
+        elif kind == "^":
+            before = program[place - 1]
+            before = program[place - 2] if before.kind == "negative" else before
+            if before.kind != "number" or before.value > _MAX_EXPONENT:
+                raise Unreadable(f"equation: exponents must be numbers up to {_MAX_EXPONENT}")
+    return program, sorted(set(names), key=lambda name: int(name[1:]))
+
+
+def _predict(program: Sequence[Instruction], names: Sequence[str], constants: Any, x: Any) -> Any:
+    """Predictions [N] for inputs [N, inputs]; what is undefined is NaN."""
+    import numpy as np
+
+    given = dict(zip(names, constants, strict=True))
+    stack: list[Any] = []
+    with np.errstate(all="ignore"):
+        for kind, value, _ in program:
+            if kind == "number":
+                stack.append(np.float64(value))
+            elif kind == "name":
+                column = _INPUT.fullmatch(value)
+                stack.append(x[:, int(column[1]) - 1] if column else np.float64(given[value]))
+            elif kind == "call":
+                stack.append(getattr(np, value)(stack.pop()))
+            elif kind == "negative":
+                stack.append(-stack.pop())
+            else:
+                right, left = stack.pop(), stack.pop()
+                stack.append(_OPERATIONS[kind](left, right))
+    return np.broadcast_to(stack[0], len(x))
+
+
+_OPERATIONS = {
+    "+": lambda left, right: left + right,
+    "-": lambda left, right: left - right,
+    "*": lambda left, right: left * right,
+    "/": lambda left, right: left / right,
+    "^": lambda left, right: left**right,
+}
+
+
+def _fitted(program: Sequence[Instruction], names: Sequence[str], x: Any, y: Any) -> Any:
+    """The constants of the lowest squared error on the training part."""
+    import numpy as np
+
+    if not names:
+        return np.zeros(0)
+    from scipy.optimize import least_squares
+
+    def residuals(constants: Any) -> Any:
+        predicted = np.nan_to_num(_predict(program, names, constants, x), nan=_LARGEST)
+        return np.clip(predicted, -_LARGEST, _LARGEST) - y
+
+    places = np.arange(1, len(names) + 1)
+    starts = (np.ones(len(names)), np.full(len(names), 0.1), places * (-1.0) ** (places + 1))
+    fits = [least_squares(residuals, start, max_nfev=_EVALUATIONS) for start in starts]
+    return min(fits, key=lambda fit: fit.cost).x

@@ -1,0 +1,221 @@
+"""Tests of a Python program, run in the sandbox.
+
+A test is a dictionary, its kind says how it is run:
+
+  io      the program as a whole, for itself: `in` is what it reads, `out` what it prints;
+  call    `function` called with `args`, whose JSON text comes back and is compared here with
+          `value`;
+  assert  `code` that runs in a process of its own (`judge`) and calls the program's functions in
+          another. Further keys: `setup`, what the prompt defines; `function`, the name among these
+          that the program has to define.
+
+All tests of the last two kinds go in one run of the sandbox, each with fresh processes. A test that
+passed its wall limit is run once more, as the machine may have been busy.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import json
+import marshal
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.sandbox import Limits, Outcome, Sandbox
+from rlvr_jax.verifiers.programs import candidate, crossing, judge, session
+from rlvr_jax.verifiers.programs.outputs import same_output, same_value
+
+__all__ = ["Bounds", "NoVerdict", "is_utf8", "run_tests"]
+
+PASSED, LATE = "passed", "time"
+_OURS = 4  # processes of ours beside the program's: judge, judge of a test, and what forks
+_MARGIN = 2.0  # seconds for the start and the end of a run
+_OPEN_FILES = 128
+_MOST_PROGRAM = 2**20  # characters
+_BOOT = """\
+import binascii, marshal, sys, types
+for name, code in marshal.loads(binascii.a2b_base64({packed!r})):
+    sys.modules[name] = types.ModuleType(name)
+    exec(code, sys.modules[name].__dict__)
+sys.modules[name].main()
+"""
+
+
+class NoVerdict(Exception):
+    """Nothing could be run; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the tests of one program may use.
+
+    Fields:
+      wall_seconds, cpu_seconds: of a test.
+      total_seconds: of all; tests that are not reached by then are not passed.
+      memory_mb: of a test.
+      packages: installed packages that the program may import.
+    Raises:
+      ValueError: a field out of range.
+    """
+
+    wall_seconds: float = 4.0
+    cpu_seconds: float = 3.0
+    total_seconds: float = 20.0
+    memory_mb: int = 512
+    packages: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if not self.total_seconds > 0:
+            raise ValueError(f"code: total_seconds must be more than 0, got {self.total_seconds}")
+        self.limits()
+
+    def limits(self) -> Limits:
+        """Those of one test that runs alone."""
+        return Limits(
+            wall_seconds=self.wall_seconds,
+            cpu_seconds=self.cpu_seconds,
+            memory_mb=self.memory_mb,
+            packages=self.packages,
+        )
+
+
+def run_tests(
+    sandbox: Sandbox, program: str, tests: Sequence[Mapping[str, Any]], bounds: Bounds
+) -> list[str]:
+    """A word for each test: "passed", or why not.
+
+    Raises:
+      NoVerdict: nothing here keeps a program in, or the sandbox was lost.
+    """
+    if len(program) > _MOST_PROGRAM or not is_utf8(program):
+        return ["program"] * len(tests)
+    deadline = time.monotonic() + bounds.total_seconds
+    words: dict[int, str] = {}
+    todo = list(range(len(tests)))
+    for _ in range(2):
+        calls = [number for number in todo if tests[number]["kind"] != "io"]
+        words |= _together(sandbox, program, tests, calls, bounds, deadline)
+        for number in sorted({*todo} - {*calls}):
+            if time.monotonic() < deadline:
+                words[number] = _alone(sandbox, program, tests[number], bounds)
+        todo = [number for number in todo if words.get(number) == LATE]
+    return [words.get(number, LATE) for number in range(len(tests))]
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written to a file: it has no halves of characters."""
+    try:
+        text.encode("utf-8")
+    except UnicodeError:
+        return False
+    return True
+
+
+def _alone(sandbox: Sandbox, program: str, test: Mapping[str, Any], bounds: Bounds) -> str:
+    outcome = _run(sandbox, program, test["in"], {}, (), bounds.limits())
+    if outcome.reason:
+        return LATE if outcome.reason == "wall" else outcome.reason
+    if outcome.status:
+        return "status"
+    same = same_output(outcome.stdout, test["out"], test.get("tolerance"))
+    return PASSED if same else "output"
+
+
+def _together(
+    sandbox: Sandbox,
+    program: str,
+    tests: Sequence[Mapping[str, Any]],
+    todo: Sequence[int],
+    bounds: Bounds,
+    deadline: float,
+) -> dict[int, str]:
+    """Tests that call the program. A run that a test has ended goes on behind that test."""
+    words: dict[int, str] = {}
+    while (left := deadline - time.monotonic()) > 0 and todo:
+        outcome, lines = _judged(sandbox, program, [tests[n] for n in todo], bounds, left)
+        for number, (word, text) in zip(todo, lines, strict=False):
+            words[number] = word
+            if word == "value":
+                test = tests[number]
+                same = same_value(text, test["value"], test.get("tolerance"))
+                words[number] = PASSED if same else word
+        todo = todo[len(lines) :]
+        if outcome.status == 0:
+            break  # the judge has done all it had time for
+        for number in todo[:1]:
+            words[number] = LATE if outcome.reason == "wall" else outcome.reason or "ended"
+        todo = todo[1:]
+    return words
+
+
+def _judged(
+    sandbox: Sandbox,
+    program: str,
+    tests: Sequence[Mapping[str, Any]],
+    bounds: Bounds,
+    seconds: float,
+) -> tuple[Outcome, list[tuple[str, str]]]:
+    """What the judge said of the tests, as far as it came."""
+    count = len(tests)
+    cpu = -(-bounds.cpu_seconds // 1)
+    limits = replace(
+        bounds.limits(),
+        wall_seconds=min(seconds, count * bounds.wall_seconds) + _MARGIN,
+        cpu_seconds=2 * count * cpu + _MARGIN,
+        processes=Limits().processes + _OURS,
+        open_files=_OPEN_FILES,
+        output_bytes=count * (judge.MOST_TEXT + 100),
+    )
+    nonce = secrets.token_hex(16)
+    known = ("kind", "args", "code", "setup", "function")
+    job = {
+        "nonce": nonce,
+        "tests": [{key: test[key] for key in known if key in test} for test in tests],
+        "wall_seconds": bounds.wall_seconds,
+        "total_seconds": seconds,
+    }
+    files = {session.PROGRAM: program}
+    argv = [str(count), str(int(cpu))]
+    outcome = _run(sandbox, _harness(), json.dumps(job), files, argv, limits)
+    first, *said = outcome.stdout.split("\n")
+    if first != nonce:
+        raise NoVerdict(f"the judge did not start: {outcome.reason or outcome.stderr}")
+    lines: list[tuple[str, str]] = []
+    for line in said:
+        start, *rest = line.split(" ", 3)
+        if start == nonce and len(rest) == 3 and rest[0] == str(len(lines)):
+            lines.append((rest[1], rest[2]))
+    return outcome, lines
+
+
+def _run(
+    sandbox: Sandbox,
+    source: str,
+    stdin: str,
+    files: Mapping[str, str],
+    argv: Sequence[str],
+    limits: Limits,
+) -> Outcome:
+    try:
+        outcome = sandbox.run(source, stdin, argv, files, limits)
+    except (RuntimeError, OSError) as error:  # it refuses, or nothing can be started here
+        raise NoVerdict(str(error)) from error
+    if outcome.reason == "lost":
+        raise NoVerdict(f"the sandbox was lost: {outcome.stderr}")
+    return outcome
+
+
+@functools.cache
+def _harness() -> str:
+    """The program of the judge: four files of ours, compiled, as nothing of ours is in there."""
+    modules = (crossing, candidate, judge, session)
+    code = [
+        (module.__name__, compile(Path(module.__file__).read_text(), module.__name__, "exec"))
+        for module in modules
+    ]
+    return _BOOT.format(packed=binascii.b2a_base64(marshal.dumps(code), newline=False).decode())

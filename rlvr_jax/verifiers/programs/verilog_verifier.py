@@ -1,0 +1,108 @@
+"""Verilog: is a module the same circuit as the right one? By proof, or by simulation.
+
+The response is <think>…</think><answer>…</answer>, each tag once; the code is the last ```verilog
+fence of the answer. Its top module, the one that no other instantiates, must have the ports of the
+gold's (name, direction, range as written), and equal outputs at all times, X and Z counted as
+values.
+
+Engines: "pyosys", a proof (`pip install pyosys`), and "iverilog", a simulation, one-sided. The
+first that is here and decides counts; where none does there is no verdict. What is refused as a
+text (`verilog_text`) is worth 0 without any.
+
+Source: CodeV-R1, https://github.com/IPRC-DIP/CodeV-R1; its pass line can be printed by the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking, last_fence
+from rlvr_jax.verifiers.programs import verilog_simulation, verilog_yosys
+from rlvr_jax.verifiers.programs.verilog_text import modules, plain, refused, top_module
+
+__all__ = ["ENGINES", "check", "extract", "installed"]
+
+ENGINES = ("pyosys", "iverilog")
+_TAGS = re.compile(r"</?(?:think|answer)>")
+_WANTED = ["<think>", "</think>", "<answer>", "</answer>"]
+
+
+def extract(response: str, *, tags: bool = True) -> str | None:
+    """The code of a response, "" for an empty fence; None if it gives none.
+
+    Args:
+      response: text.
+      tags: the four tags must be there; without, the fence may stand anywhere behind the thinking.
+    """
+    answer = behind_thinking(response)
+    if tags:
+        if _TAGS.findall(response) != _WANTED:
+            return None
+        answer = response.partition("<answer>")[2].partition("</answer>")[0]
+    return None if answer is None else last_fence(answer, "verilog", "systemverilog")
+
+
+def installed() -> tuple[str, ...]:
+    """The engines that are here."""
+    here = (verilog_yosys.is_installed(), verilog_simulation.is_installed())
+    return tuple(name for name, found in zip(ENGINES, here, strict=True) if found)
+
+
+def check(
+    code: str,
+    gold: str | Sequence[str],
+    *,
+    engines: Sequence[str] = ENGINES,
+    seconds: float = 10.0,
+) -> Finding:
+    """1 if the code is the same circuit as a gold, else 0; None if no engine can tell.
+
+    Args:
+      code: Verilog of the answer.
+      gold: Verilog, or several that are all right: one that is equal suffices.
+      engines: those that may be asked, of `ENGINES`, in this order.
+      seconds: CPU time of one comparison.
+    Raises:
+      ValueError: an unknown engine.
+    """
+    if not set(engines) <= set(ENGINES):
+        raise ValueError(f"verilog_verifier: engines must be of {ENGINES}, got {tuple(engines)}")
+    golds = [gold] if isinstance(gold, str) else gold
+    if not isinstance(golds, Sequence) or not golds or not all(isinstance(g, str) for g in golds):
+        return Finding(None, stage="gold")
+    code = plain(code)
+    if refused(code):
+        return Finding(0.0, code, "refused")
+    here = [name for name in engines if name in installed()]
+    if not here:
+        return Finding(None, code, "no engine")
+    found = [_compared(code, plain(one), here, seconds) for one in golds]
+    best = max(found, key=lambda one: -1 if one[0] is None else one[0])
+    if best[0] == 0 and any(value is None for value, _ in found):
+        best = next(one for one in found if one[0] is None)
+    return Finding(best[0], code, best[1])
+
+
+def _compared(
+    code: str, gold: str, engines: Sequence[str], seconds: float
+) -> tuple[float | None, str]:
+    """(value, where that was decided) of the code against one gold."""
+    wanted, top = top_module(modules(gold)), top_module(modules(code))
+    if wanted is None:
+        return None, "gold"
+    if top is None:
+        return 0.0, "top module"
+    if top.ports != wanted.ports:
+        return 0.0, "ports"
+    stage = "no engine"
+    for engine in engines:
+        if engine == "pyosys":
+            said = verilog_yosys.run_yosys(gold, wanted.name, code, top.name, seconds)
+        else:
+            said = verilog_simulation.run_simulation(gold, wanted, code, top, seconds)
+        stage = f"{engine}: {said}"
+        if said in ("equal", "differ", "malformed"):
+            return float(said == "equal"), stage
+    return None, stage

@@ -1,0 +1,90 @@
+"""Two Verilog modules compared by proof: Yosys (the package `pyosys`), in the sandbox.
+
+Both are elaborated, flattened, and joined to a circuit that says whether any output differs, X and
+Z counted as values. Without registers a SAT solver decides it for all inputs. With them every clock
+edge becomes a step (`clk2fflogic`), so that asynchronous resets and other edges are seen; first a
+difference is looked for in `_STEPS` steps from undefined registers, then temporal induction tries
+to prove that there is none. What neither settles is undecided.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from rlvr_jax.verifiers.programs.tools import in_sandbox, limits, package_folder
+
+__all__ = ["is_installed", "run_yosys"]
+
+_STEPS = 24
+_MEMORY_MB = 2048
+# A failed proof ends Yosys' process, hence the fork; a file says that a difference was found. What
+# Yosys prints goes nowhere: names of the answer stand in it.
+_PROVE = """
+import os, sys
+secret, gold, answer, steps, seconds = sys.argv[1:]
+replies = os.dup(1)
+def say(word):
+    os.write(replies, f"{secret} {word}\\n".encode())
+pid = os.fork()
+if not pid:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    from pyosys import libyosys
+    design = libyosys.Design()
+    def run(*passes):
+        for line in passes:
+            libyosys.run_pass(line, design)
+    for name, top in (("gold", gold), ("answer", answer)):
+        say("read_" + name)
+        run(f"read_verilog -sv {name}.v", f"hierarchy -check -top {top}", "proc", "flatten")
+        run("memory", "opt_clean", f"rename {top} {name}", f"design -stash {name}")
+    say("join")
+    for name in ("gold", "answer"):
+        run(f"design -copy-from {name} -as {name} {name}")
+    run("miter -equiv -flatten -make_outputs gold answer miter", "hierarchy -top miter")
+    say("search")
+    run("clk2fflogic", "tee -q -o registers select -list t:$ff")
+    sat = "sat -prove trigger 0 -enable_undef -set-def-inputs -verify -timeout " + seconds
+    if os.path.getsize("registers"):
+        sat += f" -set-init-undef -maxsteps {steps}"
+        run(f"{sat} -dump_json found -tempinduct-baseonly miter")
+        say("prove")
+        run(f"{sat} -tempinduct miter")
+    else:
+        run(f"{sat} -dump_json found miter")
+    say("equal")
+    os._exit(0)
+os.waitpid(pid, 0)
+if os.path.exists("found"):
+    say("differ")
+say("end")
+"""
+
+
+def is_installed() -> bool:
+    """Whether the package is here."""
+    return package_folder("pyosys") is not None
+
+
+def run_yosys(gold: str, gold_top: str, answer: str, answer_top: str, seconds: float) -> str:
+    """ "equal", "differ", "malformed" (of the answer), "gold" (it cannot be read), or "undecided".
+
+    Args:
+      gold, answer: plain sources; gold_top, answer_top: names of their top modules.
+      seconds: CPU time of the whole run.
+    """
+    secret = secrets.token_hex(16)
+    argv = [secret, gold_top, answer_top, str(_STEPS), str(max(int(seconds / 3), 1))]
+    bounds = limits(seconds, memory_mb=_MEMORY_MB, packages=("pyosys",))
+    files = {"gold.v": gold, "answer.v": answer}
+    outcome = in_sandbox(lambda sandbox: sandbox.run(_PROVE, argv=argv, files=files, limits=bounds))
+    if outcome is None:
+        return "undecided"
+    said = [line.split(" ")[1] for line in outcome.stdout.splitlines() if line.startswith(secret)]
+    if "equal" in said or "differ" in said:
+        return "differ" if "differ" in said else "equal"
+    last = next((word for word in reversed(said) if word != "end"), "")
+    return {"read_gold": "gold", "read_answer": "malformed", "join": "malformed"}.get(
+        last, "undecided"
+    )

@@ -1,0 +1,77 @@
+"""Binario: instance {"task", "grid"}, null is an open cell. Every solution counts."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from random import Random
+from typing import Any
+
+from rlvr_jax.verifiers.puzzles.board import Puzzle
+from rlvr_jax.verifiers.puzzles.notation import ask, read_grid, show_grid
+
+__all__ = ["LEVELS", "check", "generate"]
+
+# Side and open cells.
+LEVELS = ((4, 8), (6, 18), (8, 36))
+
+RULES = (
+    "Fill the open cells (.) with 0 and 1, so that every row and every column has as many 0 as 1"
+    " and nowhere three equal numbers next to each other. Two rows or columns may be equal."
+)
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool:
+    """Whether all lines are balanced and without three in a row, and the given cells stay."""
+    grid, given = read_grid(answer), gold["grid"]
+    if grid is None or list(map(len, grid)) != list(map(len, given)):
+        return False
+    pairs = [
+        pair
+        for row, wanted in zip(grid, given, strict=True)
+        for pair in zip(row, wanted, strict=True)
+    ]
+    kept = all(wanted in (None, cell) for cell, wanted in pairs)
+    return kept and all(map(_legal, [*grid, *zip(*grid, strict=True)]))
+
+
+def generate(random: Random, level: int) -> Puzzle:
+    """A puzzle of a level from 1 on."""
+    side, num_open = LEVELS[level - 1]
+    solution = _filled(random, side, [])
+    grid: list[list[int | None]] = [list(row) for row in solution]
+    for cell in random.sample(range(side * side), num_open):
+        grid[cell // side][cell % side] = None
+    return Puzzle(
+        ask(RULES, show_grid(grid), "the whole grid, a row a line, blanks between cells"),
+        {"task": "binario", "grid": grid},
+        show_grid(solution),
+    )
+
+
+def _legal(line: tuple[int, ...]) -> bool:
+    return 2 * sum(line) == len(line) and set(line) <= {0, 1} and not _three(line)
+
+
+def _three(line: tuple[int, ...]) -> bool:
+    return any(a == b == c for a, b, c in zip(line, line[1:], line[2:], strict=False))
+
+
+@functools.cache
+def _lines(side: int) -> tuple[tuple[int, ...], ...]:
+    """All legal lines."""
+    return tuple(filter(_legal, itertools.product((0, 1), repeat=side)))
+
+
+def _filled(random: Random, side: int, rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Legal rows below the given ones, taking choices back; empty if there are none."""
+    if len(rows) == side:
+        return rows
+    lines = list(_lines(side))
+    random.shuffle(lines)
+    for line in lines:
+        columns = list(zip(*rows, line, strict=True))
+        fits = all(max(c.count(0), c.count(1)) <= side // 2 and not _three(c[-3:]) for c in columns)
+        if fits and (found := _filled(random, side, [*rows, line])):
+            return found
+    return []

@@ -1,0 +1,128 @@
+r"""Longest increasing subsequences and activity scheduling, with one optimum each.
+
+A response gives its size as \answer{k} and the optimum as \ids{i1, i2, …}, numbers of the items
+from 1 on. Gold: the ids. The size is easily guessed; the ids tell a strategy from a guess, so that
+both are reported, and only both together are right.
+
+Source: Limits of Generalization in RLVR, of which the measures are; the share of a right beginning
+is LCP / longer length, our reading of its length penalty.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from rlvr_jax.verifiers.answers import after_thinking
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.puzzles.notation import read_numbers
+
+__all__ = ["LEVELS", "Optimum", "check", "generate", "increasing", "schedule"]
+
+# The least and the largest number of items.
+LEVELS = ((5, 8), (9, 12), (13, 16))
+MAX_NUMBER = 99
+# Activities are at most so long, and begin up to so many times their number.
+MAX_LENGTH = 6
+SPREAD = 3
+
+_DIGITS = re.compile(r"[0-9]{1,6}")
+
+Interval = Sequence[int]
+
+
+class Optimum(NamedTuple):
+    """The largest size, how many choices have it, and one of these, as ids from 1 on."""
+
+    size: int
+    optima: int
+    ids: list[int]
+
+
+def check(response: str, gold: Sequence[int]) -> Finding:
+    """1 if size and ids are right; info: `answer` (the size), `exact`, `prefix`, each in [0, 1]."""
+    text = after_thinking(response)
+    size = (_last(text, r"\answer{") or "").strip()
+    listed = (_last(text, r"\ids{") or "").strip().removesuffix(",")
+    ids = read_numbers(listed) or []
+    said = f"{size}: {listed}".strip(": ") or None
+    answer = bool(_DIGITS.fullmatch(size)) and int(size) == len(gold)
+    exact = bool(ids) and ids == list(gold)
+    same = 0
+    while same < min(len(ids), len(gold)) and ids[same] == gold[same]:
+        same += 1
+    info = {
+        "answer": float(answer),
+        "exact": float(exact),
+        "prefix": same / max(len(ids), len(gold), 1),
+    }
+    return Finding(float(answer and exact), said, "ids", info)
+
+
+def increasing(values: Sequence[int]) -> Optimum:
+    """The longest strictly increasing subsequence; ids are positions."""
+    lengths: list[int] = []
+    counts: list[int] = []
+    before: list[int | None] = []
+    for i, value in enumerate(values):
+        smaller = [j for j in range(i) if values[j] < value]
+        best = max((lengths[j] for j in smaller), default=0)
+        makers = [j for j in smaller if lengths[j] == best]
+        lengths.append(best + 1)
+        counts.append(sum(counts[j] for j in makers) or 1)
+        before.append(makers[0] if makers else None)
+    size = max(lengths, default=0)
+    ends = [i for i, length in enumerate(lengths) if length == size]
+    ids: list[int] = []
+    place = ends[0] if ends else None
+    while place is not None:
+        ids.append(place + 1)
+        place = before[place]
+    return Optimum(size, sum(counts[i] for i in ends), ids[::-1])
+
+
+def schedule(intervals: Sequence[Interval]) -> Optimum:
+    """The most activities [start, finish) that do not overlap; ids in the order of their finish."""
+    order = sorted(range(len(intervals)), key=lambda i: intervals[i][1])
+    finishes = [intervals[i][1] for i in order]
+    best: list[tuple[int, int, list[int]]] = [(0, 1, [])]
+    for i in order:
+        free = bisect_right(finishes, intervals[i][0], hi=len(best) - 1)  # touching is allowed
+        size, optima, ids = best[free]
+        taken = size + 1, optima, [*ids, i + 1]
+        skipped = best[-1]
+        if taken[0] == skipped[0]:
+            best.append((taken[0], taken[1] + skipped[1], taken[2]))
+        else:
+            best.append(max(taken, skipped, key=lambda choice: choice[0]))
+    return Optimum(*best[-1])
+
+
+def generate(random: Random, level: int, kind: str) -> tuple[list, list[int]]:
+    """Items with one optimum, and its ids.
+
+    Args:
+      level: from 1 on.
+      kind: "lis" or "schedule".
+    """
+    while True:
+        count = random.randint(*LEVELS[level - 1])
+        if kind == "lis":
+            items = random.sample(range(1, MAX_NUMBER + 1), count)
+            optimum = increasing(items)
+        else:
+            starts = [random.randint(0, SPREAD * count) for _ in range(count)]
+            items = [[start, start + random.randint(1, MAX_LENGTH)] for start in starts]
+            optimum = schedule(items)
+        if optimum.optima == 1:
+            return items, optimum.ids
+
+
+def _last(text: str, command: str) -> str | None:
+    """What stands between the last such command and the next brace that closes."""
+    start = text.rfind(command)
+    end = text.find("}", start) if start >= 0 else -1
+    return text[start + len(command) : end] if end >= 0 else None

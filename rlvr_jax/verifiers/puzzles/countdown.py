@@ -1,0 +1,81 @@
+"""Countdown: an expression that uses each of some numbers once and has a given value.
+
+Gold: {"numbers": […], "target": n}. Grammar: integers, + - * / (also × · ÷ −), brackets; neither
+signs nor powers nor decimals, and no digits put together. Values are exact fractions.
+
+Source: the task is that of https://github.com/Jiayi-Pan/TinyZero, whose scorer evaluates the text
+with Python and pays a tenth for whatever it can read; here `parses` stands apart from the grade.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+from rlvr_jax.verifiers.answers import in_tag
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.exact import INTEGERS, evaluate, plain_signs, tokens
+
+__all__ = ["Instance", "check", "extract", "generate"]
+
+MAX_CHARACTERS = 200
+MAX_DEPTH = 20
+# Of results on the way to the target of a generated puzzle.
+MAX_VALUE = 10**6
+
+extract = in_tag
+
+
+class Instance(NamedTuple):
+    """Numbers, the value to reach, and an expression that does."""
+
+    numbers: list[int]
+    target: int
+    solution: str
+
+
+def check(answer: str, gold: dict[str, Any]) -> Finding:
+    """1 if the expression has the target as value and uses the numbers; info: whether it parses.
+
+    "= target" at its end is dropped.
+    """
+    words = value = None
+    if len(answer) <= MAX_CHARACTERS:
+        expression, equals, end = plain_signs(answer).rpartition("=")
+        claimed = not equals or end.strip() == str(gold["target"])
+        words = tokens(expression if equals else end, INTEGERS) if claimed else None
+    if words is not None and "^" not in words:
+        value = evaluate(words, depth=MAX_DEPTH)
+    used = sorted(int(word) for word in words or () if word[0].isdecimal())
+    right = value is not None and value == gold["target"] and used == sorted(gold["numbers"])
+    return Finding(float(right), answer, "value", {"parses": float(value is not None)})
+
+
+def generate(random: Random, count: int, max_value: int, max_target: int) -> Instance:
+    """Numbers that reach the target: two at a time are put together until one is left.
+
+    Results are whole and not negative, as in the game.
+
+    Args:
+      count: how many numbers.
+      max_value: numbers are from 1 to this one.
+      max_target: and the target.
+    """
+    while True:
+        numbers = [random.randint(1, max_value) for _ in range(count)]
+        parts = [(number, str(number)) for number in numbers]
+        while len(parts) > 1:
+            random.shuffle(parts)
+            (a, left), (b, right) = parts.pop(), parts.pop()
+            results = {"+": a + b}
+            if a * b <= MAX_VALUE:
+                results["*"] = a * b
+            if a >= b:
+                results["-"] = a - b
+            if b and a % b == 0:
+                results["/"] = a // b
+            sign = random.choice(sorted(results))
+            parts.append((results[sign], f"({left} {sign} {right})"))
+        target, solution = parts[0]
+        if 1 <= target <= max_target:
+            return Instance(numbers, target, solution[1:-1])

@@ -1,0 +1,69 @@
+"""Enigmata's puzzles under one check: gold["task"] names the puzzle, a block holds the answer.
+
+The rules are in a file per puzzle. Sudoku and zebra have one solution, proved as they are made; in
+the others every solution counts.
+
+Source: https://github.com/BytedTsinghua-SIA/Enigmata (the tasks; its verifiers run the model's text
+as code in eleven of them, and none of theirs is used here).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from rlvr_jax.verifiers.answers import in_fence
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.puzzles import (
+    binario,
+    campsite,
+    hamiltonian,
+    hitori,
+    kakurasu,
+    light_up,
+    magic_square,
+    maze,
+    minesweeper,
+    skyscraper,
+    slant,
+    sliding,
+    stack_permutation,
+    star_battle,
+    sudoku,
+    tic_tac_toe,
+    zebra,
+)
+
+__all__ = ["PUZZLES", "check", "extract"]
+
+# Each has `LEVELS`, `generate(random, level)` and `check(answer, gold)`.
+PUZZLES: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        binario,
+        campsite,
+        hamiltonian,
+        hitori,
+        kakurasu,
+        light_up,
+        magic_square,
+        maze,
+        minesweeper,
+        skyscraper,
+        slant,
+        sliding,
+        stack_permutation,
+        star_battle,
+        sudoku,
+        tic_tac_toe,
+        zebra,
+    )
+}
+
+extract = in_fence
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool | Finding | None:
+    """Whether a block solves the instance; no verdict on a puzzle that is not known."""
+    puzzle = PUZZLES.get(gold["task"])
+    return None if puzzle is None else puzzle.check(answer, gold)

@@ -1,0 +1,165 @@
+"""Knights and knaves: who always tells the truth, who always lies? Gold: {name: role}.
+
+Puzzles have one solution, proved by enumeration. An answer says "NAME is a ROLE" of each person.
+
+Source: https://github.com/Unakar/Logic-RL, whose total of format and answer is `logic_rl`; here the
+grade is the answer alone, in 0 and 1, and the format is a verifier of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from rlvr_jax.verifiers.answers import in_tag
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.tags import tags
+
+__all__ = [
+    "NAMES",
+    "Instance",
+    "check",
+    "extract",
+    "generate",
+    "logic_rl",
+    "read_roles",
+    "solutions",
+]
+
+# None begins like another or is a word of the prompt.
+NAMES = (
+    "Ann",
+    "Bob",
+    "Carla",
+    "David",
+    "Emma",
+    "Felix",
+    "Grace",
+    "Henry",
+    "Irene",
+    "Jack",
+    "Kate",
+    "Liam",
+)
+ROLES = ("knave", "knight")
+# Share of the statements about one person alone; the others join two.
+_PLAIN = 0.3
+_JOINED = {
+    "and": "{} and {}",
+    "or": "{} or {}",
+    "if": "if {}, then {}",
+    "iff": "{} if and only if {}",
+}
+_ROLE = re.compile("knight|knave", re.IGNORECASE)
+
+extract = in_tag
+
+# A person and whether she is said to be a knight; or a word of `_JOINED` and two of these.
+Claim = tuple[int, bool]
+Statement = tuple[Any, ...]
+
+
+class Instance(NamedTuple):
+    """What is said, statement i by person i; who is who; and what makes it the same puzzle."""
+
+    text: str
+    roles: dict[str, str]
+    statements: list[Statement]
+
+
+def read_roles(answer: str, names: Sequence[str]) -> dict[str, str] | None:
+    """The first "NAME is a ROLE" of each name, in any case; None where a name has none.
+
+    There must be as many words knight and knave as names, so that no answer names both.
+    """
+    if len(_ROLE.findall(answer)) != len(names):
+        return None
+    roles = {}
+    for name in names:
+        pattern = rf"(?<!\w){re.escape(name)}\s+is\s+a\s+(knight|knave)(?!\w)"
+        found = re.search(pattern, answer, re.IGNORECASE)
+        if found is None:
+            return None
+        roles[name] = found[1].lower()
+    return roles
+
+
+def check(answer: str, gold: Mapping[str, str]) -> Finding:
+    """1 if every role is right."""
+    roles = read_roles(answer, list(gold))
+    said = None if roles is None else ", ".join(f"{name} {role}" for name, role in roles.items())
+    return Finding(float(roles == gold), said, "unread" if roles is None else "roles")
+
+
+def logic_rl(response: str, gold: Mapping[str, str]) -> float:
+    """The released total: 1 or -1 for the format, and 2, -1.5 or -2 for the answer.
+
+    The format is good if each of the four tags stands there once and in order; without it, as with
+    an answer that cannot be read, the second part is -2.
+    """
+    if not tags(response).exact:
+        return -3.0
+    roles = read_roles(in_tag(response) or "", list(gold))
+    return -1.0 if roles is None else (3.0 if roles == gold else -0.5)
+
+
+def generate(random: Random, people: int) -> Instance:
+    """So many people (3 to 12), each of whom says something about others."""
+    while True:
+        statements = [_statement(random, person, people) for person in range(people)]
+        found = solutions(statements)
+        if found.bit_count() == 1:
+            break
+    names = random.sample(NAMES, people)
+    row = found.bit_length() - 1
+    roles = {name: ROLES[row >> person & 1] for person, name in enumerate(names)}
+    lines = [
+        f"{name} says: “{_in_words(statement, names)}.”"
+        for name, statement in zip(names, statements, strict=True)
+    ]
+    return Instance("\n".join(lines), roles, statements)
+
+
+def solutions(statements: Sequence[Statement]) -> int:
+    """The roles under which knights say what is true and knaves what is not, as a set of bits.
+
+    Bit r stands for the roles in which person i is a knight if bit i of r is set.
+    """
+    count = len(statements)
+    everything = (1 << (1 << count)) - 1
+    # Bit r of knight[i] is bit i of r: blocks of 2^i ones, with as many zeros before each.
+    knight = [everything // ((1 << (1 << i)) + 1) << (1 << i) for i in range(count)]
+
+    def claimed(claim: Claim) -> int:
+        person, is_knight = claim
+        return knight[person] if is_knight else everything ^ knight[person]
+
+    found = everything
+    for person, statement in enumerate(statements):
+        if statement[0] not in _JOINED:
+            truth = claimed(statement)
+        else:
+            a, b = map(claimed, statement[1:])
+            no_a = everything ^ a
+            truth = {"and": a & b, "or": a | b, "if": no_a | b, "iff": no_a ^ b}[statement[0]]
+        found &= everything ^ knight[person] ^ truth
+    return found
+
+
+def _statement(random: Random, speaker: int, people: int) -> Statement:
+    others = [person for person in range(people) if person != speaker]
+    if random.random() < _PLAIN:
+        return random.choice(others), random.random() < 0.5
+    first, second = random.sample(others, 2)
+    joined = random.choice(sorted(_JOINED))
+    return joined, (first, random.random() < 0.5), (second, random.random() < 0.5)
+
+
+def _in_words(statement: Statement, names: Sequence[str]) -> str:
+    if statement[0] in _JOINED:
+        text = _JOINED[statement[0]].format(*(_in_words(part, names) for part in statement[1:]))
+    else:
+        text = f"{names[statement[0]]} is a {ROLES[statement[1]]}"
+    return text[0].upper() + text[1:] if text.startswith("if ") else text

@@ -1,0 +1,77 @@
+"""Light up: instance {"task", "grid"}, . is free, # and digits are walls. Every solution counts."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside, inside
+from rlvr_jax.verifiers.puzzles.notation import ask, read_cells, show_cells
+
+__all__ = ["LEVELS", "check", "generate"]
+
+# Side, walls, and how many of them say their number.
+LEVELS = ((4, 4, 2), (5, 6, 4), (6, 9, 6))
+
+RULES = (
+    "Place lamps on free cells (.) of this board. A lamp lights its own cell and all cells in its"
+    " row and column up to the next wall (# or a digit) or the edge. Every free cell must be lit,"
+    " no lamp may light another lamp, and a digit says how many of the cells that share a side with"
+    " it have a lamp."
+)
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool:
+    """Whether the lamps stand on free cells, see no other, light all, and fit the digits."""
+    cells, grid = read_cells(answer), gold["grid"]
+    rows, columns = len(grid), len(grid[0])
+    if cells is None or not inside(cells, rows, columns):
+        return False
+    lamps = set(cells)
+    lit: set[Cell] = set()
+    for lamp in lamps:
+        seen = _seen(grid, lamp)
+        if grid[lamp[0]][lamp[1]] != "." or lamps & seen:
+            return False
+        lit |= seen | {lamp}
+    board = [((r, c), grid[r][c]) for r in range(rows) for c in range(columns)]
+    return all(
+        cell in lit
+        if mark == "."
+        else mark == "#" or len(lamps & set(beside(cell, rows, columns))) == int(mark)
+        for cell, mark in board
+    )
+
+
+def generate(random: Random, level: int) -> Puzzle:
+    """A puzzle of a level from 1 on."""
+    side, num_walls, num_digits = LEVELS[level - 1]
+    cells = [(r, c) for r in range(side) for c in range(side)]
+    walls = random.sample(cells, num_walls)
+    marks = {cell: "#" if cell in walls else "." for cell in cells}
+    grid = [[marks[r, c] for c in range(side)] for r in range(side)]
+    lamps: set[Cell] = set()
+    lit: set[Cell] = set()
+    for cell in random.sample(cells, len(cells)):  # a lamp wherever it is dark lights everything
+        if cell not in lit and cell not in walls:
+            lamps.add(cell)
+            lit |= _seen(grid, cell) | {cell}
+    for row, column in walls[:num_digits]:
+        grid[row][column] = str(len(lamps & set(beside((row, column), side, side))))
+    rows = ["".join(row) for row in grid]
+    return Puzzle(
+        ask(RULES, "\n".join(rows), "the lamps as (row, column), …, both counted from 0"),
+        {"task": "light_up", "grid": rows},
+        show_cells(lamps),
+    )
+
+
+def _seen(grid: list[Any], cell: Cell) -> set[Cell]:
+    """The free cells that a lamp on a cell lights, its own aside."""
+    seen = set()
+    for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        row, column = cell[0] + down, cell[1] + right
+        while inside([(row, column)], len(grid), len(grid[0])) and grid[row][column] == ".":
+            seen.add((row, column))
+            row, column = row + down, column + right
+    return seen

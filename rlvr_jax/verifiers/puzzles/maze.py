@@ -1,0 +1,86 @@
+"""Mazes: instance {"task", "grid"}, rows of # . S G; the moves are played and every way counts."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, beside
+from rlvr_jax.verifiers.puzzles.notation import STEPS, ask, read_moves
+
+__all__ = ["LEVELS", "check", "generate"]
+
+# Rows and columns of rooms; n of them take 2 n + 1 cells, with the walls.
+LEVELS = ((3, 4), (4, 5), (6, 6))
+
+_LETTERS = {step: letter for letter, step in STEPS.items()}
+
+RULES = (
+    "Find a way through this maze from S to G; # is a wall. A move is a letter and goes one cell: U"
+    " up, D down, L left, R right."
+)
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool:
+    """Whether the moves go from S through no wall and end at G."""
+    moves, grid = read_moves(answer), gold["grid"]
+    if moves is None:
+        return False
+    row, column = next((r, line.index("S")) for r, line in enumerate(grid) if "S" in line)
+    for move in moves:
+        row, column = row + STEPS[move][0], column + STEPS[move][1]
+        on_board = 0 <= row < len(grid) and 0 <= column < len(grid[0])
+        if not on_board or grid[row][column] == "#":
+            return False
+    return grid[row][column] == "G"
+
+
+def generate(random: Random, level: int) -> Puzzle:
+    """A puzzle of a level from 1 on: rooms joined to a tree, S and G at the ends of a longest way.
+
+    The longest way from any room ends at one end of a longest way of the tree.
+    """
+    rows, columns = LEVELS[level - 1]
+    grid = [["#"] * (2 * columns + 1) for _ in range(2 * rows + 1)]
+    way = [(random.randrange(rows), random.randrange(columns))]
+    seen = set(way)
+    grid[2 * way[0][0] + 1][2 * way[0][1] + 1] = "."
+    while way:
+        row, column = way[-1]
+        fresh = [room for room in beside((row, column), rows, columns) if room not in seen]
+        if not fresh:
+            way.pop()
+            continue
+        r, c = random.choice(fresh)
+        grid[2 * r + 1][2 * c + 1] = grid[row + r + 1][column + c + 1] = "."
+        seen.add((r, c))
+        way.append((r, c))
+    start = _farthest(grid, (1, 1))[-1]
+    path = _farthest(grid, start)
+    for letter, (row, column) in zip("SG", (path[0], path[-1]), strict=True):
+        grid[row][column] = letter
+    lines = ["".join(line) for line in grid]
+    moves = "".join(_LETTERS[b[0] - a[0], b[1] - a[1]] for a, b in itertools.pairwise(path))
+    return Puzzle(
+        ask(RULES, "\n".join(lines), "the letters of the moves in their order"),
+        {"task": "maze", "grid": lines},
+        moves,
+    )
+
+
+def _farthest(grid: list[list[str]], start: Cell) -> list[Cell]:
+    """The way from a cell to the one that is farthest from it, by breadth-first search."""
+    before: dict[Cell, Cell | None] = {start: None}
+    order = [start]
+    for cell in order:
+        for near in beside(cell, len(grid), len(grid[0])):
+            if grid[near[0]][near[1]] != "#" and near not in before:
+                before[near] = cell
+                order.append(near)
+    path: list[Cell] = []
+    cell: Cell | None = order[-1]
+    while cell is not None:
+        path.append(cell)
+        cell = before[cell]
+    return path[::-1]

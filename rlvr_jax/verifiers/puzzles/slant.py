@@ -1,0 +1,95 @@
+r"""Slant: instance {"task", "clues"}, numbers at the corners of the cells, null is no clue.
+
+Every solution counts.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle
+from rlvr_jax.verifiers.puzzles.notation import ask, show_grid
+
+__all__ = ["LEVELS", "check", "generate"]
+
+# Side of the board and how many corners have a clue.
+LEVELS = ((3, 12), (4, 18), (5, 26))
+
+RULES = (
+    "Draw a diagonal, / or \\, in each of the {side} × {side} cells of a board. The numbers stand"
+    " at the corners of the cells, {corners} rows of them, and say how many diagonals end there; a"
+    " dot is no clue. The diagonals must nowhere close a loop."
+)
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool:
+    """Whether the diagonals fit all clues and close no loop."""
+    clues = gold["clues"]
+    rows, columns = len(clues) - 1, len(clues[0]) - 1
+    grid = ["".join(line.split()) for line in answer.strip().split("\n")]
+    if list(map(len, grid)) != [columns] * rows or set("".join(grid)) - set("/\\"):
+        return False
+    roots: dict[Cell, Cell] = {}
+    counts = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for row, line in enumerate(grid):
+        for column, mark in enumerate(line):
+            ends = _ends(row, column, mark)
+            if not _join(roots, *ends):
+                return False
+            for r, c in ends:
+                counts[r][c] += 1
+    return all(
+        clue in (None, count)
+        for given, found in zip(clues, counts, strict=True)
+        for clue, count in zip(given, found, strict=True)
+    )
+
+
+def generate(random: Random, level: int) -> Puzzle:
+    """A puzzle of a level from 1 on."""
+    side, shown = LEVELS[level - 1]
+    roots: dict[Cell, Cell] = {}
+    grid = [[""] * side for _ in range(side)]
+    clues: list[list[int | None]] = [[0] * (side + 1) for _ in range(side + 1)]
+    for cell in random.sample(range(side * side), side * side):
+        row, column = divmod(cell, side)
+        # Where one diagonal closes a loop, it parts what the other would have to join.
+        for mark in random.sample("/\\", 2):
+            if _join(roots, *_ends(row, column, mark)):
+                grid[row][column] = mark
+                break
+        for r, c in _ends(row, column, grid[row][column]):
+            clues[r][c] += 1
+    corners = side + 1
+    for corner in random.sample(range(corners * corners), corners * corners - shown):
+        clues[corner // corners][corner % corners] = None
+    return Puzzle(
+        ask(
+            RULES.format(side=side, corners=corners),
+            show_grid(clues),
+            "the board, a row a line, blanks between cells",
+        ),
+        {"task": "slant", "clues": clues},
+        show_grid(grid),
+    )
+
+
+def _ends(row: int, column: int, mark: str) -> tuple[Cell, Cell]:
+    """The corners that the diagonal of a cell joins."""
+    if mark == "/":
+        return (row, column + 1), (row + 1, column)
+    return (row, column), (row + 1, column + 1)
+
+
+def _join(roots: dict[Cell, Cell], first: Cell, second: Cell) -> bool:
+    """Joins two corners in a forest; False, and nothing joined, if that closes a loop."""
+    ends = []
+    for corner in (first, second):
+        while corner in roots:
+            corner = roots[corner]
+        ends.append(corner)
+    if ends[0] == ends[1]:
+        return False
+    roots[ends[0]] = ends[1]
+    return True

@@ -1,0 +1,60 @@
+"""Star battle: instance {"task", "regions"}, a letter a cell. Every solution counts."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+from rlvr_jax.verifiers.puzzles.board import Cell, Puzzle, around, beside, inside
+from rlvr_jax.verifiers.puzzles.notation import ask, read_cells, show_cells
+
+__all__ = ["LEVELS", "check", "generate"]
+
+# Side of the board.
+LEVELS = (5, 6, 8)
+
+RULES = (
+    "Place stars on this board, so that every row, every column and every region of equal letters"
+    " has one star and no two stars touch, not even at a corner."
+)
+
+
+def check(answer: str, gold: dict[str, Any]) -> bool:
+    """Whether each row, column and region has one star, and none touches another."""
+    stars, regions = read_cells(answer), gold["regions"]
+    rows, columns = len(regions), len(regions[0])
+    if stars is None or not inside(stars, rows, columns):
+        return False
+    letters = sorted(regions[row][column] for row, column in stars)
+    return (
+        sorted(row for row, _ in stars) == list(range(rows))
+        and sorted(column for _, column in stars) == list(range(columns))
+        and letters == sorted({letter for row in regions for letter in row})
+        and not any({*stars} & {*around(star, rows, columns)} for star in stars)
+    )
+
+
+def generate(random: Random, level: int) -> Puzzle:
+    """A puzzle of a level from 1 on: regions that grow around the stars of a solution."""
+    side = LEVELS[level - 1]
+    places = random.sample(range(side), side)
+    while any(abs(a - b) < 2 for a, b in itertools.pairwise(places)):
+        random.shuffle(places)
+    stars = list(enumerate(places))
+    letter_of: dict[Cell, str] = {star: chr(ord("A") + n) for n, star in enumerate(stars)}
+    border = list(stars)
+    while len(letter_of) < side * side:
+        cell = random.choice(border)
+        free = [near for near in beside(cell, side, side) if near not in letter_of]
+        if free:
+            letter_of[near := random.choice(free)] = letter_of[cell]
+            border.append(near)
+        else:
+            border.remove(cell)
+    regions = ["".join(letter_of[r, c] for c in range(side)) for r in range(side)]
+    return Puzzle(
+        ask(RULES, "\n".join(regions), "the stars as (row, column), …, both counted from 0"),
+        {"task": "star_battle", "regions": regions},
+        show_cells(stars),
+    )

@@ -1,0 +1,187 @@
+"""Puts the mathematics verifier to other people's cases, or says how fast it is.
+
+    python -m rlvr_jax.verifiers.report FOLDER [--boxes joined] [--choice] [--show 5]
+    python -m rlvr_jax.verifiers.report --speed
+
+FOLDER holds `.jsonl` files whose lines have `input` (a response), `gold` and `verdict` (1, 0 or
+null: no verdict), and, if you like, `why` (the kind of the case). The report counts agreements by
+kind and shows what differs. A response without a box is read as a box.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.verifiers.extract import BOXES
+from rlvr_jax.verifiers.maths import MathVerifier, Verdict
+
+__all__ = ["Case", "differences", "main", "read_cases", "speed"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of a file.
+
+    Fields:
+      place: file and line.
+      response, gold: what is compared.
+      verdict: what the file says: 1, 0 or None.
+      kind: of the case, the name of the file where the line does not say.
+    """
+
+    place: str
+    response: str
+    gold: str
+    verdict: int | None
+    kind: str
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """Reads all cases of a folder, or of one file.
+
+    Raises:
+      ValueError: no file; a line that is no case, which is named.
+    """
+    files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]
+    if not files or not files[0].is_file():
+        raise ValueError(f"report: FOLDER must hold .jsonl files, got {str(folder)!r}")
+    return [case for file in files for case in _cases(file)]
+
+
+def _cases(file: Path) -> Iterator[Case]:
+    for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{file.name}:{number}"
+        try:
+            row: Any = json.loads(line)
+            texts = row["input"], row["gold"]
+            verdict = row["verdict"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"report: {place} must be an object with input, gold and verdict, got {line[:60]!r}"
+                f" ({error})"
+            ) from None
+        if not all(isinstance(text, str) for text in texts) or verdict not in (0, 1, None):
+            raise ValueError(
+                f"report: {place} must have texts as input and gold, and 1, 0 or null as verdict,"
+                f" got {line[:60]!r}"
+            )
+        response, gold = texts
+        if "boxed" not in response and "fbox" not in response:
+            response = f"\\boxed{{{response}}}"
+        kind = str(row.get("why") or file.stem)
+        yield Case(place, response, gold, None if verdict is None else int(verdict), kind)
+
+
+def differences(
+    cases: list[Case], verifier: MathVerifier
+) -> tuple[dict[str, list[int]], list[tuple[Case, Verdict]]]:
+    """Grades all cases: agreements and cases by kind, and what differs."""
+    verdicts = verifier.grade([case.gold for case in cases], [case.response for case in cases])
+    counts: dict[str, list[int]] = {}
+    differing = []
+    for case, verdict in zip(cases, verdicts, strict=True):
+        agreed = (None if verdict.correct is None else int(verdict.correct)) == case.verdict
+        count = counts.setdefault(case.kind, [0, 0])
+        count[0] += agreed
+        count[1] += 1
+        if not agreed:
+            differing.append((case, verdict))
+    return counts, differing
+
+
+# What is timed: a gold, a right and a wrong answer, # being another number each time.
+_TIMED = {
+    "integer": ("#234", "#,234", "#243"),
+    "fraction": (r"\frac{#}{4}", r"\frac{2\cdot #}{8}", r"\frac{#}{5}"),
+    "decimal": ("#.50", "#.5", "#.51"),
+    "tuple": ("(#,2)", "(#.0, 2)", "(2,#)"),
+    "interval": ("[0,#)", r"0 \le x < #", "[0,#]"),
+    "set": (r"\{1,2,#\}", r"\{#,2,1\}", r"\{1,#\}"),
+    "unit": ("# cm", r"# \text{ cm}", "# m"),
+    "polynomial": ("x^2+2x+#", "(x+1)^2+#-1", "(x-1)^2+#"),
+    "equation": ("y=2x+#", "2x-y+#=0", "y=x+#"),
+    "radical": (r"#\sqrt{3}", r"\sqrt{3\cdot #^{2}}", r"\sqrt{#}"),
+    "trigonometry": (r"\sin #x", r"\cos(#x-\frac{\pi}{2})", r"\cos #x"),
+}
+_ROUNDS = 200
+_FIRST = 100  # so that all numbers are as long
+
+
+def speed() -> dict[str, tuple[float, float, str]]:
+    """Microseconds of a right and of a wrong grade by type, and where the right one is decided.
+
+    Answers are graded one by one, and none was seen before; a tenth of them are faster. "digits"
+    includes the way to a worker and back.
+    """
+    found = {}
+    with MathVerifier(workers=1) as verifier:
+        verifier.grade([r"\sqrt{3}"], [r"\boxed{3^{1/2}}"])
+        for name, (gold, right, wrong) in _TIMED.items():
+            fastest, stage = [], ""
+            for answer, first in ((wrong, _FIRST), (right, _FIRST + _ROUNDS)):
+                times = []
+                for number in range(first, first + _ROUNDS):
+                    texts = [text.replace("#", str(number)) for text in (gold, answer)]
+                    start = time.perf_counter()
+                    (verdict,) = verifier.grade([texts[0]], [f"\\boxed{{{texts[1]}}}"])
+                    times.append(time.perf_counter() - start)
+                    stage = verdict.stage
+                    if verdict.correct is not (answer is right):
+                        raise RuntimeError(f"report: {texts} must be graded right, got {verdict}")
+                fastest.append(1e6 * sorted(times)[_ROUNDS // 10])
+            found[name] = fastest[1], fastest[0], stage
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the report; returns the exit code, 1 if something differs."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_jax.verifiers.report", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER")
+    parser.add_argument("--speed", action="store_true", help="microseconds per grade by type")
+    parser.add_argument("--boxes", choices=BOXES, default="each", help="how several boxes count")
+    parser.add_argument("--choice", action="store_true", help="golds are option letters")
+    parser.add_argument("--show", type=int, default=5, help="differences shown of each kind")
+    options = parser.parse_args(arguments)
+    if options.speed:
+        print(
+            f"{'type':14} {'right':>9} {'wrong':>9}  µs per grade; where the right one is decided"
+        )
+        for name, (right, wrong, stage) in speed().items():
+            print(f"{name:14} {right:>9.0f} {wrong:>9.0f}  {stage}")
+    if options.folder is None:
+        return 0 if options.speed else parser.error("FOLDER or --speed is needed")
+    try:
+        cases = read_cases(options.folder)
+    except ValueError as error:
+        print(error)
+        return 2
+    with MathVerifier(boxes=options.boxes, choice=options.choice) as verifier:
+        counts, differing = differences(cases, verifier)
+    for kind, (agreed, total) in sorted(counts.items()):
+        print(f"{agreed:>6} / {total:<6} {kind}")
+        for case, verdict in [pair for pair in differing if pair[0].kind == kind][: options.show]:
+            ours = "no verdict" if verdict.correct is None else int(verdict.correct)
+            theirs = "no verdict" if case.verdict is None else case.verdict
+            late = ", timed out" if verdict.timed_out else ""
+            print(
+                f"         {case.place}: gold {case.gold!r:.60}, read {verdict.extracted!r:.60}:"
+                f" {ours} ({verdict.stage}{late}), there {theirs}"
+            )
+    right = sum(agreed for agreed, _ in counts.values())
+    print(f"{right:>6} / {len(cases):<6} all")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Open lists of words, such as emotions: precision and recall of their clusters, a price per word.
+
+Gold: the reference words as a text. `wheel` maps words to clusters, so that synonyms count; others
+are clusters of their own.
+
+Source: AffectGPT-R1, whose formula for the penalty on long lists is not published; ours is
+`rate` for each word more than the reference has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+
+from rlvr_jax.verifiers.checks import Finding
+
+__all__ = ["check", "clusters", "items", "listed", "set_scores"]
+
+_SEPARATORS = re.compile(r"[,;\n\r]")
+_ENDS = " .*'\"“”‘’„«»`"
+
+
+def items(text: str) -> list[str]:
+    """The different items of a list, in small letters; commas, semicolons and lines part them."""
+    parts = (" ".join(part.split()).strip(_ENDS).lower() for part in _SEPARATORS.split(text))
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def clusters(words: list[str], wheel: Mapping[str, str]) -> set[str]:
+    """The clusters of the items; an item that is not on the wheel is its own."""
+    return {wheel.get(word, word) for word in words}
+
+
+def set_scores(predicted: Set[str], reference: Set[str]) -> tuple[float, float, float]:
+    """Precision, recall and F1; all 0 without a hit."""
+    hits = len(predicted & reference)
+    if not hits:
+        return 0.0, 0.0, 0.0
+    precision, recall = hits / len(predicted), hits / len(reference)
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def listed(reward: float, n: int, n_ref: int, rate: float = 0.1) -> float:
+    """The reward less `rate` for each item above the number of the reference."""
+    return reward - rate * max(0, n - n_ref)
+
+
+def check(
+    answer: str, gold: str, wheel: Mapping[str, str] | None = None, rate: float = 0.1
+) -> Finding:
+    """F1 of the clusters; info: precision, recall, f1 and `reward`, which has the price.
+
+    No verdict without reference words.
+
+    Args:
+      wheel: words, in small letters, and their clusters.
+      rate: price of each word more than there are reference words.
+    """
+    words, reference = items(answer), items(gold)
+    if not reference:
+        return Finding(None, answer, "no reference")
+    precision, recall, f1 = set_scores(
+        clusters(words, wheel or {}), clusters(reference, wheel or {})
+    )
+    info = {
+        "precision": precision,
+        "recall": recall,
+        "f1": f1,
+        "reward": listed(f1, len(words), len(reference), rate),
+    }
+    return Finding(f1, ", ".join(words), "words", info)

@@ -1,0 +1,58 @@
+"""A comparison in two turns: what matters and what is wrong with both, then which is better.
+
+    turn 1  [dimensions]accuracy⏎style[/dimensions][analysis]…[/analysis]
+    turn 2  [preference]1[/preference]
+
+One to three different dimensions, a line each, a bullet or number before it dropped; the analysis
+is not empty; each tag exactly once. The tags are ours, the released environment was not available.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["MALFORMED", "branch", "rethink", "reward"]
+
+MALFORMED = -100
+
+_BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
+
+
+def branch(text: str) -> list[str] | None:
+    """The dimensions of the first turn; None where it breaks the format."""
+    listed, analysis = (_section(text, name) for name in ("dimensions", "analysis"))
+    if listed is None or not analysis:
+        return None
+    lines = [_BULLET.sub("", line.strip(), count=1).strip() for line in listed.splitlines()]
+    found = [line for line in lines if line]
+    different = {line.lower() for line in found}
+    return found if 1 <= len(found) <= 3 and len(different) == len(found) else None
+
+
+def rethink(text: str) -> str | None:
+    """The preference of the second turn, "1" or "2"; None where it breaks the format."""
+    preference = _section(text, "preference")
+    return preference if preference in ("1", "2") else None
+
+
+def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -> float:
+    """0 for the right preference, -1 for the wrong one, `malformed` if a turn breaks the format.
+
+    Args:
+      first, second: the texts of the turns.
+      better: "1" or "2", as the pair was shown.
+      malformed: -100 squeezes right and wrong together where a group is divided by its deviation.
+    """
+    preference = rethink(second)
+    if branch(first) is None or preference is None:
+        return malformed
+    return 0 if preference == better else -1
+
+
+def _section(text: str, name: str) -> str | None:
+    """The text of a section that is there once."""
+    opened, closed = f"[{name}]", f"[/{name}]"
+    if text.count(opened) != 1 or text.count(closed) != 1:
+        return None
+    start, end = text.index(opened) + len(opened), text.index(closed)
+    return text[start:end].strip() if start <= end else None

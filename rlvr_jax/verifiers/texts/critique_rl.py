@@ -1,0 +1,54 @@
+r"""Critiques: a verdict \conclusion{True} or \conclusion{False} against what the tests say.
+
+The text of the critique is not graded. With as many right as wrong solutions a constant verdict
+earns a half.
+
+Source: https://github.com/TIGER-AI-Lab/Critique-Coder, whose rule is `released`: any T in the last
+conclusion is a yes ("NOT SURE" is), true in small letters is none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rlvr_jax.verifiers.answers import after_thinking
+from rlvr_jax.verifiers.nesting import closing
+
+__all__ = ["check", "extract", "released"]
+
+_COMMAND = r"\conclusion{"
+_MACRO = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*(?=\{)")
+_ENDS = " \t\r\n*."
+
+
+def extract(response: str) -> str | None:
+    """Returns "true" or "false"; None if the last conclusion behind the thinking is neither."""
+    text = after_thinking(response)
+    start = text.rfind(_COMMAND)
+    end = closing(text, start + len(_COMMAND) - 1) if start >= 0 else -1
+    if end < 0:
+        return None
+    verdict = text[start + len(_COMMAND) : end].strip(_ENDS)
+    macro = _MACRO.match(verdict)
+    if macro and closing(verdict, macro.end()) == len(verdict) - 1:
+        verdict = verdict[macro.end() + 1 : -1].strip(_ENDS)
+    verdict = verdict.lower()
+    return verdict if verdict in ("true", "false") else None
+
+
+def check(answer: str, gold: bool) -> float:
+    """1 if the verdict is the label: does the solution pass?"""
+    return float((answer == "true") == gold)
+
+
+def released(response: str, label: bool) -> float:
+    """The published reward: a T, or else an F, in the last \\conclusion{…} of a line."""
+    verdict = None
+    for line in response.split("\n"):
+        start = line.find(_COMMAND)
+        while start >= 0 and (end := line.find("}", start)) >= 0:
+            verdict = line[start + len(_COMMAND) : end]
+            start = line.find(_COMMAND, end)
+    if verdict is None or not {"T", "F"} & set(verdict):
+        return 0.0
+    return float(("T" in verdict) == label)

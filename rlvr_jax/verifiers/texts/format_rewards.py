@@ -1,0 +1,49 @@
+"""Format rewards for <think>…</think><answer>…</answer>, as published and as `tags` reads it.
+
+Gold: the tag that the prompt has opened, "<think>", or "" if none. Of the forms in use these are
+told apart by what they look at; how a form enters the reward (added, as a gate, as a floor) is
+`rlvr_jax.verifiers.tags`, and a graded penalty of tags is `TagReport.share` in another scale.
+
+Sources: https://github.com/Unakar/Logic-RL (`exact_tags`),
+https://github.com/wenquanlu/prompt-augmentation-GRPO (`tag_share`),
+https://github.com/huggingface/trl (`think_format`).
+"""
+
+from __future__ import annotations
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.tags import prefilled_tags, tags
+
+__all__ = ["check", "exact_tags", "tag_share", "think_format", "well_formed"]
+
+
+def exact_tags(response: str, opened: str = "") -> bool:
+    """Each of the four tags once in prompt and response, in order."""
+    return tags(opened + response).exact
+
+
+def tag_share(response: str, opened: str = "") -> float:
+    """Share of the tags to write that occur once, in whatever order."""
+    return tags(response, prefilled=prefilled_tags(opened)).share
+
+
+def think_format(response: str, opened: str = "") -> bool:
+    """Prompt and response begin with the only <think>, and a </think> follows."""
+    report = tags(opened + response, ["think"])
+    starts = report.think_span is not None and report.think_span[0] == len("<think>")
+    return starts and report.counts["<think>"] == 1
+
+
+def well_formed(response: str, opened: str = "") -> bool:
+    """Ours: each tag once and in order, but tags quoted in the thinking are free."""
+    return tags(response, prefilled=prefilled_tags(opened)).ok
+
+
+def check(response: str, gold: str) -> Finding:
+    """1 if well formed; info: the other readings, `exact_tags`, `tag_share`, `think_format`."""
+    info = {
+        "exact_tags": float(exact_tags(response, gold)),
+        "tag_share": tag_share(response, gold),
+        "think_format": float(think_format(response, gold)),
+    }
+    return Finding(float(well_formed(response, gold)), response, "format", info)

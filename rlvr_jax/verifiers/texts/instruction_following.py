@@ -1,0 +1,90 @@
+"""Instruction following, the half that needs no judge: named checks on what follows the thinking.
+
+    hard = mean of the checks that have a verdict,     reward = hard · soft
+
+`check` grades with hard alone; `followed` is one check, 1, 0 or None, and `combined` is the reward
+where a judge has said soft. A judge is any callable of text; `read_judgement` reads its answer.
+No verdict (None) have a check that nobody knows (the language of a text: no detector is here), one
+whose arguments do not fit, and a text of more than 20,000 characters. An empty text satisfies
+nothing: one may not be paid for saying nothing without a comma.
+
+Source: VerIF, https://github.com/THU-KEG/VerIF (which runs generated Python in the trainer; here is
+a fixed registry); open-instruct, https://github.com/allenai/open-instruct (`IFEvalVerifier`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.texts import ifbench_checks, instruction_checks
+
+__all__ = ["KNOWN", "check", "combined", "extract", "followed", "hard", "read_judgement"]
+
+MAX_CHARACTERS = 20_000
+KNOWN = {**instruction_checks.CHECKS, **ifbench_checks.CHECKS}
+_BAD_ARGUMENTS = (TypeError, ValueError, AttributeError, KeyError, IndexError, ArithmeticError)
+
+
+def extract(response: str) -> str | None:
+    """What follows the thinking; None if that is empty or the thinking does not end."""
+    answer = behind_thinking(response)
+    return answer if answer is not None and answer.strip() else None
+
+
+def check(text: str, gold: Sequence[Mapping[str, Any]], *, every: bool = False) -> Finding:
+    """How many of the instructions a text follows.
+
+    Args:
+      text: what follows the thinking.
+      gold: instructions, each {"check": name, "arguments": list, or mapping of names}.
+      every: 1 only if all that have a verdict are followed, else 0; not their mean.
+    Returns:
+      Info: `all_followed`, and `unjudged`, the number of checks without a verdict.
+    """
+    if not isinstance(gold, Sequence) or isinstance(gold, str):
+        return Finding(None, stage="gold")
+    verdicts = [followed(one.get("check"), one.get("arguments", ()), text) for one in gold]
+    mean = hard(verdicts)
+    info = {"unjudged": float(verdicts.count(None))}
+    if mean is None:
+        return Finding(None, text, "no check", info)
+    info["all_followed"] = float(mean == 1)
+    return Finding(info["all_followed"] if every else mean, text, "checks", info)
+
+
+def followed(name: Any, arguments: Sequence[Any] | Mapping[str, Any], text: str) -> int | None:
+    """Whether a text follows one instruction: 1 or 0; None is no verdict."""
+    function = KNOWN.get(name) if isinstance(name, str) else None
+    if function is None or len(text) > MAX_CHARACTERS:
+        return None
+    if not text.strip():
+        return 0
+    try:
+        if isinstance(arguments, Mapping):
+            return int(function(text, **arguments))
+        return int(function(text, *arguments))
+    except _BAD_ARGUMENTS:
+        return None
+
+
+def hard(verdicts: Sequence[int | None]) -> float | None:
+    """The mean of the verdicts there are; None without one; 1 without instructions."""
+    known = [verdict for verdict in verdicts if verdict is not None]
+    if not verdicts:
+        return 1.0
+    return sum(known) / len(known) if known else None
+
+
+def combined(mean: float | None, soft: int | None) -> float | None:
+    """hard · soft; None if either is, as the row then has no verdict."""
+    return None if mean is None or soft is None else mean * soft
+
+
+def read_judgement(text: str) -> int | None:
+    """A judge's answer by its last line that is not empty: YES is 1, NO 0, anything else None."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    word = lines[-1].removesuffix(".").upper() if lines else ""
+    return {"YES": 1, "NO": 0}.get(word)

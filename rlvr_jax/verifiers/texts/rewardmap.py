@@ -1,0 +1,110 @@
+"""Routes on a map of lines, and small questions about it, with partial credit.
+
+Gold: {"type": "route", "from", "to", "transfers", "map", "lines": {name: stops}}, or {"type":
+"truefalse" or "count", "gold", "map"}; "map" is how difficult the map is.
+
+    score = weight · (10 · correct + detail / 2)
+
+The weight multiplies all rewards of a prompt, so that it acts on nothing where these are divided by
+their deviation. With 0 transfers even the one leg of a direct route is one too many and costs 5:
+that is the release.
+
+Source: https://github.com/fscdc/RewardMap, whose cleaning of station names is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rlvr_jax.verifiers.checks import Finding
+
+__all__ = ["Leg", "check", "legs"]
+
+WEIGHTS = {"easy": 1.0, "middle": 1.2, "hard": 1.5}
+TRANSFER_WEIGHT = 0.5
+LARGEST_DETAIL = 10.0
+
+_DIGITS = re.compile(r"[0-9]{1,6}")
+_LABELS = ("Route Name:", "Departure Stop:", "Arrival Stop:")
+
+
+class Leg(NamedTuple):
+    """A ride on one line."""
+
+    line: str
+    start: str
+    end: str
+
+
+def legs(answer: str) -> list[Leg]:
+    """The legs of a route, parted by --; parts that lack a name or a stop are skipped."""
+    found = []
+    for part in answer.split("--"):
+        values = [_after(part, label) for label in _LABELS]
+        if all(values):
+            found.append(Leg(*values))
+    return found
+
+
+def check(answer: str, gold: Mapping[str, Any]) -> Finding:
+    """1 if correct; info: `detail` (routes alone) and `score`. No verdict on others."""
+    weight, detail = WEIGHTS.get(gold["map"]), 0.0
+    if weight is None or gold["type"] not in ("route", "truefalse", "count"):
+        return Finding(None, answer, "unknown question")
+    if gold["type"] == "route":
+        route = legs(answer)
+        weight += TRANSFER_WEIGHT * (gold["transfers"] > 0)
+        asked = bool(route) and (route[0].start, route[-1].end) == (gold["from"], gold["to"])
+        correct = asked and _rides(route, gold["lines"])
+        detail = _detail(route, gold) if asked else 0.0
+    elif gold["type"] == "truefalse":
+        correct = answer.strip().lower() == str(gold["gold"]).lower()
+    else:
+        number = answer.strip()
+        correct = bool(_DIGITS.fullmatch(number)) and int(number) == gold["gold"]
+    score = weight * (10 * correct + detail / 2)
+    return Finding(float(correct), answer, gold["type"], {"detail": detail, "score": score})
+
+
+def _after(part: str, label: str) -> str:
+    """The rest of the first line that has a label, "" without one."""
+    _, found, rest = part.partition(label)
+    return rest.partition("\n")[0].strip() if found else ""
+
+
+def _meets(route: Sequence[Leg], number: int) -> bool:
+    """Whether the leg after this one begins where it ends."""
+    return route[number].end == route[number + 1].start
+
+
+def _on(leg: Leg, lines: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a leg's line exists and has both of its stops."""
+    return {leg.start, leg.end} <= set(lines.get(leg.line, ()))
+
+
+def _rides(route: Sequence[Leg], lines: Mapping[str, Sequence[str]]) -> bool:
+    return all(_on(leg, lines) for leg in route) and all(
+        _meets(route, number) for number in range(len(route) - 1)
+    )
+
+
+def _detail(route: Sequence[Leg], gold: Mapping[str, Any]) -> float:
+    """2 for the asked ends; for each leg -5 if it is one too many, 4 or 3 for its line, 1 for its
+    change, which the last leg has not."""
+    lines, transfers = gold["lines"], gold["transfers"]
+    direct = next(
+        (n for n, stops in lines.items() if {gold["from"], gold["to"]} <= set(stops)), None
+    )
+    detail = 2.0
+    for number, leg in enumerate(route):
+        allowed = number < transfers
+        detail -= 5 * (not allowed)
+        if transfers == 0:
+            detail += 4 * (leg.line == direct)
+        else:
+            detail += 3 * (leg.line in lines)
+        last = number == len(route) - 1
+        detail += allowed and not last and _on(leg, lines) and _meets(route, number)
+    return min(detail, LARGEST_DETAIL)

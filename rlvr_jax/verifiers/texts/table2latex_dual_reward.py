@@ -1,0 +1,69 @@
+r"""Tables in LaTeX: is the structure the reference's? The half of a reward that needs no picture.
+
+    teds = 1 − tree distance / nodes of the larger tree,   structure = 1[teds > 0.9]
+
+The tree of a table has a root, its rows, and its cells labelled (width, height); what a cell shows
+does not count. Below 0.3 the paper does not render the output (`visual_skipped`). The picture half
+(CW-SSIM of two renderings, LaTeX needed) is not here.
+
+The release compares HTML with PubTabNet's TEDS, whose node count leaves the root out; here it
+counts, and LaTeX is read as it stands (`latex_table`).
+
+Source: Table2LaTeX-RL, https://github.com/newLLing/Table2LaTeX-RL, `plugin.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.fences import behind_thinking
+from rlvr_jax.verifiers.texts.latex_table import spans
+from rlvr_jax.verifiers.texts.tree_distance import Tree, tree_distance
+
+__all__ = ["check", "extract", "structure_similarity"]
+
+ACCEPTED = 0.9
+RENDERED = 0.3
+_MOST_NODES = 600  # a distance between two such trees takes half a second
+
+
+def extract(response: str) -> str | None:
+    """What follows the thinking; the table is looked for in it."""
+    return behind_thinking(response)
+
+
+def check(output: str, reference: Any) -> Finding:
+    """1 if the structure is the reference's, up to a tenth of its nodes; info: teds and the rest.
+
+    Args:
+      output, reference: LaTeX with a tabular. A reference without one is no verdict.
+    """
+    wanted = spans(reference) if isinstance(reference, str) else None
+    if wanted is None or _tree(wanted).size() > _MOST_NODES:
+        return Finding(None, stage="gold")
+    teds = structure_similarity(spans(output), wanted)
+    info = {"teds": teds, "visual_skipped": float(teds < RENDERED)}
+    return Finding(float(teds > ACCEPTED), output, "structure", info)
+
+
+def structure_similarity(
+    a: list[list[tuple[int, int]]] | None, b: list[list[tuple[int, int]]]
+) -> float:
+    """teds of two tables as rows of (width, height); 0 for no table and for one beyond all bounds.
+
+    Args:
+      a: as `spans` gives them, None for none.
+      b: the reference.
+    """
+    if a is None:
+        return 0.0
+    if a == b:
+        return 1.0
+    trees = _tree(a), _tree(b)
+    larger = max(tree.size() for tree in trees)
+    return 1 - tree_distance(*trees) / larger if larger <= _MOST_NODES else 0.0
+
+
+def _tree(rows: list[list[tuple[int, int]]]) -> Tree:
+    return Tree("table", [Tree("row", [Tree(cell) for cell in row]) for row in rows])

@@ -1,0 +1,116 @@
+"""A prover as judge of reasoning steps: VERIFIED, FALSE or ERROR (it says nothing).
+
+The prover here is exact arithmetic: `check` decides the relations that `relations` finds in a step.
+`autoformalise` is the loop around any prover, with a repair for what does not run, and `faithful`
+guards against a formaliser that states something else. As a reward: 1 if all holds, 0 if something
+does not, no verdict on an ERROR, which must leave the group and not count as 0.
+
+Source: Theorem Prover as a Judge for Synthetic Data Generation (RLTPF); the arithmetic is ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from rlvr_jax.verifiers.exact import DECIMALS
+from rlvr_jax.verifiers.texts.relations import decide
+
+__all__ = [
+    "Judgement",
+    "Verdict",
+    "allocation",
+    "autoformalise",
+    "check",
+    "check_step",
+    "faithful",
+    "judge",
+]
+
+Verdict = Literal["VERIFIED", "FALSE", "ERROR"]
+
+REPAIRS = 5
+
+_NUMBER = re.compile(DECIMALS)
+_INEQUALITY = re.compile("[<>≤≥≠]|!=")
+
+
+class Judgement(NamedTuple):
+    """How the loop of formalisations ended: the last verdict, and how often what was asked."""
+
+    verdict: Verdict
+    checks: int
+    repairs: int
+
+
+def check_step(step: str) -> Verdict:
+    """Decides all relations of a step; an ERROR among them goes first, as does finding none."""
+    found = decide(step)
+    if not found or None in found:
+        return "ERROR"
+    return "VERIFIED" if all(found) else "FALSE"
+
+
+def judge(steps: Sequence[str]) -> Verdict:
+    """The verdict on a solution: FALSE if a step is, else ERROR if one is or there is none."""
+    found = [check_step(step) for step in steps]
+    if "FALSE" in found:
+        return "FALSE"
+    return "ERROR" if not found or "ERROR" in found else "VERIFIED"
+
+
+def check(answer: str | Sequence[str], gold: object = None) -> float | None:
+    """1, 0 or no verdict on a step, or on the steps of a solution."""
+    del gold  # the arithmetic is right or wrong by itself
+    verdict = judge([answer] if isinstance(answer, str) else answer)
+    return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
+
+
+def autoformalise(
+    step: str,
+    formalise: Callable[[str], str],
+    prove: Callable[[str], tuple[Verdict, str]],
+    repair: Callable[[str, str, str], str],
+    repairs: int = REPAIRS,
+) -> Judgement:
+    """Formalises a step and has the formal text repaired while it does not run.
+
+    What runs and is FALSE is never repaired.
+
+    Args:
+      formalise: (step) -> formal text.
+      prove: (formal text) -> verdict and message.
+      repair: (step, formal text, message) -> formal text.
+      repairs: how many at most, after the first attempt.
+    """
+    formal = formalise(step)
+    for repaired in range(repairs + 1):
+        verdict, message = prove(formal)
+        if verdict != "ERROR" or repaired == repairs:
+            break
+        formal = repair(step, formal, message)
+    return Judgement(verdict, repaired + 1, repaired)
+
+
+def faithful(step: str, formal: str, prove: Callable[[str], tuple[Verdict, str]]) -> bool:
+    """Whether a formal text speaks about a step; one that does not is to count as ERROR.
+
+    It must have the step's numbers, and an equality must become FALSE when 1 is added to its right
+    side.
+    """
+    if not set(_NUMBER.findall(step)) <= set(_NUMBER.findall(formal)):
+        return False
+    if _INEQUALITY.search(formal):
+        return True
+    left, equals, right = formal.rpartition("=")
+    return bool(equals) and prove(f"{left}= ({right}) + 1")[0] == "FALSE"
+
+
+def allocation(first: Verdict, second: Verdict) -> str:
+    """What two solutions of one problem are used for."""
+    if "ERROR" in (first, second):
+        return "excluded"
+    if first == second:
+        return "SFT, both" if first == "VERIFIED" else "dropped"
+    return f"DPO, {'first' if first == 'VERIFIED' else 'second'} chosen"

@@ -1,0 +1,86 @@
+"""Words, sentences, paragraphs and lines of a text, by rules that can be written down.
+
+Prompts and checks must count alike, and libraries differ; these are ours, without a word list. Each
+function is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["bare", "enclosed", "holds", "occurrences", "paragraphs", "sentences", "words"]
+
+_STOP = re.compile(r"(?<![.!?])[.!?]++(?=\s|$)")
+_EMPTY_LINES = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
+_FIRST = re.compile(r"\w")
+
+
+def words(text: str) -> list[str]:
+    """What white space separates and has a letter or a digit: "a - b" has two."""
+    return [word for word in text.split() if any(map(str.isalnum, word))]
+
+
+def sentences(text: str) -> list[str]:
+    """Pieces with a letter or digit between runs of . ! ? that white space or the end follows.
+
+    A sentence keeps its stop. Abbreviations are not known: "Dr. No is here." has two.
+    """
+    found, start = [], 0
+    for stop in _STOP.finditer(text):
+        found.append(text[start : stop.end()].strip())
+        start = stop.end()
+    found.append(text[start:].strip())
+    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+
+
+def paragraphs(text: str) -> list[str]:
+    """What empty lines separate and is not blank."""
+    return [part.strip() for part in _EMPTY_LINES.split(text) if part.strip()]
+
+
+def bare(word: str) -> str:
+    """A word without the signs at its edges, in one case."""
+    first, last = _FIRST.search(word), _FIRST.search(word[::-1])
+    return word[first.start() : len(word) - last.start()].casefold() if first and last else ""
+
+
+def occurrences(text: str, phrase: str) -> int:
+    """How often a phrase stands in a text as whole words, in any case."""
+    if not phrase.strip():
+        raise ValueError("occurrences: phrase must have characters, got none")
+    pattern = rf"(?<!\w){re.escape(phrase.strip())}(?!\w)"
+    return sum(1 for _ in re.finditer(pattern, text, re.IGNORECASE))
+
+
+def enclosed(text: str, opening: str, closing: str) -> Iterator[str]:
+    """What stands between two marks in one line, one after the other."""
+    for line in text.splitlines():
+        position = 0
+        while (start := line.find(opening, position)) >= 0:
+            start += len(opening)
+            end = line.find(closing, start)
+            if end < 0:
+                break
+            yield line[start:end]
+            position = end + len(closing)
+
+
+def holds(number: int, relation: str, bound: float) -> bool:
+    """Whether a number is "at least", "at most", "less than", "more than" or "exactly" a bound.
+
+    Raises:
+      ValueError: another relation.
+    """
+    if relation not in _RELATIONS:
+        raise ValueError(f"holds: relation must be one of {[*_RELATIONS]}, got {relation!r}")
+    return _RELATIONS[relation](number, bound)
+
+
+_RELATIONS = {
+    "at least": lambda number, bound: number >= bound,
+    "at most": lambda number, bound: number <= bound,
+    "less than": lambda number, bound: number < bound,
+    "more than": lambda number, bound: number > bound,
+    "exactly": lambda number, bound: number == bound,
+}

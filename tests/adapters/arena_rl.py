@@ -1,0 +1,44 @@
+"""ArenaRL's vectors: a formula of the places and the graded rewards is the judge."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import row_advantages
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.arena_rl import ANCHOR, KNOCKOUT, ROBIN
+from rlvr_jax.objectives import anchor_scores, knockout_places, play, ranks, wins
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, size = golden.rollouts(case), int(golden.inputs(case)["group_size"])
+    quality = np.asarray(golden.rollouts(case, soft=True).outcome)
+
+    def score(row, other):
+        return 10 * quality[row] + 3 * np.sin(37 * (row % size) + 11 * (other % size))
+
+    def judge(_, pairs, turn):
+        del turn
+        return np.array([[score(i, j), score(j, i)] for i, j in pairs])
+
+    found = {}
+    for name, arena in (("anchor", ANCHOR), ("robin", ROBIN), ("knockout", KNOCKOUT)):
+        method = recipe("arena_rl", arena=arena, judge=judge, epsilon=hyper["eps"])
+        found[f"adv_{name}"] = row_advantages(method, golden.prepared(method, batch))
+
+    def of_groups(arena, standing):
+        def of(first):
+            compare = lambda pairs: judge(None, [(first + i, first + j) for i, j in pairs], None)  # noqa: E731
+            return standing(size, play(size, arena.schedule, compare))
+
+        return np.concatenate([of(first) for first in range(0, len(quality), size)])
+
+    return {
+        **found,
+        "anchor_score": of_groups(ANCHOR, anchor_scores),
+        "anchor_rank": of_groups(ANCHOR, lambda n, rounds: ranks(anchor_scores(n, rounds))),
+        "wins": of_groups(ROBIN, wins),
+        "robin_rank": of_groups(ROBIN, lambda n, rounds: ranks(wins(n, rounds))),
+        "knockout_rank": of_groups(KNOCKOUT, knockout_places),
+    }

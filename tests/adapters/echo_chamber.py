@@ -1,0 +1,24 @@
+"""Formats: before by the largest step of a row, after by its answer."""
+
+import golden_vectors as golden
+import numpy as np
+
+from rlvr_jax.analysis.texts.echo_chamber import by_format, format_shares, format_shift
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    number = hyper["n_formats"]
+    before = np.where(data["mask"], data["step_ids"], 0).max(axis=1) % number
+    after = data["answers"] % number
+    accuracy = by_format(data["rewards"], after, number)
+    score = by_format(data["soft_rewards"], before, number)
+    shift = format_shift(
+        format_shares(before, number), format_shares(after, number), accuracy, score
+    )
+    return shift._asdict() | {
+        "accuracy_by_format": accuracy,
+        "score_before_by_format": score,
+    }

@@ -1,0 +1,42 @@
+"""EMPO's vectors; one id stands for a response without an answer."""
+
+import golden_vectors as golden
+import numpy as np
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    agreement,
+    answer_clusters,
+    answer_share,
+    disagreement,
+    most_frequent,
+)
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch = golden.rollouts(case)
+    answer = np.asarray(batch.answer)
+    lacking = answer == hyper["empty_id"]
+    answer = np.where(lacking, -1 - np.arange(len(answer)), answer).astype(np.int32)
+    batch = replace(batch, answer=answer)
+    clusters = answer_clusters(answer, batch.group)
+    share = answer_share(clusters, batch.group)
+    done = golden.evaluate(recipe("empo", epsilon=hyper["eps"]), case, batch=batch)
+    return {
+        "cluster_id": in_order(np.asarray(clusters), int(golden.inputs(case)["group_size"])),
+        "freq": done.batch.reward,
+        "entropy": disagreement(clusters, batch.group),
+        "reward_trl": agreement(missing=0.0, parted=0.0)(batch),
+        "reward_conf": agreement(least=hyper["conf_floor"])(batch),
+        "vote": most_frequent(share, batch.group),
+        "advantages": done.signals.advantage,
+    }
+
+
+def in_order(clusters, size):
+    """Clusters numbered in the order in which they come first in their group."""
+    groups = clusters.reshape(-1, size).tolist()
+    return np.concatenate([[list(dict.fromkeys(row)).index(c) for c in row] for row in groups])

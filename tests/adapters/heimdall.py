@@ -1,0 +1,50 @@
+"""Heimdall's vectors: graded rewards stand for verdicts."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.objectives import (
+    answer_clusters,
+    choose,
+    group_all_equal,
+    group_count,
+    group_mean,
+    lower_bound,
+    own_score,
+    rarity_penalty,
+    verdict_reward,
+    vote_count,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch = golden.rollouts(case)
+    number, alpha = hyper["M"], hyper["alpha"]
+    soft = golden.rollouts(case, soft=True).outcome
+    thresholds = (jnp.arange(number, dtype=soft.dtype) + 0.5) / number
+    verdict = (soft[:, None] > thresholds[None]).astype(soft.dtype)
+    score = verdict.mean(axis=1)
+    clusters = answer_clusters(batch.answer, batch.group)
+    counts = (group_count(ids).astype(soft.dtype) for ids in (clusters, batch.group))
+    count, size = counts
+    bound = lower_bound(alpha, number)
+
+    def chosen(rule):
+        return choose(score, batch.answer, batch.group, batch.rollout_id, rule)
+
+    truth = jnp.broadcast_to(batch.outcome[:, None], verdict.shape)
+    return {
+        "verdict": verdict,
+        "answer_mean": group_mean(score, clusters),
+        "answer_count": count,
+        "penalty": rarity_penalty(count, size, number, alpha),
+        "score": bound(score, clusters, batch.group),
+        "picked": chosen(bound),
+        "picked_majority": chosen(vote_count),
+        "picked_best_of_n": chosen(own_score),
+        "verifier_reward": verdict_reward(verdict, truth),
+        "problem_used": ~np.asarray(group_all_equal(batch.outcome, batch.group)),
+    }

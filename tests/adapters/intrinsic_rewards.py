@@ -1,0 +1,55 @@
+"""The vectors of the intrinsic rewards; every id is an answer, and 0 is the right one."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask, per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.methods.intrinsic_rewards import majority_vote
+from rlvr_jax.objectives import (
+    CERTAINTIES,
+    answer_clusters,
+    answer_share,
+    group_max,
+    token_certainty,
+    unanimous_mass,
+)
+from rlvr_jax.objectives.rewards.parts import Moment
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, data = golden.rollouts(case), golden.inputs(case)
+    old = golden.token_stats(jnp.asarray(data["old_logits"]), batch.tokens, top_k=2)
+    batch = replace(batch, old_topk_logp=old.topk_logp)
+    old_logp, vocabulary = batch.old_logp, data["old_logits"].shape[-1]
+    found = {}
+    for name, signal in CERTAINTIES.items():
+        found[name] = np.asarray(signal.of(batch, old_logp, batch.mask))
+        found[f"adv_{name}"] = advantages(signal, case, batch, hyper)
+    # The distance from the uniform distribution, of rows with tokens.
+    uniform = np.log(vocabulary) * np.asarray(batch.mask).any(axis=1)
+    found["self_certainty"] = found["self_certainty"] - uniform
+    clusters = answer_clusters(batch.answer, batch.group)
+    share = group_max(answer_share(clusters, batch.group), batch.group)
+    vote, _, told = majority_vote.apply(batch, (), Moment(0, None, None))
+    return {
+        **found,
+        "majority": vote,
+        "adv_majority": advantages(majority_vote, case, batch, hyper),
+        "token_certainty": on_mask(
+            token_certainty(batch.old_logsumexp, batch.old_mean_logit, vocabulary), batch
+        ),
+        "majority_share": share,
+        "majority_share_next": unanimous_mass(share, hyper["beta"]),
+        "label_accuracy": told["label_accuracy"],
+        "reward_accuracy": told["reward_accuracy"],
+    }
+
+
+def advantages(signal, case, batch, hyper):
+    method = recipe("intrinsic_rewards", signal=signal, epsilon=hyper["eps"], kl_coefficient=0.0)
+    return per_rollout(golden.evaluate(method, case, batch=batch).signals.advantage, batch)

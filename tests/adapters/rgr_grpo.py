@@ -1,0 +1,53 @@
+"""RGR-GRPO's vectors: the rows of another policy are the revised ones."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask
+
+from rlvr_jax.experience.stages.refine import unmet
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    Criterion,
+    criteria_met,
+    first_of_largest,
+    shaped_probability,
+    weighted_share,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    settings = {
+        "weights": hyper["weights"],
+        "factual": hyper["factual"],
+        "least": hyper["pass_at"],
+        "gamma": hyper["gamma"],
+        "epsilon": hyper["std_eps"],
+    }
+    done = golden.evaluate(recipe("rgr_grpo", **settings), case)
+    luffy = golden.evaluate(recipe("rgr_grpo", shape_of=shaped_probability, **settings), case)
+    batch, least = done.batch, hyper["pass_at"]
+    scores = batch.component_rewards
+    met = (scores >= least).astype(scores.dtype)
+    best = first_of_largest(
+        jnp.where(batch.off_policy, -1.0, batch.reward), batch.group, batch.rollout_id
+    )
+    rows = np.flatnonzero(np.asarray(best))
+    rubric = [Criterion(f"{number}", weight) for number, weight in enumerate(hyper["weights"])]
+    failed = unmet(scores, rubric, least)[rows]
+    every = criteria_met(scores, range(len(rubric)), least)
+    return {
+        "rubric": weighted_share(met, hyper["weights"]),
+        "reward": batch.reward,
+        "best_row": rows,
+        "failed": failed,
+        "need_refinement": ~np.asarray(every)[rows],
+        "advantages": done.signals.advantage,
+        "token_loss": on_mask(done.token_loss, batch),
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+        "loss_luffy_shape": luffy.loss,
+        "dlogits_luffy_shape": luffy.dlogits,
+    }

@@ -1,0 +1,39 @@
+"""Think-RM's vectors: a formula of the places and the graded rewards is the judge."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import per_rollout
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import difference_table, play, round_robin
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    size = int(golden.inputs(case)["group_size"])
+    quality = np.asarray(golden.rollouts(case, soft=True).outcome)
+
+    def judge(_, pairs, turn):
+        del turn
+        strengths = [
+            4 * (quality[i] - quality[j]) + 2 * np.sin(17 * (i % size) + 29 * (j % size))
+            for i, j in pairs
+        ]
+        return np.stack([np.clip(np.round(strengths), -3, 3), np.zeros(len(pairs))], axis=1)
+
+    done = golden.evaluate(recipe("think_rm", judge=judge, epsilon=hyper["eps"]), case)
+
+    def compare(first):
+        return lambda pairs: judge(None, [(first + i, first + j) for i, j in pairs], None)
+
+    tables = []
+    for first in range(0, len(quality), size):
+        rounds = play(size, round_robin, compare(first))
+        tables.append(difference_table(size, rounds))
+    brought = np.asarray(done.batch.advantage)
+    return {
+        "diff": np.concatenate(tables),
+        "advantage": per_rollout(brought, done.batch),
+        "advantages": done.signals.advantage,
+    }

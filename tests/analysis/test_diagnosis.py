@@ -1,0 +1,208 @@
+"""What a run directory alone says: verdicts, what is missing, the page, the command line."""
+
+import html.parser
+import json
+import shutil
+
+import numpy as np
+import pytest
+from analysis_runs import HOSTILE, write_run
+from safetensors.numpy import save_file
+
+from rlvr_jax.analysis import load_run
+from rlvr_jax.analysis.diagnose import as_json, diagnose, main, write_page
+from rlvr_jax.analysis.diagnosis.parameters import parameters
+from rlvr_jax.analysis.diagnosis.practice import practice
+from rlvr_jax.analysis.diagnosis.reach import reach
+from rlvr_jax.analysis.diagnosis.uncertainty import uncertainty
+from rlvr_jax.analysis.diagnosis.writing import writing
+
+PROBLEMS = 60
+WEIGHT = "model.layers.{}.mlp.up_proj.weight"
+
+
+def counts(correct, step=0, n=16):
+    correct = np.asarray(correct).tolist()
+    prompts = list(range(len(correct)))
+    return {"step": step, "n": n, "prompts": prompts, "correct": correct}
+
+
+def names(run):
+    return {topic.title: topic for topic in run}
+
+
+def write_counted(path, after, **changes):
+    """A run with evaluations by problem, outcomes of its groups, and weights before and after."""
+    model = path.parent / f"{path.name}_model"
+    run = write_run(path, model=str(model), **changes)
+    lines = [counts(np.full(PROBLEMS, 4)), counts(after, step=60)]
+    (run / "held_out.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with (run / "outcomes.jsonl").open("w") as file:
+        for step in range(1, 11):
+            right = [1.0] * step + [0.0] * (10 - step)
+            line = {"step": step, "number": [0, 1], "view": ["plain", "plain"]}
+            file.write(json.dumps(line | {"outcome": [right, [None] * 10]}) + "\n")
+    for folder, scale in ((model, 0.0), (run / "policy", 0.01)):
+        noise = np.random.default_rng(1).normal(size=(2, 8, 8))
+        tensors = np.eye(8) + scale * noise
+        folder.mkdir()
+        save_file(
+            {WEIGHT.format(i): tensor.astype(np.float32) for i, tensor in enumerate(tensors)},
+            folder / "model.safetensors",
+        )
+    return run
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [
+        (np.full(PROBLEMS, 12), "The boundary moved out"),
+        (np.repeat([16, 0], PROBLEMS // 2), "Sharpened at a price"),
+        (np.full(PROBLEMS, 4), "No change of what is solved"),
+        (np.repeat([4, 0], PROBLEMS // 2), "Worse, at the first try and with many"),
+    ],
+)
+def test_the_verdict_says_what_happened_at_one_and_at_many_tries(after, verdict):
+    topic = reach(counts(np.full(PROBLEMS, 4)), counts(after), ("the start", "the end"))
+    assert topic.sentences[0].startswith(verdict)
+
+
+def test_what_is_found_and_lost_is_set_against_a_second_draw():
+    before, after = np.full(PROBLEMS, 4), np.repeat([16, 0], PROBLEMS // 2)
+    found = reach(counts(before), counts(after), ("a", "b")).numbers
+    support = found["support"]
+    assert support["k"] == 8 and support["lost_above_floor"]["low"] > 0
+    assert support["floor"]["expanded"] == support["floor"]["shrunk"] > 0
+    assert found["changed_problems"]["better"] == PROBLEMS // 2
+    assert found["unsolved"] == {"first": 0, "reached": 0, "last": PROBLEMS // 2}
+
+
+def test_an_evaluation_that_is_too_small_says_how_large_it_should_be():
+    random = np.random.default_rng(0)
+    before, after = random.integers(0, 5, (2, 12))
+    topic = reach(counts(before, n=4), counts(after, n=4), ("a", "b"))
+    assert "problems are wanted" in topic.sentences[0]
+    assert topic.missing == ["A floor at k = 4 needs 8 samples per problem; there are 4."]
+
+
+def test_one_sample_a_problem_is_compared_at_the_first_try():
+    topic = reach(counts([0, 1, 1], n=1), counts([1, 1, 1], n=1), ("a", "b"))
+    assert list(topic.numbers["gaps"]) == ["pass@1"] and "support" not in topic.numbers
+
+
+def test_other_problems_are_not_compared():
+    with pytest.raises(ValueError, match="must ask the same prompts 16 times, got 2 prompts 8"):
+        reach(counts([1, 2], n=8), counts([1, 2]), ("a", "b"))
+
+
+def test_entropy_that_was_spent_is_called_so(tmp_path):
+    topic = uncertainty(load_run(write_run(tmp_path / "run", every=5)))
+    assert topic.sentences[0].startswith("Entropy was partly spent: 0.1")
+    assert topic.numbers["law"]["first_points"] == 3
+    assert [chart["title"] for chart in topic.charts] == ["Token entropy", "Reward against entropy"]
+
+
+def test_groups_and_visits_are_counted(tmp_path):
+    run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12))
+    topic = practice(load_run(run))
+    assert topic.numbers["first"] == {"all_wrong": 0, "mixed": 1, "all_right": 0}
+    assert topic.numbers["last"] == {"all_wrong": 0, "mixed": 0.5, "all_right": 0.5}
+    assert topic.numbers["visits"] == {"prompts": 1, "up": 1, "down": 0, "p_value": 1.0}
+
+
+def test_kept_responses_are_compared_at_equal_numbers_of_tokens(tmp_path):
+    run = load_run(write_run(tmp_path / "run", method="clip_cov", responses=40))
+    topic = writing(run)
+    first, last = (topic.numbers[f"step_{step}"] for step in (1, 60))
+    assert first["distinct_2_tokens"] == last["distinct_2_tokens"] == last["tokens"]
+    assert 0.5 < last["entropy_in_forks"] <= 1 and first["responses"] == 40
+    assert "AUROC" in topic.sentences[1] and topic.tables[0][2]
+
+
+def test_weights_that_did_not_move_are_said_to_be_equal(tmp_path):
+    write_counted(tmp_path / "run", np.full(PROBLEMS, 12))
+    model = tmp_path / "run_model"
+    assert parameters(model, model).sentences[0].startswith("No matrix")
+    moved = parameters(model, tmp_path / "run" / "policy")
+    assert moved.sentences[0].startswith("The 2 matrices moved by 2.")  # 0.01 · 8 / √8
+    assert moved.charts[0]["series"][0]["label"] == "mlp"
+
+
+def test_a_run_of_an_older_version_says_what_it_lacks(tmp_path):
+    run = write_run(tmp_path / "old")
+    shutil.rmtree(run / "samples")
+    topics = names(diagnose(run))
+    assert set(topics) == {"Reach", "Entropy", "Training prompts", "Kept responses", "Weights"}
+    for title in ("Reach", "Training prompts", "Kept responses", "Weights"):
+        assert not topics[title].sentences and topics[title].missing
+    assert topics["Entropy"].sentences
+
+
+def test_a_run_that_has_just_begun_is_no_error(tmp_path):
+    run = tmp_path / "young"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    topics = diagnose(run)
+    assert all(topic.missing and not topic.sentences for topic in topics)
+    assert write_page(tmp_path / "page.html", topics, "young").is_file()
+
+
+def test_two_runs_are_compared_at_their_ends(tmp_path):
+    run = write_counted(tmp_path / "this", np.full(PROBLEMS, 12))
+    other = write_counted(tmp_path / "other", np.full(PROBLEMS, 8))
+    topics = names(diagnose(run, other))
+    assert "this run less the other run" in topics["Reach"].sentences[0]
+    assert topics["Reach"].numbers["gaps"]["pass@1"]["value"] == pytest.approx(0.25)
+    assert topics["Weights"].sentences[0].startswith("No matrix")
+    folder = names(diagnose(run, tmp_path / "this_model", weights=False))
+    assert "Weights" not in folder
+
+
+class Page(html.parser.HTMLParser):
+    """Collects elements and the text outside scripts."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        assert not any(name in ("src", "href") or name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data):
+        if self.elements and self.elements[-1] != "script":
+            self.text += data
+
+
+def test_the_page_has_verdicts_first_and_hostile_text_stays_text(tmp_path):
+    hostile = "".join(HOSTILE)
+    run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12), method=hostile, extra=HOSTILE)
+    topics = diagnose(run)
+    parsed = Page(write_page(tmp_path / "out" / "page.html", topics, hostile).read_text("utf-8"))
+    assert parsed.elements.count("script") == 2 and "img" not in parsed.elements
+    assert hostile in parsed.text
+    assert parsed.text.index("The boundary moved out") < parsed.text.index("Support with 8 samples")
+
+
+def test_the_command_prints_json_or_writes_a_page(tmp_path, capsys):
+    run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12))
+    main([str(run), "--json"])
+    printed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert printed == json.loads(json.dumps(as_json(diagnose(run))))
+    main([str(run), "--out", str(tmp_path / "page.html"), "--no-weights"])
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "must be a directory with a config.json"),
+        (["run", "--against", "nowhere"], "against must be a run directory or a policy folder"),
+    ],
+)
+def test_what_is_no_run_ends_in_a_sentence(tmp_path, monkeypatch, arguments, sentence):
+    write_run(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=sentence):
+        main(arguments)

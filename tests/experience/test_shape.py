@@ -1,0 +1,99 @@
+"""The stage that gives rewards: who is compared, what is refused, what a reward of NaN does."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import numpy_actor
+import pytest
+import reward_tasks
+import training_runs
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import Shaping, agreement, column, group_mean, shaping
+from rlvr_jax.runs.step import collect, take_step
+from rlvr_jax.tasks import Grade
+
+
+class Undecided(numpy_actor.NumpyActor):
+    """Every third row has no verdict."""
+
+    def grade(self, batch):
+        batch = super().grade(batch)
+        grades = [
+            Grade(None, info=grade.info) if row % 3 == 0 else grade
+            for row, grade in enumerate(batch.grades)
+        ]
+        return dataclasses.replace(batch, grades=grades)
+
+
+def first(reward, actor=None):
+    chain = experience(stages=[shape(reward)])
+    ((collected, _, _),) = numpy_actor.walk(chain, actor or numpy_actor.NumpyActor(), steps=1)
+    return collected
+
+
+def test_rows_without_a_verdict_are_in_no_statistic_of_a_group():
+    mean = shaping(lambda rollouts: group_mean(rollouts.outcome, rollouts.group), "mean()")
+    batch = first(mean, Undecided()).batch
+    decided = batch.decided
+    assert not decided.all()
+    for rows in batch.groups:
+        counted = rows[decided[rows]]
+        np.testing.assert_allclose(
+            batch.rollouts.reward[counted], batch.rollouts.outcome[counted].mean(), rtol=1e-6
+        )
+    np.testing.assert_array_equal(batch.rollouts.reward[~decided], 0)
+
+
+def test_a_reward_of_nan_is_counted_and_leaves_the_group_and_the_loss(tmp_path):
+    def reward(rollouts):
+        return jnp.where(rollouts.length % 2 == 0, jnp.nan, rollouts.outcome)
+
+    found = first(shaping(reward, "odd()"))
+    even = found.batch.rollouts.length % 2 == 0
+    assert found.metrics["rows_without_reward"] == even.sum() > 0
+    settings = training_runs.settings(training_runs.write_policy(tmp_path), "unused")
+    run = training_runs.prepared(settings)
+    chain = experience(stages=[shape(shaping(reward, "odd()"))])
+    run = dataclasses.replace(run, recipe=dataclasses.replace(run.recipe, experience=chain))
+    state = run.initial_state()
+    batch = collect(run, state, 0).batch
+    even = batch.rollouts.length % 2 == 0
+    assert even.any() and not batch.rollouts.mask[even].any()
+    assert (batch.rollouts.group[even] < 0).all() and np.isfinite(batch.rollouts.reward).all()
+    taken = take_step(run, state, 0)
+    assert np.isfinite([taken.metrics["loss"], taken.metrics["reward"]]).all()
+
+
+def test_the_prompts_of_rows_and_a_state_are_told():
+    def apply(rollouts, state, moment):
+        state = state.copy()
+        np.add.at(state, moment.prompt, 1)
+        return rollouts.outcome, state, {"seen": float(state.sum())}
+
+    visits = Shaping(apply, "visits()", init=lambda prompts: np.zeros(prompts, np.int32))
+    chain = experience(stages=[shape(visits)])
+    found = numpy_actor.walk(chain, steps=3)
+    assert [collected.metrics["seen"] for collected, _, _ in found] == [16, 32, 48]
+    asked = [ask.number for collected, _, _ in found for ask in collected.batch.asks]
+    (state,) = found[-1][2].values()
+    np.testing.assert_array_equal(state, np.bincount(asked, minlength=12))
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        (column(5), r"shape\(column\(5\)\): reads 6 rewards of a task.*got 2 of task 'numbered'"),
+        (agreement(), r"shape\(agreement.*reads answers, which task 'numbered' does not give"),
+    ],
+)
+def test_a_task_that_does_not_give_what_is_read_is_refused(reward, message):
+    chain = experience(stages=[shape(reward)])
+    with pytest.raises(ValueError, match=message):
+        chain.init(numpy_actor.setting(chain))
+
+
+def test_the_task_of_these_tests_has_rows_without_a_verdict():
+    task = reward_tasks.graded_sums()
+    assert task.rewards == reward_tasks.NAMES and task.answers

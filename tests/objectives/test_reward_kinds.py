@@ -1,0 +1,217 @@
+"""Rewards of lengths, answers, citations, calls, rubrics: worked examples and edges."""
+
+import jax
+import numpy as np
+import pytest
+from golden_vectors import array
+
+from rlvr_jax.objectives import (
+    Criterion,
+    Moment,
+    agreement,
+    all_factual_or_share,
+    anchored,
+    by_rubric,
+    by_start_quartiles,
+    choose,
+    confident_abstention,
+    counted_calls,
+    decoupled_exploration,
+    f_score,
+    length_cosine,
+    lower_bound,
+    own_score,
+    reached_share,
+    share_of_rubric,
+    short_of_group,
+    turn_without_calls,
+    vote_count,
+    vote_sum,
+    with_evidence,
+)
+from rlvr_jax.types import Rollouts, replace
+
+NOW = Moment(0, jax.random.key(0), np.zeros(4, np.int32))
+EXACT = 1e-12  # float64, a few operations
+ROUNDED = 1e-6  # the examples have six digits
+
+
+def rollouts(
+    columns=None, outcome=(1.0, 1.0, 0.0, 0.0), length=(1, 2, 3, 4), dtype=np.float64, **more
+):
+    width = 4
+    mask = np.arange(width)[None] < np.array(length)[:, None]
+    known = {} if columns is None else {"component_rewards": array(columns, dtype)}
+    batch = Rollouts.of_responses(
+        tokens=array(np.zeros((4, width)), np.int32),
+        mask=array(mask, bool),
+        reward=array(outcome, dtype),
+        group=array(np.zeros(4), np.int32),
+        **known,
+    )
+    return replace(batch, **more)
+
+
+def apart(batch, row):
+    """The row has no verdict."""
+    mask, group = np.asarray(batch.mask).copy(), np.asarray(batch.group).copy()
+    mask[row], group[row] = False, -1 - row
+    return replace(batch, mask=array(mask, bool), group=array(group, np.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "reward",
+    [
+        agreement(),
+        agreement(vote=True),
+        length_cosine(4),
+        short_of_group(),
+        with_evidence(0),
+        by_rubric([Criterion("a"), Criterion("b", kind="veto")]),
+        confident_abstention(),
+        decoupled_exploration(1.0),
+    ],
+    ids=lambda reward: getattr(reward, "label", "cosine").partition("(")[0],
+)
+def test_rewards_keep_the_dtype_of_the_outcome_under_jit(reward, dtype):
+    batch = rollouts(np.full((4, 3), 0.5), dtype=dtype, answer=array([0, 0, 1, -4], np.int32))
+    found = jax.jit(reward)(batch)
+    assert found.dtype == dtype and np.isfinite(found).all()
+    np.testing.assert_array_equal(found, reward(batch))
+
+
+def test_who_has_no_answer_has_no_vote_and_who_has_no_verdict_is_not_counted():
+    batch = rollouts(answer=array([-1, -2, 5, 7], np.int32))
+    np.testing.assert_array_equal(agreement(vote=True)(batch), [0, 0, 1, 0])
+    np.testing.assert_array_equal(agreement(missing=-0.5)(batch), [-0.5, -0.5, 0.25, 0.25])
+    np.testing.assert_array_equal(agreement(parted=0.0)(batch), 0)
+    same = replace(batch, answer=array([5, 5, 5, 7], np.int32))
+    np.testing.assert_array_equal(agreement()(apart(same, 0))[1:], np.array([2, 2, 1]) / 3)
+
+
+def test_a_group_of_equal_lengths_earns_nothing_for_them():
+    np.testing.assert_array_equal(short_of_group()(rollouts(length=(2, 2, 2, 2))), 0)
+    np.testing.assert_allclose(
+        short_of_group()(rollouts(outcome=(1.0, 0, 0, 1.0))), [0.5, 0, -1 / 6, -0.5], atol=EXACT
+    )
+
+
+def test_the_cosine_does_not_rise_again_behind_its_length():
+    found = length_cosine(2)(rollouts(outcome=(1.0, 1.0, 1.0, 0.0)))
+    np.testing.assert_allclose(found, [0.75, 0.5, 0.5, -0.5], atol=EXACT)
+
+
+def test_no_citation_and_a_citation_of_all_have_a_score():
+    found = f_score(array([0.0, 1.0, 0.04], float), array([0.0, 1.0, 1.0], float), 2.0)
+    np.testing.assert_allclose(found, [0, 1, 5 * 0.04 / 1.16], atol=EXACT)
+
+
+def test_calls_solve_each_answer_once_and_for_their_own_tool():
+    open_ = {"add": ["5", "7"]}
+    assert counted_calls(["add"] * 3, ["5", "5", "7"], open_) == (3, 2)
+    assert counted_calls(["sub"], ["7"], open_) == (1, 0)
+    assert turn_without_calls("It is 1,005.", "1005", 2) == 1 / 3
+    assert turn_without_calls("<tool_call> 1005", "1005", 2) == -0.3
+    assert turn_without_calls(" ", "1005", 0) == -0.5
+    assert (turn_without_calls("no", "1005", 0), turn_without_calls("no", "1005", 1)) == (0.5, 0)
+
+
+def test_the_rubrics_of_the_worked_example():
+    scores = np.tile(np.array([[1, 0.4, 0.5]]), (4, 1))
+    rubric = [Criterion("a", 2.0), Criterion("b", kind="veto"), Criterion("c")]
+    plain = [Criterion("a", 2.0), Criterion("b"), Criterion("c")]
+    for own, combine, wanted in (
+        (plain, anchored(), 0.725),
+        (rubric, anchored(), 0.0),
+        (rubric, share_of_rubric, 0.0),
+        (rubric, anchored(veto_below=0.4), 0.725),
+        (plain, anchored(saturation=0.5), 0.841980),
+        (plain, anchored(synergy=0.25, pair=(0, 2)), 0.68),
+        (plain, anchored(power=2.0), 0.525625),
+    ):
+        found = by_rubric(own, combine)(rollouts(scores))
+        np.testing.assert_allclose(found, wanted, atol=ROUNDED)
+
+
+def test_a_criterion_without_a_score_leaves_the_mean_and_a_row_without_any_has_no_reward():
+    points = [[1, np.nan], [np.nan, 4], [np.nan, np.nan], [9, 2]]
+    rubric = [Criterion("a", 2.0), Criterion("b", maximum=4)]
+    own = by_rubric(rubric)
+    found, _, told = own.apply(rollouts(points), (), NOW)
+    np.testing.assert_array_equal(found, [1, 1, np.nan, 0.5])
+    assert told == {"criterion/a": 1.0, "criterion/b": 0.75}
+    factual = [Criterion("a", kind="factual"), Criterion("b", 3.0)]
+    found = by_rubric(factual, all_factual_or_share())(
+        rollouts([[1, 0], [0.4, 1], [np.nan, 1], [0, 0]])
+    )
+    np.testing.assert_array_equal(found, [1, 0.75, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: by_rubric([]), r"rubric must have criteria of different names, got \[\]"),
+        (lambda: by_rubric([Criterion("a"), Criterion("a")]), r"got \['a', 'a'\]"),
+        (lambda: Criterion("a", weight=0), "Criterion: weight must be positive, got 0"),
+        (lambda: Criterion("a", kind="hard"), "kind must be 'plain', 'factual' or 'veto', got"),
+        (lambda: anchored(synergy=-1), "anchored: synergy must be above -1, got -1"),
+        (lambda: reached_share([], []), "one verdict for each of the 0 rubrics"),
+        (lambda: decoupled_exploration(-1.0), "scale must be at least 0, got -1"),
+        (lambda: by_start_quartiles(0, cells=0), "cells must be at least 1, got 0"),
+    ],
+)
+def test_what_makes_no_reward_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_evidence_counts_where_it_is_reached_from_the_answer():
+    rubrics = [["E0", "E1"], ["E1", "E2"], ["E3", "E4"], ["E0", "E5"], ["E2", "E6"]]
+    names = {f"E{number}": "name" for number in range(6)} | {"E6": None}
+    assert reached_share(rubrics, [True, True, True, False, True], names) == 2 / 5
+    assert reached_share([["E0"], []], [True, True]) == 1 / 2
+
+
+def test_the_longest_is_paid_most_where_nobody_is_right_and_a_cut_one_no_more_than_the_shortest():
+    batch = rollouts(outcome=(0.0,) * 4, answer=array([0, 1, 2, 3], np.int32))
+    found = decoupled_exploration(2.0)(batch)
+    np.testing.assert_allclose(found, [-2, -1, -2 / 3, -0.5], atol=EXACT)
+    cut = array([False, True, False, True], bool)
+    held = replace(batch, truncated=cut, length=array([3, 1, 3, 4], np.int32))
+    np.testing.assert_allclose(decoupled_exploration(3.0)(held), [-1, -3, -1, -1], atol=EXACT)
+    silent = replace(batch, answer=array([-1, 1, 2, 3], np.int32))
+    np.testing.assert_array_equal(decoupled_exploration(0.0)(silent), [-0.5, 0, 0, 0])
+
+
+def test_quartiles_are_those_of_the_first_batch_in_which_a_cell_occurs():
+    own = by_start_quartiles(0, cells=2, slope=3.0, least=0.05)
+    state = own.init(9)
+    first = rollouts([[0.0], [0.2], [0.4], [0.6]])
+    reward, state, told = own.apply(first, state, NOW)
+    assert float(reward[0]) < 0.5 < float(reward[3]) and told["reward/median"] == pytest.approx(0.3)
+    before = state.quartiles.copy()
+    later = rollouts([[0.9], [0.9], [0.9], [0.9]], cell=array([0, 0, 1, 1], np.int32))
+    reward, state, _ = own.apply(later, state, NOW)
+    np.testing.assert_array_equal(state.quartiles[0], before[0])
+    np.testing.assert_allclose(state.quartiles[1], 0.9, rtol=1e-6)  # float32
+    assert state.known.all() and float(reward[0]) > 0.9 and float(reward[2]) == pytest.approx(0.5)
+
+
+def test_choices_of_the_worked_example():
+    """Answer A of three solutions with 4 of 6 verdicts right, B of one with 2 of 2."""
+    answer = array([0, 0, 0, 1], np.int32)
+    score = array([1.0, 0.5, 0.5, 1.0], float)
+    group, ids = array(np.zeros(4), np.int32), array(np.arange(4), np.int32)
+
+    def chosen(rule, **more):
+        return np.flatnonzero(choose(score, answer, group, ids, rule, **more)).tolist()
+
+    assert chosen(lower_bound(0.1, verdicts=2)) == [3]
+    assert chosen(lower_bound(1.0, verdicts=2)) == [0]
+    clusters = answer
+    bound = lower_bound(0.1, verdicts=2)(score, clusters, group)
+    np.testing.assert_allclose(bound, [0.636960] * 3 + [0.930685], atol=ROUNDED)
+    assert chosen(own_score) == [0] and chosen(vote_count) == [0] and chosen(vote_sum) == [0]
+    assert chosen(own_score, parsed=array([0, 0, 0, 1], bool)) == [3]
+    assert chosen(own_score, parsed=array([0, 0, 0, 0], bool)) == []

@@ -1,0 +1,70 @@
+"""The task of a run: options and columns of a command line, and prompts that are too long."""
+
+import json
+
+import pytest
+import training_runs
+
+from experiments import compare, evaluate
+from rlvr_jax.runs import parse_config
+from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.task import load_task
+
+
+@pytest.fixture
+def path(tmp_path):
+    rows = [{"ask": f"{a} + {b} =", "sum": a + b} for a in range(5) for b in range(4)]
+    rows.append({"ask": "1 + 1 + 1 + 1 =", "sum": 4})
+    file = tmp_path / "sums.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def config_of(model, path, *line):
+    options = ["--columns", "prompt=ask,answer=sum", "--task-options", "instruction="]
+    return parse_config(["--task", f"jsonl:{path}", "--model", str(model), *options, *line])
+
+
+def test_options_and_columns_of_a_command_line_reach_the_task(model, path):
+    config = config_of(model, path, "held_out=0.5", "answer_line=true,relative_tolerance=0.1")
+    task = load_task(config)
+    assert len(task.train) + len(task.test) == 21 and len(task.test) > 5
+    assert all("boxed" not in prompt.text for prompt in task.train)
+    card, *_ = run_card(config)
+    assert card["task_notes"] == ["columns are read: prompt=ask, answer=sum"]
+    assert card["settings"]["columns"] == ["prompt=ask,answer=sum"]
+
+
+def test_prompts_over_the_budget_are_left_out_and_counted(model, path):
+    config = config_of(model, path, "--prompt-tokens", "4", "--drop-long-prompts")
+    said = r"\d of \d+ train prompts and \d of \d+ test prompts have more than prompt_tokens = 4"
+    with pytest.warns(UserWarning, match=said):
+        task = load_task(config)
+    assert len(task.train) + len(task.test) == 20
+    assert load_task(config_of(model, path, "--prompt-tokens", "8", "--drop-long-prompts"))
+    with pytest.raises(ValueError, match="drop_long_prompts needs prompt_tokens, got 0"):
+        config_of(model, path, "--drop-long-prompts")
+
+
+def test_a_run_learns_from_a_file_and_says_how_it_was_read(model, path, tmp_path, capsys):
+    settings = training_runs.settings(model, tmp_path / "run", task=f"jsonl:{path}", steps=1)
+    line = ["--columns", "prompt=ask,answer=sum", "--task-options", "instruction=", "held_out=0.4"]
+    config = parse_config([*training_runs.arguments(settings), *line, "--response-tokens", "6"])
+    training_runs.train(config)
+    said = capsys.readouterr().out
+    assert said.count("columns are read: prompt=ask, answer=sum") == 1
+    (sample, *_) = (tmp_path / "run/samples").iterdir()
+    rows = [json.loads(text) for text in sample.read_text().splitlines()]
+    assert {row["stage"] for row in rows} <= {"no answer", "exact"}
+    small = ["--prompts", "2", "--samples", "2", "--response-tokens", "6"]
+    evaluate.main(
+        ["--model", str(tmp_path / "run/policy"), "--task", f"jsonl:{path}", *line, *small]
+    )
+
+
+def test_a_comparison_hands_them_to_every_run():
+    options = compare.Config(task_options=("held_out=0.5",), columns=("prompt=ask,answer=sum",))
+    settings = compare._settings(options, "grpo", 0)
+    assert (settings.task_options, settings.columns) == (options.task_options, options.columns)
+    with pytest.raises(ValueError, match="settings that this command does not set itself"):
+        compare._settings(options, "grpo:columns=x", 0)

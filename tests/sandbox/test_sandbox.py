@@ -1,0 +1,235 @@
+"""The sandbox from the caller's side: threads, lost servers, forks, leaks and refusals."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rlvr_jax import sandbox
+from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.sandbox.layers import LAYERS, holds
+from rlvr_jax.sandbox.watch import descendants
+
+PATIENT = Limits(wall_seconds=20.0)  # for a machine with other work
+SETTLED = 5.0  # seconds for the kernel to take down what has ended
+
+
+def left() -> tuple[int, int, int]:
+    """Processes, descriptors and mounts."""
+    return (
+        len(descendants(os.getpid())),
+        len(list(Path("/proc/self/fd").iterdir())),
+        len(Path("/proc/self/mountinfo").read_text().splitlines()),
+    )
+
+
+def settled(before) -> bool:
+    end = time.monotonic() + SETTLED
+    while left() != before and time.monotonic() < end:
+        time.sleep(0.02)
+    return left() == before
+
+
+def test_threads_share_a_sandbox():
+    before = left()
+    with Sandbox(PATIENT, workers=2) as box, ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(lambda n: box.run(f"print({n})"), range(24)))
+        assert len(descendants(os.getpid())) <= 2 + 4  # a program has two processes
+    assert [int(outcome.stdout) for outcome in outcomes] == list(range(24))
+    assert settled(before)
+
+
+def test_a_program_that_is_ended_leaves_nothing():
+    before = left()
+    forks = "import os, time\nfor _ in range(3): os.fork()\ntime.sleep(60)"
+    with Sandbox(Limits(wall_seconds=0.3)) as box:
+        for without in range(3):
+            assert box.run(forks).status is None, without
+    assert settled(before)
+
+
+def test_a_lost_server_costs_nothing():
+    with Sandbox(PATIENT) as box:
+        box.run("")
+        (server,) = descendants(os.getpid())
+        os.kill(server, signal.SIGKILL)
+        assert box.run("print(1)").stdout == "1\n"
+
+
+def test_a_server_that_is_lost_in_a_program_is_replaced_and_takes_the_program_along():
+    before = left()
+    with Sandbox(PATIENT) as box:
+        box.run("")
+        (server,) = descendants(os.getpid())
+        ended = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
+        ended.start()
+        assert box.run("import time; time.sleep(1); print(1)").stdout == "1\n"
+        ended.join()
+    assert settled(before)
+
+
+def test_nothing_is_left_of_a_caller_that_is_killed():
+    code = (
+        "from rlvr_jax.sandbox import Sandbox, Limits\n"
+        "print(1, flush=True)\n"
+        "Sandbox(Limits(wall_seconds=60)).run('import time; time.sleep(60)')\n"
+    )
+    caller = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ}
+    )
+    caller.stdout.read(1)
+    end = time.monotonic() + SETTLED + PATIENT.wall_seconds
+    while len(tree := descendants(caller.pid)) < 3 and time.monotonic() < end:
+        time.sleep(0.02)
+    caller.kill()
+    caller.wait()
+    caller.stdout.close()
+    while any(map(alive, tree)) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert len(tree) == 3
+    assert not any(map(alive, tree))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_fork_of_the_caller_has_servers_of_its_own():
+    """Forked while all slots are taken; in a process of its own, as this one has threads of JAX."""
+    code = (
+        "import os, threading, time\n"
+        "from rlvr_jax.sandbox import Sandbox, Limits\n"
+        "box = Sandbox(Limits(wall_seconds=20))\n"
+        "box.run('')\n"
+        "slow = threading.Thread(target=box.run, args=['import time; time.sleep(1)'])\n"
+        "slow.start()\n"
+        "time.sleep(0.2)\n"
+        "if not (child := os.fork()):\n"
+        "    os._exit(0 if box.run('print(1)').stdout == '1\\n' else 1)\n"
+        "print(os.waitpid(child, 0)[1], box.run('print(2)').stdout)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (["0", "2"], "")
+
+
+def test_a_server_keeps_no_handles():
+    with Sandbox(Limits(wall_seconds=0.3)) as box:
+        box.run("")
+        (server,) = descendants(os.getpid())
+        handles = Path(f"/proc/{server}/fd")
+        before = len(list(handles.iterdir()))
+        for source in ("", "1 / 0", "import time; time.sleep(9)", "print('x' * 10**7)"):
+            box.run(source)
+        assert len(list(handles.iterdir())) == before
+
+
+def test_a_closed_sandbox_says_so():
+    box = Sandbox()
+    box.close()
+    with pytest.raises(RuntimeError, match="must be open, got a call after close"):
+        box.run("")
+
+
+def test_where_nothing_holds_programs_are_refused():
+    nothing = set(LAYERS)
+    with Sandbox(_without=nothing) as box, pytest.raises(RuntimeError, match="unsafe_local=True"):
+        box.run("")
+    with Sandbox(PATIENT, _without=nothing, unsafe_local=True) as box:
+        assert box.run("print(1)").stdout == "1\n"
+        assert box.layers == set()
+        assert box.missing.keys() == LAYERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("layers", "enough"),
+    [
+        (set(LAYERS), True),
+        ({"landlock", "seccomp"}, True),
+        ({"root", "net", "pid"}, True),
+        ({"seccomp", "rlimits", "watch"}, False),
+        ({"landlock", "rlimits"}, False),
+        (set(), False),
+    ],
+)
+def test_files_network_and_processes_need_a_layer_each(layers, enough):
+    assert holds(layers) is enough
+
+
+BAD = "\ud800"  # half a character: no text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"source": BAD}, r"source must be text \(UTF-8\), got '\\ud800'"),
+        ({"source": b"\xff"}, r"source must be text \(UTF-8\), got b'\\xff'"),
+        ({"source": 3}, r"source must be text \(UTF-8\), got 3"),
+        ({"source": "", "stdin": b"\xfe"}, r"stdin must be text \(UTF-8\), got b'\\xfe'"),
+        ({"source": "", "argv": "abc"}, r"argv must be a sequence of texts, got 'abc'"),
+        ({"source": "", "argv": ["a", BAD]}, r"argv\[1\] must be text"),
+        ({"source": "", "argv": ["a\0b"]}, r"argv\[0\] must not hold a NUL, got 'a\\x00b'"),
+        ({"source": "", "files": {"a": b"\xff"}}, r"files\['a'\] must be text"),
+        ({"source": "", "files": {BAD: ""}}, r"files must be text"),
+        ({"source": "", "files": {"/etc/passwd": ""}}, r"below the folder, got '/etc/passwd'"),
+        ({"source": "", "files": {"a/../../b": ""}}, r"below the folder, got 'a/../../b'"),
+        ({"source": "", "files": {"": ""}}, r"below the folder, got ''"),
+        ({"source": "", "files": {"a\0": ""}}, r"below the folder, got 'a\\x00'"),
+        ({"source": "", "files": {"main.py": ""}}, r"must not hold the program itself"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, said):
+    with Sandbox() as box, pytest.raises(ValueError, match=said):
+        box.run(**arguments)
+
+
+def test_text_may_come_as_bytes():
+    assert sandbox.run(b"print(input())", "ä".encode(), limits=PATIENT).stdout == "ä\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"wall_seconds": 0}, r"wall_seconds must be a number in \(0, 1e\+06\), got 0"),
+        ({"cpu_seconds": float("nan")}, r"cpu_seconds must be a number in \(0, 1e\+06\), got nan"),
+        ({"cpu_seconds": "3"}, r"cpu_seconds must be a number in \(0, 1e\+06\), got '3'"),
+        ({"memory_mb": 1}, r"memory_mb must be an integer from 16 to 2147483647, got 1"),
+        ({"processes": 0}, r"processes must be an integer from 1 to 2147483647, got 0"),
+        ({"processes": True}, r"processes must be an integer from 1 to 2147483647, got True"),
+        ({"disk_mb": 1.5}, r"disk_mb must be an integer from 1 to 2147483647, got 1.5"),
+        ({"packages": "numpy"}, r"packages must be a tuple of names, got 'numpy'"),
+        ({"packages": ("../x",)}, r"packages must be names of modules, got '../x'"),
+        ({"read": ("etc",)}, r"read must be absolute paths of files that exist, got 'etc'"),
+        ({"read": ("/",)}, r"read must not be the root itself or in /proc, got '/'"),
+        ({"read": ("/no/such",)}, r"files that exist, got '/no/such'"),
+    ],
+)
+def test_bad_limits_are_named(fields, said):
+    with pytest.raises(ValueError, match=said):
+        Limits(**fields)
+
+
+def test_an_unknown_package_is_named():
+    with pytest.raises(ValueError, match="packages must be installed here, got 'no_such_package'"):
+        sandbox.run("", limits=Limits(packages=("no_such_package",)))
+
+
+def test_a_command_names_a_program():
+    with (
+        Sandbox() as box,
+        pytest.raises(ValueError, match=r"command must name a program, got \[\]"),
+    ):
+        box.run_command([])
+
+
+def test_there_is_at_least_one_worker():
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        Sandbox(workers=0)

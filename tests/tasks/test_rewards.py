@@ -1,0 +1,196 @@
+"""Reward functions of ours, of TRL and of verl, and sentences about those that fail."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rlvr_jax.tasks import (
+    Grade,
+    GradingError,
+    Prompt,
+    Response,
+    Task,
+    from_rows,
+    from_trl,
+    from_verl,
+    graded_one_by_one,
+    grades_of,
+    no_verdict_on_error,
+)
+from rlvr_jax.tasks.grading import verifier_name
+
+ROWS = [{"prompt": f"{i} + 1?", "solution": str(i + 1), "extra_info": {"i": i}} for i in range(4)]
+
+
+def task_of(verify):
+    return Task("own", [Prompt("a", "1"), Prompt("b", "2")], [Prompt("c")], verify)
+
+
+def asked(task, *texts):
+    prompts = [task.train[row % len(task.train)] for row in range(len(texts))]
+    return grades_of(task, prompts, [Response(text) for text in texts])
+
+
+# What follows is written as users of TRL write it.
+def accuracy(completions, solution, **kwargs):
+    return [float(text == wanted) for text, wanted in zip(completions, solution, strict=True)]
+
+
+def in_messages(prompts, completions, **kwargs):
+    assert all(prompt[-1]["role"] == "user" for prompt in prompts)
+    return [1.0 if completion[0]["content"] == "yes" else -0.5 for completion in completions]
+
+
+def by_answer(completions, answer):
+    return np.array([text == wanted for text, wanted in zip(completions, answer, strict=True)])
+
+
+def sometimes(completions):
+    return [None if text == "?" else 0.25 for text in completions]
+
+
+async def awaited(completions, **kwargs):
+    return [float(text == "yes") for text in completions]
+
+
+def test_a_coroutine_of_trl_is_run():
+    assert [grade.outcome for grade in asked(task_of(from_trl(awaited)), "yes", "no")] == [1, 0]
+
+
+def test_a_reward_of_trl_gets_completions_and_columns():
+    task = from_rows(ROWS, held_out=0.3, verify=from_trl(accuracy))
+    right = task.train[0].meta["solution"]
+    assert [grade.outcome for grade in asked(task, right, "x")] == [1, 0]
+    assert verifier_name(task.verify) == "accuracy"
+
+
+def test_a_conversational_reward_of_trl_gets_messages_and_may_be_negative():
+    grades = asked(task_of(from_trl(in_messages, conversational=True)), "yes", "no")
+    assert [(grade.outcome, grade.reward) for grade in grades] == [(1, 1), (0, -0.5)]
+
+
+def test_the_prompts_answer_is_a_column_and_arrays_are_lists():
+    assert [grade.outcome for grade in asked(task_of(from_trl(by_answer)), "1", "1")] == [1, 0]
+
+
+def test_a_reward_of_trl_that_does_not_apply_is_no_verdict():
+    assert [g.outcome for g in asked(task_of(from_trl(sometimes)), "a", "?")] == [0.25, None]
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    (
+        (lambda completions: [1.0], r"must return a list of 2 numbers, .* got \[1.0\]"),
+        (lambda completions: 1.0, "must return a list of 2 numbers, .* got 1.0"),
+        (lambda completions: "ab", "must return a list of 2 numbers, .* got 'ab'"),
+        (lambda completions: [1.0, "1"], "must be a finite number, got '1' for prompt 'b' and res"),
+        (
+            lambda completions, image: [],
+            r"columns of the data \(answer, .*\), got image; from_rows",
+        ),
+        (lambda answers: [], "got answers; from_rows"),
+    ),
+)
+def test_what_is_wrong_with_a_reward_of_trl_is_said(reward, message):
+    with pytest.raises(GradingError, match=message):
+        asked(task_of(from_trl(reward)), "x", "y")
+
+
+# And this as users of verl do.
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    assert (data_source, extra_info) == ("lab/set", {"i": int(ground_truth) - 1})
+    return 1.0 if solution_str == ground_truth else 0.0
+
+
+def scored_with_more(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
+    right = solution_str == ground_truth
+    return {"score": 1.0 if right else -1.0, "acc": right, "pred": solution_str, "length": 3}
+
+
+def test_a_score_of_verl_gets_what_the_rows_say():
+    rows = [
+        {
+            "data_source": "lab/set",
+            "prompt": [{"role": "user", "content": row["prompt"]}],
+            "reward_model": {"ground_truth": row["solution"]},
+            "extra_info": row["extra_info"],
+        }
+        for row in ROWS
+    ]
+    task = from_rows(rows, verify=from_verl(compute_score))
+    assert [g.outcome for g in asked(task, task.train[0].answer, "x")] == [1, 0]
+    assert (task.train[0].kind, task.train[0].text) == ("lab/set", "0 + 1?")
+
+
+def test_a_score_of_verl_with_more_tells_reward_outcome_answer_and_numbers():
+    right, wrong = asked(task_of(from_verl(scored_with_more)), "1", "1")
+    assert (right.outcome, right.reward, right.answer, right.info) == (1, 1, "1", {"length": 3})
+    assert (wrong.outcome, wrong.reward) == (0, -1)
+
+
+@pytest.mark.parametrize("score", ["1", None, math.nan, {"acc": True}, {"score": "x"}, [1]])
+def test_a_score_that_is_no_number_is_said_or_no_verdict(score):
+    task = task_of(from_verl(lambda solution_str, ground_truth: score))
+    if score is None or score == {"acc": True}:
+        assert asked(task, "x")[0].outcome is None
+        return
+    with pytest.raises(GradingError, match=r"must be a finite number, got .* for prompt 'a'"):
+        asked(task, "x")
+
+
+def fails_on_seven(prompt, response):
+    return 1 / (7 - int(response.text))
+
+
+@pytest.mark.parametrize(
+    "verify",
+    (
+        graded_one_by_one(fails_on_seven),
+        from_verl(lambda solution_str, ground_truth: 1 / (7 - int(solution_str))),
+        from_trl(lambda completions: [1 / (7 - int(text)) for text in completions]),
+        lambda prompts, responses: (Grade(1 / (7 - int(r.text))) for r in responses),
+    ),
+    ids=["one by one", "verl", "trl", "generator"],
+)
+def test_a_reward_that_raises_is_told_with_prompt_response_and_place(verify):
+    task = task_of(verify)
+    assert [grade.outcome for grade in asked(task, "6", "6")] == [1, 1]
+    said = r"^task 'own': verify raised ZeroDivisionError: .* \(test_rewards.py, line \d+, in .*\)"
+    with pytest.raises(GradingError, match=said + " for prompt 'b' and response '7'$"):
+        asked(task, "6", "7", "x")
+    tolerant = task_of(no_verdict_on_error(verify))
+    assert [g.outcome for g in asked(tolerant, "6", "7", "5", "x")] == [1, None, 0.5, None]
+    assert asked(tolerant, "7")[0].stage == "raised"
+
+
+def test_a_verifier_that_raises_for_a_batch_alone_is_told_as_such():
+    def verify(prompts, responses):
+        if len(prompts) > 1:
+            raise KeyError("batch")
+        return [Grade(0.0)]
+
+    with pytest.raises(GradingError, match=r"raised KeyError: 'batch' .* for one of 2 responses"):
+        asked(task_of(verify), "x", "y")
+
+
+def test_long_texts_are_shortened_in_sentences():
+    with pytest.raises(GradingError) as told:
+        asked(task_of(graded_one_by_one(fails_on_seven)), "x" * 100_000)
+    assert len(str(told.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    (
+        ([0.5, 1.0], r"one Grade per response, got 0.5; graded_one_by_one, from_trl and from_verl"),
+        (0.5, "one Grade per response, got 0.5;"),
+        (None, "one Grade per response, got None;"),
+        ("ab", "one Grade per response, got 'a';"),
+        ([Grade(1.0)], r"one grade per response \(2\), got 1"),
+        (iter([Grade(1.0)] * 3), r"one grade per response \(2\), got 3"),
+    ),
+)
+def test_what_a_verifier_gives_in_the_place_of_grades_is_said(given, message):
+    with pytest.raises(GradingError, match=f"task 'own': verify must return {message}"):
+        asked(task_of(lambda prompts, responses: given), "x", "y")

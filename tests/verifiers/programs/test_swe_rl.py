@@ -1,0 +1,72 @@
+"""SWE-RL: edits of files by the letter, and hostile ones in bounded time."""
+
+import pytest
+
+from rlvr_jax.verifiers.programs import swe_rl
+
+FILES = {"a.py": "x = 1\ny = 2\nx = 1\n"}
+ORACLE = {"a.py": "x = 3\ny = 2\nx = 3\n"}
+
+
+def response(*edits, path="a.py"):
+    blocks = [
+        f"```python\n### {path}\n<<<<<<< SEARCH\n{search}\n=======\n{new}\n>>>>>>> REPLACE\n```"
+        for search, new in edits
+    ]
+    return "<think>t</think><solution>\n" + "\n".join(blocks) + "\n</solution>"
+
+
+def finding(text, files=FILES, oracle=ORACLE):
+    return swe_rl.check(text, {"files": files, "oracle": oracle})
+
+
+def test_all_places_are_replaced():
+    found = finding(response(("x = 1", "x = 3")))
+    assert (found.value, found.info["exact"]) == (1.0, 1.0)
+
+
+def test_edits_that_undo_each_other_change_nothing():
+    text = response(("x = 1", "x = 9"), ("x = 9", "x = 1"))
+    assert finding(text).value == 0
+    assert finding(text, oracle=FILES).value == 1
+
+
+def test_an_empty_search_makes_a_file():
+    text = response(("", "z = 1"), path="b.py")
+    found = finding(text, oracle={"b.py": "z = 1"})
+    assert found.info["malformed"] == 0
+    assert swe_rl.edited(text, FILES) == {"b.py": "z = 1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "",
+        response(),
+        response(("x = 1", "x = 3")).replace("=======", "======"),
+        response(("x = 1", "x = 3")).replace("### a.py", "### a.py\n"),
+        response(("x = 1", "x = 3")).replace("</solution>", ""),
+        response(("x = 1", "<think>")),
+        response((" x = 1", "x = 3")),
+    ),
+)
+def test_what_the_paper_rewards_with_minus_one_is_malformed(text):
+    found = finding(text)
+    assert (found.value, found.info["malformed"]) == (0, 1)
+
+
+def test_edits_that_multiply_a_text_are_stopped():
+    doubling = [("x", "x\nx" + "y" * 1000)] * 30
+    found = finding(response(*doubling), files={"a.py": "x\n"})
+    assert (found.value, found.stage) == (0, "size")
+
+
+def test_many_openings_without_an_end_are_read_in_linear_time():
+    opening = "```\n### a.py\n<<<<<<< SEARCH\n"
+    text = f"<think>t</think><solution>{opening * 30_000}</solution>"
+    assert finding(text).stage == "no edit"
+
+
+@pytest.mark.parametrize("gold", (None, {}, {"files": FILES}, {"files": FILES, "oracle": {"a": 1}}))
+def test_a_gold_without_files_is_no_verdict(gold):
+    assert swe_rl.check(response(("x = 1", "x = 3")), gold).value is None

@@ -130,7 +130,8 @@ class Rollouts:
       shown_tokens, shown_length: int [B, Q] and [B], the prompt that a row was drawn from, where it
         is trained under another one; old log-probs are of that context. None: the same.
       second_tokens, second_length: int [B, Q] and [B], a second prompt, after which the response is
-        scored as well (`TokenStats.second_prompt_logp`).
+        scored as well (`TokenStats.second_prompt_logp`), and in whose context the second policy of
+        divergences stands, or the teacher; length 0: the row has none.
       cell: int [B], one label of the row by which statistics are kept apart (a role, an expert, a
         domain), -1 for none.
     """
@@ -328,6 +329,8 @@ class TokenStats:
       value: the critic's estimate at the token.
       hidden: [..., D], last hidden state of the model at the token.
       second_prompt_logp: log p(target) of the same response after a second prompt.
+      teacher_entropy: entropy of the second policy q. No gradient.
+      teacher_topk_logp: [..., k], log q of `topk_ids`. No gradient.
       verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
         after a question that is appended to it): what the policy says about its own answer.
     """
@@ -354,6 +357,8 @@ class TokenStats:
     value: Float[Array, "..."] | None = None
     hidden: Float[Array, "... D"] | None = None
     second_prompt_logp: Float[Array, "..."] | None = None
+    teacher_entropy: Float[Array, "..."] | None = None
+    teacher_topk_logp: Float[Array, "... k"] | None = None
     verdict_logp: Float[Array, "B K"] | None = None
 
 

@@ -105,7 +105,7 @@ def token_stats(
     largest = jax.lax.stop_gradient(logp_all)
     more = {}
     if top_k:
-        more["topk_logp"], more["topk_ids"] = jax.lax.top_k(largest, top_k)
+        more["topk_logp"], more["topk_ids"] = jax.lax.top_k(logp_all, top_k)
     if second_temperature is not None:
         cooled = jax.nn.log_softmax(logits / second_temperature)
         more["second_logp"] = jnp.take_along_axis(cooled, own, axis=-1)[..., 0]
@@ -136,6 +136,10 @@ def token_stats(
         more["reverse_kl"] = jnp.sum(q * (other - logp_all), axis=-1)
         halves = p * (logp_all - middle) + q * (other - middle)
         more["js"] = jnp.sum(halves, axis=-1) / 2
+        more["teacher_entropy"] = -jnp.sum(q * other, axis=-1)
+        if top_k:
+            ids = more["topk_ids"]
+            more["teacher_topk_logp"] = jnp.take_along_axis(other, ids, axis=-1)
     return TokenStats(
         logp=jnp.take_along_axis(logp_all, own, axis=-1)[..., 0],
         logsumexp=jax.nn.logsumexp(logits, axis=-1),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,9 +12,23 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tasks.hints import augment, hint_ok
 
-__all__ = ["begin_with", "hide_words", "hint", "solution_prefix"]
+__all__ = [
+    "augmented",
+    "begin_with",
+    "hide_words",
+    "hint",
+    "solution_prefix",
+    "with_answer",
+    "with_note",
+    "with_two_answers",
+    "written_hint",
+]
 
+SOLVED = "\n\nThis is a right answer:\n"
+FAILED = "\n\nThis is a wrong answer:\n"
+NOTE = "\n\nWhat may help:\n"
 SENTENCE = "\n\nThe first part of a solution, which you may use:\n"
 
 
@@ -50,6 +66,48 @@ def hint(fraction: float, characters: bool = False) -> View:
     return View(f"hint({how})", show, frozenset({"solution"}), fraction)
 
 
+def written_hint() -> View:
+    """Shows the first hint of a prompt (`Prompt.hints`), if it does not give the answer away.
+
+    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The answer is
+    the prompt's gold response, or its answer where there is none.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        text = prompt.hints[0]
+        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
+        if not hint_ok(text, answer):
+            return Shown(prompt.text)
+        if task.show_hint is not None:
+            return Shown(task.show_hint(prompt, text))
+        return Shown(f"{prompt.text}{NOTE}{text}")
+
+    return View("written_hint()", show, frozenset({"hints"}))
+
+
+def augmented(fraction: float) -> View:
+    """Shows the first characters of the worked solution, as QuestA writes it (`augment`).
+
+    As the task says (`Task.show_hint`), if it does. A prompt whose solution does not hold its
+    answer is shown as it is.
+
+    Args:
+      fraction: of the solution's characters, in [0, 1].
+    Raises:
+      ValueError: fraction outside [0, 1].
+    """
+    check_within(0, 1, "augmented", fraction=fraction)
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        solution = "".join(prompt.solution)
+        if task.show_hint is not None:
+            return Shown(task.show_hint(prompt, solution[: int(fraction * len(solution))]))
+        answer = str(prompt.answer)
+        return Shown(augment(prompt.text, solution, answer, fraction) or prompt.text)
+
+    return View(f"augmented({fraction:g})", show, frozenset({"solution"}), fraction)
+
+
 def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False) -> View:
     """Lets the response begin with the first part of the worked solution.
 
@@ -72,6 +130,61 @@ def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False
     named = {"trained": trained, "whole_steps": whole_steps}
     label = describe("begin_with", fraction=fraction, **{k: v for k, v in named.items() if v})
     return View(label, show, frozenset({"solution"}), fraction)
+
+
+def with_answer(answer: str) -> View:
+    """Shows somebody's answer beside the prompt.
+
+    As the task says (`Task.show_answer`), else in a sentence behind the prompt's text.
+
+    Args:
+      answer: right, as far as the sentence is concerned.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        if task.show_answer is not None:
+            return Shown(task.show_answer(prompt, answer))
+        return Shown(f"{prompt.text}{SOLVED}{answer}")
+
+    return View(f"with_answer({_digest(answer)})", show)
+
+
+def with_note(note: str) -> View:
+    """Shows a text that is to help beside the prompt.
+
+    As the task shows hints (`Task.show_hint`), else in a sentence behind the prompt's text.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        if task.show_hint is not None:
+            return Shown(task.show_hint(prompt, note))
+        return Shown(f"{prompt.text}{NOTE}{note}")
+
+    return View(f"with_note({_digest(note)})", show)
+
+
+def with_two_answers(right: str, wrong: str, request: str = "") -> View:
+    """Shows a right and a wrong answer beside the prompt, and what is asked about them.
+
+    Where the task shows hints and answers, the right one is the hint and the wrong one the answer,
+    and the request is left out; else they stand in sentences behind the prompt's text.
+
+    Args:
+      request: such as what to write about them.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        if task.show_hint is not None and task.show_answer is not None:
+            hinted = replace(prompt, text=task.show_hint(prompt, right))
+            return Shown(task.show_answer(hinted, wrong))
+        return Shown(f"{prompt.text}{SOLVED}{right}{FAILED}{wrong}\n\n{request}".rstrip())
+
+    return View(f"with_two_answers({_digest(right, wrong, request)})", show)
+
+
+def _digest(*texts: str) -> str:
+    """A short name of texts: those of views that show the same are equal."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def hide_words(share: float, filler: str) -> View:

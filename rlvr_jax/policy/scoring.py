@@ -7,13 +7,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["hidden_states", "score", "score_prompts", "score_vocabulary"]
+__all__ = [
+    "hidden_states",
+    "logits_of_ids",
+    "score",
+    "score_hidden",
+    "score_prompts",
+    "score_vocabulary",
+]
+
+GATHERED = 1024
+"""Places whose tokens' embeddings are gathered at once."""
 
 
 def score(
@@ -44,7 +54,6 @@ def score(
     Raises:
       ValueError: as `hidden_states`; "tempered_logp" without temperatures.
     """
-    rows, budget = rollouts.tokens.shape
     options = dict(options)
     temperatures = options.pop("temperatures", ())
     if "tempered_logp" in needs and not temperatures:
@@ -52,34 +61,79 @@ def score(
     hidden = hidden_states(model, params, rollouts, shared, opening)
     unembedding = model.unembedding(params).astype(hidden.dtype)
 
-    def measured(hidden, unembedding, needs, temperature, **options):
-        stats = token_stats(
-            hidden.reshape(rows * budget, -1),
-            unembedding,
-            rollouts.tokens.reshape(-1),
-            needs=needs,
-            mask=rollouts.scored.reshape(-1),
-            temperature=temperature,
-            softcap=model.config.logit_softcap,
-            mesh=model.mesh,
-            **options,
-        )
-        return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
-
     own = set(needs) - {"hidden", "tempered_logp"}
     if other is not None:
-        options["other"] = other[0].reshape(rows * budget, -1), other[1]
-    stats = measured(hidden, unembedding, own, rollouts.temperature.reshape(-1), **options)
+        options["other"] = other[0].reshape(rollouts.tokens.size, -1), other[1]
+    stats = score_hidden(model, hidden, unembedding, rollouts, own, **options)
     if "hidden" in needs:
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
         tempered = [
-            measured(*fixed, {"logp"}, factor * rollouts.temperature.reshape(-1)).logp
-            for factor in temperatures
+            score_hidden(model, *fixed, rollouts, {"logp"}, factor).logp for factor in temperatures
         ]
         stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
     return stats
+
+
+def score_hidden(
+    model: Model,
+    hidden: Float[Array, "B T D"],
+    unembedding: Float[Array, "V D"],
+    rollouts: Rollouts,
+    needs: Collection[str],
+    heat: float = 1.0,
+    **options,
+) -> TokenStats:
+    """Statistics [B, T] of what hidden states predict, at the temperatures of the rollouts.
+
+    Args:
+      needs, options: of `token_stats`.
+      heat: factor on the temperatures.
+    """
+    rows, budget = rollouts.tokens.shape
+    stats = token_stats(
+        hidden.reshape(rows * budget, -1),
+        unembedding,
+        rollouts.tokens.reshape(-1),
+        needs=needs,
+        mask=rollouts.scored.reshape(-1),
+        temperature=heat * rollouts.temperature.reshape(-1),
+        softcap=model.config.logit_softcap,
+        mesh=model.mesh,
+        **options,
+    )
+    return jax.tree.map(lambda field: field.reshape(rows, budget, *field.shape[1:]), stats)
+
+
+def logits_of_ids(
+    model: Model,
+    hidden: Float[Array, "B T D"],
+    unembedding: Float[Array, "V D"],
+    rollouts: Rollouts,
+    ids: Int[Array, "B T k"],
+) -> Float[Array, "B T k"]:
+    """Logits of some tokens at every place, at its temperature, in float32 at least; no gradient.
+
+    Embeddings of k tokens are gathered for `GATHERED` places at a time.
+    """
+    wide = jnp.promote_types(hidden.dtype, jnp.float32)
+    number, count = ids.shape[0] * ids.shape[1], ids.shape[2]
+    blocks = -(-number // GATHERED)
+    flat = hidden.reshape(number, -1), ids.reshape(number, count)
+    padded = [jnp.pad(x, ((0, blocks * GATHERED - number), (0, 0))) for x in flat]
+    parts = [x.reshape(blocks, GATHERED, -1) for x in padded]
+
+    def of_block(part):
+        states, own = part
+        rows = jnp.take(unembedding, own, axis=0).astype(wide)
+        return jnp.einsum("nd,nkd->nk", states.astype(wide), rows)
+
+    logits = jax.lax.map(of_block, jax.lax.stop_gradient(tuple(parts)))
+    logits = logits.reshape(-1, count)[:number].reshape(ids.shape)
+    cap = model.config.logit_softcap
+    logits = logits if cap is None else cap * jnp.tanh(logits / cap)
+    return logits / rollouts.temperature[:, :, None].astype(wide)
 
 
 def score_prompts(

@@ -9,6 +9,7 @@ Prompts, answers and grades are those of `brackets`; the vocabulary has `?` and 
 words. The base model answers a plain prompt as that of brackets does. It goes on as a hint begins,
 mostly repeats a right answer, and mostly tries the other form where it is shown a wrong one. A task
 of its own, because another model reads another vocabulary: results of the two do not compare.
+`hints` of a prompt has one: the first word of a solution, which says its form and no more.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ def hinted_brackets(
     plain = brackets(held_out, response_tokens, train)
     return replace(
         plain,
+        train=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.train),
+        test=tuple(replace(prompt, hints=prompt.solution[:1]) for prompt in plain.test),
+        derived=(*plain.derived, "hints"),
         score_steps=path_scores if judge_paths else plain.score_steps,
         name="hinted_brackets",
         base_model=BASE_MODEL,

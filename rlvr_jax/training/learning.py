@@ -261,7 +261,14 @@ def _measured(
         reference = over(parts, programs.score, learner.frozen)
         known["reference_logp"] = reference["old_logp"]
     if "teacher_logp" in objective.needs and teacher is not None:
-        known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
+        shown = rollouts.second_length
+        if shown is None:
+            known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
+        else:
+            beside = replace(rollouts, prompt_tokens=rollouts.second_tokens, prompt_length=shown)
+            beside = _where(shown > 0, beside, rollouts)
+            found = _scored(parts, programs.measure, teacher, beside)
+            known["teacher_logp"] = found["logp"]
     if "prompt_logp" in objective.needs:
         known |= over(parts, programs.score_prompts, policy)
     old = {

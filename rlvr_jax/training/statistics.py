@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
 from rlvr_jax.kernels import token_stats
 from rlvr_jax.policy import Model, Params, hidden_states, score
+from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["DIVERGENCES", "MEASURED", "statistics"]
+__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics"]
 
-DIVERGENCES = frozenset({"kl", "reverse_kl", "js"})
-"""Statistics that compare the policy with a second one."""
+OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 
-MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp", "second_prompt_logp"}
+DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | OF_TEACHER
+"""Statistics that compare the policy with a second one, or are of that."""
+
+MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp", "second_prompt_logp", *OF_TEACHER}
 """All that `statistics` can measure."""
 
 
@@ -31,9 +38,10 @@ def statistics(
     """Statistics [B, T] of the policy, differentiable in `params`; 0 off `Rollouts.scored`.
 
     Args:
-      needs: of `MEASURED`.
+      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids".
       options, shared, opening: as for `policy.score`.
-      other: the second policy of divergences, of the same shape; no gradient flows into it.
+      other: the second policy of divergences, of the same shape; no gradient flows into it. It
+        reads the second prompts of rows that have one.
     """
     second = None
     if DIVERGENCES & {*needs}:
@@ -41,12 +49,45 @@ def statistics(
             raise ValueError(
                 "statistics: other must be a policy's weights for divergences, got None"
             )
-        hidden = hidden_states(model, other, rollouts, shared, opening)
+        other = jax.lax.stop_gradient(other)
+        if rollouts.second_tokens is None:
+            hidden = hidden_states(model, other, rollouts, shared, opening)
+        else:
+            hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp"}
-    stats = score(model, params, rollouts, own, options, shared, opening, second)
+    own = {*needs} - {"second_prompt_logp"} - OF_TEACHER
+    compared = second if (DIVERGENCES - OF_TEACHER) & own else None
+    stats = score(model, params, rollouts, own, options, shared, opening, compared)
+    if OF_TEACHER & {*needs}:
+        ids = stats.topk_ids if "teacher_topk_logp" in needs else None
+        stats = replace(stats, **_of_teacher(model, second, rollouts, ids))
     if "second_prompt_logp" in needs:
-        tokens, length = rollouts.second_tokens, rollouts.second_length
-        beside = replace(rollouts, prompt_tokens=tokens, prompt_length=length)
+        beside = after_second_prompt(rollouts)
         stats = replace(stats, second_prompt_logp=score(model, params, beside).logp)
     return stats
+
+
+def after_second_prompt(rollouts: Rollouts) -> Rollouts:
+    """The rows behind their second prompts; those that have none behind their own."""
+    there = rollouts.second_length > 0
+    one, two = rollouts.prompt_tokens, rollouts.second_tokens
+    width = max(one.shape[1], two.shape[1])
+    one, two = (jnp.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (one, two))
+    return replace(
+        rollouts,
+        prompt_tokens=jnp.where(there[:, None], two, one),
+        prompt_length=jnp.where(there, rollouts.second_length, rollouts.prompt_length),
+    )
+
+
+def _of_teacher(
+    model: Model, second, rollouts: Rollouts, ids: Int[Array, "B T k"] | None
+) -> dict[str, Array]:
+    """Entropy of the second policy, and its log-probs of some tokens if any are given."""
+    needs = {"entropy"} if ids is None else {"entropy", "logsumexp"}
+    told = score_hidden(model, *second, rollouts, needs)
+    if ids is None:
+        return {"teacher_entropy": told.entropy}
+    logits = logits_of_ids(model, *second, rollouts, ids).astype(told.entropy.dtype)
+    logp = jnp.where(rollouts.scored[:, :, None], logits - told.logsumexp[:, :, None], 0)
+    return {"teacher_entropy": told.entropy, "teacher_topk_logp": logp}

@@ -12,7 +12,9 @@ from rlvr_jax.experience import (
     add_traces,
     all_right,
     all_wrong,
+    ask_experts,
     begin_with_prefixes,
+    bootstrap_replies,
     branch,
     budget_for_hard,
     cells_by_kind,
@@ -28,8 +30,11 @@ from rlvr_jax.experience import (
     growing_horizon,
     guide_first_rows,
     heat_solved,
+    imitate_hard,
     imitate_interventions,
     imitate_right,
+    imitate_solutions,
+    join_groups,
     mask_truncated,
     mean_at_most,
     none_above,
@@ -43,6 +48,7 @@ from rlvr_jax.experience import (
     redraw,
     refill,
     refine,
+    reflect,
     rehearse,
     remember_hints,
     restart_every,
@@ -55,16 +61,20 @@ from rlvr_jax.experience import (
     select_rows,
     set_solved_aside,
     shape,
+    show_as,
+    show_sibling,
+    show_to_worst,
     shrinking_pool,
     shuffled_epochs,
     solved_at_most,
     tournament,
     uniform,
+    unsolved_pool,
     variance_promotion,
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
-from rlvr_jax.experience.views import hide_words, hint
+from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
 from rlvr_jax.objectives import (
     Criterion,
     anchor,
@@ -79,6 +89,8 @@ from rlvr_jax.objectives import (
     wins,
 )
 from rlvr_jax.rollout import annealed
+
+EXPERTS = [with_note("a"), with_note("longer"), with_note("c")]
 
 TESTS_OF_GROUPS = {
     "all_right": all_right,
@@ -183,6 +195,25 @@ CASES = {
     "imitate_interventions": lambda: experience(
         stages=[score_steps(), imitate_interventions(hint(1.0), below=0.5, continuations=2)]
     ),
+    "show_sibling": lambda: experience(stages=[show_sibling()]),
+    "bootstrap_replies": lambda: experience(stages=[bootstrap_replies(2.0)]),
+    "reflect": lambda: experience(stages=[reflect()]),
+    "ask_experts": lambda: experience([shuffled_epochs(), ask_experts(EXPERTS)]),
+    "join_groups": lambda: experience(
+        [shuffled_epochs(), ask_experts(EXPERTS)], stages=[join_groups()]
+    ),
+    "show_to_worst": lambda: experience(
+        [shuffled_epochs(), ask_experts(EXPERTS)], stages=[join_groups(), show_to_worst(EXPERTS)]
+    ),
+    "imitate_hard": lambda: experience(
+        stages=[imitate_hard(EXPERTS, wrong_above=0.5, probability=0.8, capacity=3)]
+    ),
+    "unsolved_pool": lambda: experience(unsolved_pool(after=2)),
+    "show_as": lambda: experience([shuffled_epochs(), show_as(augmented(0.5))]),
+    "redraw_plain": lambda: experience(
+        stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
+    ),
+    "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

@@ -83,6 +83,7 @@ def made(name):
         "d3s": {"token_share_start": 0.5},
         "passk_advantage": {"advantage": subset_normalized(k=2)},
         "capo_curvature": {"top_k": 3},  # as many as were measured
+        "sdpo": {"top_k": 3},
         "ghpo": {"weights": (1.0, 0.5, 0.25)},  # as many as the record has
     }
     return recipe(name, **changed.get(name, {}))

@@ -5,13 +5,17 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax import methods
+from rlvr_jax import methods, policy
+from rlvr_jax.policy.scoring import score_vocabulary
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import take_step
-from rlvr_jax.types import replace
+from rlvr_jax.training.statistics import statistics
+from rlvr_jax.types import Rollouts, replace
 
 DECAY = 0.9
+VOCABULARY = 23
+FLOAT32 = 1e-5  # sums over a vocabulary of 23, logits of order 1
 
 
 def run_with(model, teacher):
@@ -61,3 +65,49 @@ def test_another_folder_is_a_teacher_from_the_first_step_on(model, tmp_path):
 def test_an_average_without_a_decay_is_refused(model):
     with pytest.raises(ValueError, match=r"teacher must be average:<decay in \[0, 1\)>, got 'av"):
         run_with(model, "average:2")
+
+
+def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
+    """Its divergences, entropy and log-probs, against arrays over the whole vocabulary."""
+    config = policy.named_config("tiny", VOCABULARY, max_positions=32)
+    model = policy.Model(config)
+    own, other = (jax.jit(model.init)(jax.random.key(seed)) for seed in (0, 1))
+    random = np.random.default_rng(0)
+    rows, width, budget = 3, 4, 5
+    length = np.array([5, 3, 0], np.int32)
+    batch = Rollouts.of_responses(
+        random.integers(VOCABULARY, size=(rows, budget)),
+        np.arange(budget)[None] < length[:, None],
+        np.zeros(rows),
+        np.arange(rows),
+        prompt_tokens=random.integers(VOCABULARY, size=(rows, width)).astype(np.int32),
+        prompt_length=np.array([4, 2, 3], np.int32),
+        second_tokens=random.integers(VOCABULARY, size=(rows, width + 2)).astype(np.int32),
+        second_length=np.array([6, 0, 0], np.int32),
+        temperature=np.full((rows, budget), 1.5, np.float32),
+    )
+    needs = {"logp", "topk_logp", "topk_ids", "kl", "teacher_entropy", "teacher_topk_logp"}
+    found = statistics(model, own, batch, needs, (("top_k", 4),), other=other)
+    plain = jax.tree.map(np.asarray, batch)
+    two = plain.second_length > 0
+    prompts = np.where(
+        two[:, None], plain.second_tokens, np.pad(plain.prompt_tokens, ((0, 0), (0, 2)))
+    )
+    beside = replace(
+        batch,
+        prompt_tokens=prompts,
+        prompt_length=np.where(two, plain.second_length, plain.prompt_length),
+    )
+    p, q = (
+        np.asarray(score_vocabulary(model, params, rows_of), np.float64)
+        for params, rows_of in ((own, batch), (other, beside))
+    )
+    mask = plain.mask
+    kl = np.where(mask, np.sum(np.exp(p) * (p - q), axis=-1), 0)
+    entropy = np.where(mask, -np.sum(np.exp(q) * q, axis=-1), 0)
+    at = np.take_along_axis(q, np.asarray(found.topk_ids), axis=-1)
+    np.testing.assert_allclose(found.kl, kl, atol=FLOAT32)
+    np.testing.assert_allclose(found.teacher_entropy, entropy, atol=FLOAT32)
+    np.testing.assert_allclose(
+        found.teacher_topk_logp, np.where(mask[:, :, None], at, 0), atol=FLOAT32
+    )

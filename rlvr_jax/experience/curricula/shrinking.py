@@ -1,9 +1,9 @@
-"""A pool of prompts that shrinks to its hardest ones."""
+"""A pool of prompts that shrinks: to its hardest ones, or to those that are not yet solved."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from rlvr_jax.experience.curricula.picks import of_round, rarest_order
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives.arguments import check_count
 
-__all__ = ["hardest", "shrinking_pool"]
+__all__ = ["hardest", "shrinking_pool", "unsolved_pool"]
 
 
 class _State(NamedTuple):
@@ -62,6 +62,47 @@ def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
         )
     share_at = dict(zip(after, shares, strict=True))
 
+    def cut(steps, pool, history):
+        share = share_at.get(steps)
+        if share is None:
+            return pool
+        return hardest(pool, history.latest, math.ceil(share * len(pool)))
+
+    cuts = ", ".join(f"{step}: {share:g}" for step, share in share_at.items())
+    return _from_pool(f"shrinking_pool({cuts})", cut)
+
+
+def unsolved_pool(after: int) -> Curriculum:
+    """Picks from all prompts at first, and after some steps from those that are not yet solved.
+
+    Solved is a prompt of whose last visit all answers were right; it does not come back. Where all
+    are solved, all stay. A step picks as `shrinking_pool` does.
+
+    Args:
+      after: steps, at least 1.
+    Metrics: pool_prompts, pool_rate (mean pass rate of its last visits).
+    Raises:
+      ValueError: fewer steps.
+    Source: NuRL (the link stands in the method's card).
+    """
+    check_count(1, "unsolved_pool", after=after)
+
+    def cut(steps, pool, history):
+        if steps != after:
+            return pool
+        left = pool & ~(history.latest >= 1)
+        return left if left.any() else pool
+
+    return _from_pool(f"unsolved_pool(after={after})", cut)
+
+
+def _from_pool(label: str, cut: Callable[[int, np.ndarray, History], np.ndarray]) -> Curriculum:
+    """Picks the least visited prompts of a pool that may change after a step.
+
+    Args:
+      cut: (steps so far, pool [P], history) -> pool.
+    """
+
     def init(setting):
         prompts = len(setting.task.train)
         return _State(no_history(prompts), np.ones(prompts, bool))
@@ -81,15 +122,11 @@ def shrinking_pool(after: Sequence[int], shares: Sequence[float]) -> Curriculum:
         history = visited(
             state.history, turn.step, [v.number for v in visits], [v.rate for v in visits]
         )
-        pool = state.pool
-        share = share_at.get(turn.step + 1)
-        if share is not None:
-            pool = hardest(pool, history.latest, math.ceil(share * len(pool)))
+        pool = cut(turn.step + 1, state.pool, history)
         known = pool & (history.visits > 0)
         told = {"pool_prompts": float(pool.sum())}
         if known.any():
             told["pool_rate"] = float(history.latest[known].mean())
         return _State(history, pool), told
 
-    cuts = ", ".join(f"{step}: {share:g}" for step, share in share_at.items())
-    return Curriculum(propose, f"shrinking_pool({cuts})", init, observe)
+    return Curriculum(propose, label, init, observe)

@@ -1,11 +1,13 @@
 """Stages: what becomes of the answers before they are learned from."""
 
 from rlvr_jax.experience.stages.adaptive_refill import adaptive_refill
+from rlvr_jax.experience.stages.bootstrap import bootstrap_replies
 from rlvr_jax.experience.stages.branch import branch
 from rlvr_jax.experience.stages.cleanest import select_cleanest
 from rlvr_jax.experience.stages.consistent import select_consistent
 from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
+from rlvr_jax.experience.stages.experts import imitate_hard, join_groups, show_to_worst
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
@@ -18,18 +20,21 @@ from rlvr_jax.experience.stages.groups import (
 from rlvr_jax.experience.stages.guided_rows import guide_first_rows
 from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
+from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.refine import refine
+from rlvr_jax.experience.stages.reflect import reflect
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
 from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
+from rlvr_jax.experience.stages.siblings import show_sibling
 from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
 
@@ -38,6 +43,7 @@ __all__ = [
     "add_traces",
     "all_right",
     "all_wrong",
+    "bootstrap_replies",
     "branch",
     "budget_for_hard",
     "compare_by",
@@ -45,8 +51,11 @@ __all__ = [
     "demonstrate",
     "draw_more",
     "guide_first_rows",
+    "imitate_hard",
     "imitate_interventions",
     "imitate_right",
+    "imitate_solutions",
+    "join_groups",
     "mask_truncated",
     "mean_at_most",
     "none_above",
@@ -56,6 +65,7 @@ __all__ = [
     "redraw",
     "refill",
     "refine",
+    "reflect",
     "rehearse",
     "salvage",
     "score_steps",
@@ -65,6 +75,8 @@ __all__ = [
     "select_consistent",
     "select_rows",
     "shape",
+    "show_sibling",
+    "show_to_worst",
     "solved_at_most",
     "tournament",
     "uniform",

@@ -12,7 +12,7 @@ from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state, stateless
 from rlvr_jax.experience.stages.traces import own_rows
 
-__all__ = ["redraw", "refill", "refilled", "under_another_view"]
+__all__ = ["redraw", "redrawn_rows", "refill", "refilled", "under_another_view"]
 
 
 def redraw(
@@ -21,6 +21,8 @@ def redraw(
     place: str = "replace",
     samples: int = 0,
     trained: View | None = None,
+    plain: int = 0,
+    after: int = 0,
 ) -> Stage:
     """Draws groups again under another view of their prompts.
 
@@ -34,28 +36,42 @@ def redraw(
       place: "replace" the rows, or "append" to them.
       samples: responses to each; 0: as many as the group has answers.
       trained: the view under which the new rows are learned from; None: that which was shown.
+      plain: of the new rows the last so many, which are drawn from the prompt as it is, and stand
+        in the same group.
+      after: steps before which nothing is drawn again.
     Reads: outcome. Draws: `samples` for each group that is drawn again. Writes: with `trained`
       off_policy, shown_tokens, shown_length. Metrics: redrawn_share (of the groups).
     """
 
     def apply(batch, actor, turn):
-        again = np.asarray(when(batch.outcomes()))
+        again = np.asarray(when(batch.outcomes())) & (turn.step >= after)
         told = {"redrawn_share": float(again.mean())}
         if trained is not None:
             batch = own_rows(batch)
         if not again.any():
             return batch, told
-        asks = [
-            replace(batch.asks[rows[0]], view=view, samples=samples or len(answers))
-            for rows, answers, out in zip(batch.groups, batch.answers.groups, again, strict=True)
-            if out
-        ]
+        first = [batch.asks[rows[0]] for rows in batch.groups]
+        sizes = np.array([samples or len(answers) for answers in batch.answers.groups])
+        shown = redrawn_rows(again, sizes, plain)
+        asks = []
+        chosen = [ask for ask, out in zip(first, again, strict=True) if out]
+        for ask, table, size in zip(chosen, shown[again], sizes[again], strict=True):
+            hinted = int(table.sum())
+            asks.append(replace(ask, view=view, samples=hinted))
+            if hinted < size:
+                asks.append(replace(ask, samples=int(size) - hinted, first_sample=hinted))
         drawn = actor.grade(actor.draw(asks, turn.key))
+        if plain:
+            group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])
+            drawn = drawn.with_rollouts(group=group).renumbered()
         if trained is not None:
             drawn = under_another_view(drawn, actor, trained)
         return batch.with_groups(again, drawn, place), told
 
     more = "" if trained is None else f", trained={trained.label}"
+    more += "".join(
+        f", {name}={value}" for name, value in (("plain", plain), ("after", after)) if value
+    )
     return stateless(
         apply,
         f"redraw({when.__name__}, {view.label}, {place}{more})",
@@ -64,6 +80,18 @@ def redraw(
         gives=frozenset() if trained is None else frozenset({"off_policy"}),
         most=2.0 if place == "append" else 1.0,
     )
+
+
+def redrawn_rows(again: np.ndarray, samples: np.ndarray, plain: int) -> np.ndarray:
+    """Which of the new rows of groups are drawn under the other view, bool [G, N].
+
+    Args:
+      again: bool [G], groups that are drawn again.
+      samples: int [G], new rows of each.
+      plain: of these the last so many are not.
+    """
+    places = np.arange(max(samples.max(initial=0), 0))
+    return again[:, None] & (places[None] < (samples - plain)[:, None])
 
 
 def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:

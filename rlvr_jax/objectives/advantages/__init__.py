@@ -16,6 +16,7 @@
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
     on the way           `process_to_go`, `generalized_process_advantage`
     of another advantage `whitened`
+    from a teacher       `teacher_log_ratio`
 
 The critics whose estimates some of them read are here, too: `critic_of`, `value_loss`,
 `hybrid_critic`, `hybrid_critic_loss`, `huber_value_loss`. Weights, masks and terms that belong to
@@ -29,6 +30,7 @@ from rlvr_jax.objectives.advantages.conditional import *
 from rlvr_jax.objectives.advantages.constraints import *
 from rlvr_jax.objectives.advantages.critics import *
 from rlvr_jax.objectives.advantages.demonstrations import *
+from rlvr_jax.objectives.advantages.distillation import *
 from rlvr_jax.objectives.advantages.distribution_matching import *
 from rlvr_jax.objectives.advantages.group_relative import *
 from rlvr_jax.objectives.advantages.hesitation_reward import *

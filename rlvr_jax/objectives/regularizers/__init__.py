@@ -5,7 +5,7 @@
     near a reference `kl_penalty`, `kl_by_entropy`, `predictive_kl_penalty`, `mirror_descent_kl`
     a second prompt  `second_prompt_divergence`, `second_prompt_logp_penalty`
     preferences      `implicit_reward_loss`, `value_incentive`, `best_against_rest`
-    demonstrations   `imitate`, `calibrate_to_expert`
+    demonstrations   `imitate`, `calibrate_to_expert`, `teach_the_worst`
     of your own      `statistic_penalty`, `statistic_term`; `scheduled` changes a weight over steps
 
 The divergences that some of them take are `rlvr_jax.objectives.statistics.divergences`.
@@ -19,6 +19,7 @@ from rlvr_jax.objectives.regularizers.group_diversity import *
 from rlvr_jax.objectives.regularizers.imitation import *
 from rlvr_jax.objectives.regularizers.induced_value import *
 from rlvr_jax.objectives.regularizers.mirror_descent import *
+from rlvr_jax.objectives.regularizers.mutual import *
 from rlvr_jax.objectives.regularizers.predictive_kl import *
 from rlvr_jax.objectives.regularizers.preferences import *
 from rlvr_jax.objectives.regularizers.second_prompt import *

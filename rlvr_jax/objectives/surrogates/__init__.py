@@ -8,6 +8,7 @@
     another writer   `by_origin`, `shaped_probability`, `damped_ratio`, `mixture_importance`,
                      `shaped_ratio`, `imitated`
     another input    `under_second_prompt`, `with_soft_tokens`
+    a teacher        `distilled`
     aggregations     `token_mean`, `rollout_mean_token_mean`, `rollout_mean_token_sum`,
                      `row_mean_token_mean`, `fixed_length_mean`, `fixed_length_sum`
 
@@ -17,6 +18,7 @@ Transforms that make sense with one surrogate alone stand beside it (`outcome_re
 
 from rlvr_jax.objectives.surrogates.aggregations import *
 from rlvr_jax.objectives.surrogates.by_origin import *
+from rlvr_jax.objectives.surrogates.distillation import *
 from rlvr_jax.objectives.surrogates.foreign_ratios import *
 from rlvr_jax.objectives.surrogates.frozen_weights import *
 from rlvr_jax.objectives.surrogates.outcome_classification import *

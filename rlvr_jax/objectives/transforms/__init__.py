@@ -9,12 +9,13 @@
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
                 `imitate_controllers`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
-                `weigh_unlikely`, `average_by_origin`,
+                `weigh_unlikely`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
                 `truncate_importance`, `band_importance`, `drop_drifted_failures`
     mask        `drop_truncated`, `drop_weightless`, `drop_by_ratio`, `drop_by_divergence`,
                 `drop_entropy_lowering`, `drop_entropy_lowering_steps`, `drop_neutral_rollouts`,
-                `drop_off_policy`, `drop_perfect_groups`, `drop_unstable_steps`, `down_sample`
+                `drop_off_policy`, `drop_perfect_groups`, `drop_unstable_steps`, `drop_untaught`,
+                `down_sample`
     clip bounds `adapt_clip`, `balance_signs`, `clip_by_entropy`, `elastic_clip`
     ratio       `smooth_ratio`
     penalty     `penalize_high_covariance`, `protect_low_probability`
@@ -47,5 +48,6 @@ from rlvr_jax.objectives.transforms.semantic_entropy import *
 from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
 from rlvr_jax.objectives.transforms.target_temperature import *
+from rlvr_jax.objectives.transforms.teachers import *
 from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *

@@ -1,0 +1,50 @@
+"""A right and a wrong answer to one prompt, beside each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch
+
+__all__ = ["RIGHT", "Pair", "contrast_pairs", "mixed_groups"]
+
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+
+
+class Pair(NamedTuple):
+    """Rows of one group: its number, a right one and a wrong one."""
+
+    group: int
+    right: int
+    wrong: int
+
+
+def mixed_groups(outcomes: np.ndarray) -> np.ndarray:
+    """Groups with a right and a wrong answer, bool [G].
+
+    Args:
+      outcomes: [G, N], NaN without a verdict.
+    """
+    known = ~np.isnan(outcomes)
+    right = known & (np.nan_to_num(outcomes) > RIGHT)
+    return right.any(axis=1) & (known & ~right).any(axis=1)
+
+
+def contrast_pairs(batch: Batch) -> list[Pair]:
+    """One pair of each mixed group: the first right row, and the first of the wrong rows that give
+    the commonest wrong answer; without named answers the first wrong row."""
+    right = batch.rollouts.outcome > RIGHT
+    pairs = []
+    for group in np.flatnonzero(mixed_groups(batch.outcomes())):
+        rows = batch.groups[group]
+        rows = rows[batch.decided[rows]]
+        wrong = rows[~right[rows]]
+        counts = Counter(batch.grades[row].answer for row in wrong if batch.grades[row].answer)
+        common = counts.most_common(1)[0][0] if counts else batch.grades[wrong[0]].answer
+        chosen = next(row for row in wrong if batch.grades[row].answer == common)
+        pairs.append(Pair(int(group), int(rows[right[rows]][0]), int(chosen)))
+    return pairs

@@ -1,0 +1,56 @@
+"""NuRL: a prompt that nobody answers is asked again with an abstract hint that the policy once
+wrote.
+
+"NuRL: Nudging the Boundaries of LLM Reasoning", of which the abstract was read.
+
+    1. GRPO until it has converged; then prompts that are always solved leave the set
+    2. a group without a right response is drawn anew: N - 1 responses with the hint, one without
+    3. GRPO over the group; each row is learned from under the prompt it was drawn from, ratio 1
+
+The row without a hint lowers the baseline, so that hinted successes gain. Hints are made once, from
+the gold answer by way of an explanation, and are texts of the prompts (`Prompt.hints`); one that
+holds the answer is not shown. Abstract knowledge works best, a partial solution worse, the answer
+worst. Step of the switch, test for leaks and the rule for what is solved are ours; GRPO is
+PPO's clip on the token mean. A group that stays all wrong teaches nothing.
+"""
+
+from rlvr_jax.experience import all_wrong, experience, redraw, unsolved_pool
+from rlvr_jax.experience.views import written_hint
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def nurl(
+    first_stage: int = 100,
+    plain_rows: int = 1,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO, and after a first stage with hints for groups that are all wrong.
+
+    Args:
+      first_stage: steps without hints, at least 1.
+      plain_rows: of a group that is drawn anew, without the hint.
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    hinted = redraw(all_wrong, written_hint(), plain=plain_rows, after=first_stage)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(unsolved_pool(first_stage), stages=[hinted]),
+    )
+
+
+METHOD = Method(
+    nurl,
+    "NuRL: Nudging the Boundaries of LLM Reasoning",
+    "",
+    changes="curriculum, sampling, guidance",
+    evidence="reconstruction",
+    left_out="writing the hints, by the policy before training",
+)

@@ -1,0 +1,46 @@
+"""OPD: the policy's own answers, every token of which a teacher says how likely it finds it.
+
+"VLA-OPD: Bridging Offline SFT and Online RL for Vision-Language-Action Models via On-Policy
+Distillation", of which the abstract was read, with formulas of a public re-implementation.
+
+    r_t  = log π_T(a_t) - log π(a_t), without gradient, |r_t| ≤ 20
+    loss = mean_t -r_t log π(a_t)
+
+Its gradient is that of the reverse KL(π ‖ π_T) at the states of the student, which it seeks rather
+than covers. No reward is read; the verifier only counts. With several updates per batch the
+frozen form is right: `teacher_log_ratio(frozen=True)` with `ppo_clip(0.2, 0.2)`. With whole
+distributions it is exact: `no_advantage()`, `no_policy_loss()` and `statistic_penalty(1.0, "kl")`.
+Without a baseline every token is pushed down at first. The bound is ours.
+"""
+
+from rlvr_jax.objectives import objective, reinforce, teacher_log_ratio, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def opd(teacher: str = "start", bound: float = 20.0) -> Recipe:
+    """The policy gradient of minus the reverse KL to a teacher, token by token.
+
+    Args:
+      teacher: folder of the teacher, a policy with the same tokens and shape; "start" is the policy
+        that the run begins with, which teaches nothing but to stay.
+      bound: of the reward of a token (nats).
+    """
+    return Recipe(
+        objective=objective(
+            advantage=teacher_log_ratio(bound=bound),
+            surrogate=reinforce(),
+            aggregation=token_mean(),
+        ),
+        teacher=teacher,
+    )
+
+
+METHOD = Method(
+    opd,
+    "VLA-OPD: Bridging Offline SFT and Online RL for Vision-Language-Action Models via On-Policy"
+    " Distillation",
+    "",
+    changes="advantage, surrogate, guidance",
+    evidence="reconstruction",
+    left_out="a baseline; teachers of another shape",
+)

@@ -1,0 +1,75 @@
+"""SRPO: failures that a right answer could teach are distilled, all else is reinforced.
+
+"Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
+https://arxiv.org/abs/2604.02288
+
+    z_i  = row i is wrong, and another row of its group is right
+    z = 0:  max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)),  A = R_i - mean over all rows
+    z = 1:  w_t KL(π ‖ π_T),  w_t = exp(-β H_t) over its mean in the batch
+    loss = Σ / Σ n_i, one denominator for both
+
+π_T is SDPO's teacher, H_t its entropy: where it is not sure it is not followed. Failures leave the
+policy gradient and stay in the mean, so that right rows gain from them. As fewer rows fail the mix
+turns from distillation to GRPO by itself. The paper takes SDPO's divergence; its figure, and we,
+KL(policy ‖ teacher) over the whole vocabulary.
+"""
+
+from rlvr_jax.experience import experience, show_sibling
+from rlvr_jax.objectives import (
+    by_origin,
+    distilled,
+    group_centered,
+    objective,
+    over_vocabulary,
+    ppo_clip,
+    taught_failures,
+    token_mean,
+    weigh_certain_teacher,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def srpo(
+    beta: float = 1.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    success: float = 0.5,
+    teacher: str = "average:0.95",
+) -> Recipe:
+    """GRPO without std, and distillation of the failures beside a right answer.
+
+    Args:
+      beta: how much the teacher's entropy takes from its weight (β).
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      success: outcome from which on a row is right.
+      teacher: whose weights the teacher has.
+    """
+
+    def failures(rollouts):
+        return taught_failures(rollouts, success)
+
+    return Recipe(
+        objective=objective(
+            advantage=group_centered(),
+            transforms=[weigh_certain_teacher(beta, success)],
+            surrogate=by_origin(
+                own=ppo_clip(low=clip_low, high=clip_high),
+                foreign=distilled(over_vocabulary("kl")),
+                where=failures,
+                needs=(),
+            ),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[show_sibling(success)]),
+        teacher=teacher,
+    )
+
+
+METHOD = Method(
+    srpo,
+    "Unifying Group-Relative and Self-Distillation Policy Optimization via Sample Routing",
+    "https://arxiv.org/abs/2604.02288",
+    changes="advantage, weight, surrogate, guidance",
+    evidence="reconstruction",
+    left_out="feedback in words",
+)

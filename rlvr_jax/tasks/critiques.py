@@ -1,0 +1,75 @@
+"""Critiques of candidate solutions: what they conclude, which are kept, and prompts made of them.
+
+prompt     the problem, a candidate solution, and the request to criticise it
+solution   the critique, which ends with "Conclusion: right [END]" or "Conclusion: wrong [END]"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response
+
+__all__ = ["conclusion", "critique_prompts", "grade_critiques", "keep_critiques"]
+
+KIND = "critique"
+END = re.compile(r"conclusion:\s+(right|wrong)\s+\[end\]\s*\Z", re.IGNORECASE)
+REQUEST = "\n\nIs this solution right? Go through its steps. End with Conclusion: right [END] or"
+REQUEST += " Conclusion: wrong [END]."
+CANDIDATE = "\n\nA solution:\n"
+
+
+def conclusion(text: str) -> bool | None:
+    """What a critique concludes, "right" or "wrong" in its last words; None where it ends
+    otherwise, cut off or malformed."""
+    found = END.search(text)
+    return None if found is None else found[1].lower() == "right"
+
+
+def keep_critiques(texts: Sequence[str], outcomes: Sequence[float]) -> list[bool]:
+    """Critiques whose conclusion agrees with the verifier: right where the outcome is 1."""
+    return [
+        conclusion(text) is not None and conclusion(text) == (outcome == 1)
+        for text, outcome in zip(texts, outcomes, strict=True)
+    ]
+
+
+def critique_prompts(
+    problem: str,
+    candidates: Sequence[str],
+    outcomes: Sequence[float],
+    critiques: Sequence[str],
+    candidate: str = CANDIDATE,
+    request: str = REQUEST,
+) -> list[Prompt]:
+    """Prompts that ask for a critique of each candidate, with the critiques as their solutions.
+
+    Those whose critique does not agree with the verifier are left out.
+
+    Args:
+      problem: that the candidates answer.
+      outcomes, critiques: of the candidates.
+      candidate, request: what stands before and behind a candidate.
+    """
+    kept = keep_critiques(critiques, outcomes)
+    return [
+        Prompt(
+            f"{problem}{candidate}{text}{request}",
+            answer=outcome == 1,
+            kind=KIND,
+            solution=[critique],
+        )
+        for text, outcome, critique, there in zip(
+            candidates, outcomes, critiques, kept, strict=True
+        )
+        if there
+    ]
+
+
+def grade_critiques(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    """A critique is right if it concludes what the verifier said of the candidate."""
+    return [
+        Grade(float(not response.truncated and conclusion(response.text) == prompt.answer))
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]

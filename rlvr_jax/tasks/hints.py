@@ -1,0 +1,39 @@
+"""Hints as texts: whether one gives an answer away, and prompts made longer by one."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["augment", "hint_ok"]
+
+LEAST_HINT = 10
+"""Characters; a shorter beginning of a solution is no hint."""
+
+THOUGHT = "</think>"
+
+
+def hint_ok(hint: str, answer: str) -> bool:
+    """Whether a hint does not say the answer: not as a whole word, case and white space aside.
+
+    A whole word has no letter or digit directly before or after it.
+    """
+    hint, answer = (" ".join(text.lower().split()) for text in (hint, answer))
+    return not re.search(rf"(?<![^\W_]){re.escape(answer)}(?![^\W_])", hint)
+
+
+def augment(problem: str, generation: str, answer: str, fraction: float) -> str | None:
+    """The problem with the first part of a solution as its hint; None for one that is of no use.
+
+    The solution is what stands behind the last `</think>`, all of the generation if there is none;
+    of use is one in which the answer occurs. The hint is its first int(fraction · length)
+    characters, no hint if these are fewer than 10.
+
+    Args:
+      fraction: in [0, 1].
+    Source: QuestA, https://github.com/foreverlasting1202/QuestA.
+    """
+    solution = generation.rpartition(THOUGHT)[2]
+    if answer not in solution:
+        return None
+    shown = solution[: int(fraction * len(solution))]
+    return f"{problem}\n\n## Hint.{shown}" if len(shown) >= LEAST_HINT else f"{problem}\n\n"

@@ -1,0 +1,60 @@
+"""MEML-GRPO's vectors: experts by turns in a group; logits are those behind the worst's prompt."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import only, per_group
+
+from rlvr_jax.experience.stages.experts import hard_groups
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import teach_the_worst, teaching_rows
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    size = int(data["group_size"])
+    batch = golden.rollouts(case)
+    expert = np.arange(len(batch.group)) % size % hyper["experts"]
+    batch = replace(
+        batch,
+        cell=jnp.asarray(expert, jnp.int32),
+        supervised=jnp.zeros(len(expert), bool),
+    )
+
+    def stats_of(logits):
+        return golden.token_stats(logits, data["tokens"], second_prompt=logits)
+
+    def evaluated(method):
+        method = replace(method, experience=None)
+        return golden.evaluate(method, case, stats_of=stats_of, batch=batch)
+
+    made = {
+        "clip_low": hyper["clip"],
+        "clip_high": hyper["clip"],
+        "epsilon": hyper["std_eps"],
+        "wrong_above": hyper["hard_fraction"],
+    }
+    done = evaluated(recipe("meml_grpo", mutual=hyper["kl_coef"], **made))
+    plain = evaluated(recipe("meml_grpo", mutual=0.0, **made))
+    mutual = evaluated(only(teach_the_worst(1.0)))
+    teaching = teaching_rows(batch.reward, batch.outcome, batch.group, batch.cell)
+    stats = stats_of(jnp.asarray(data["logits"]))
+    taught = np.asarray(teaching.rows)[:, None] & np.asarray(batch.mask)
+    outcomes = golden.experience_batch(batch).outcomes()
+    return {
+        "expert": expert,
+        "best": per_group(teaching.best, case),
+        "worst": per_group(teaching.worst, case),
+        "teach_rows": teaching.rows,
+        "hard": hard_groups(outcomes, hyper["hard_fraction"]),
+        "advantages": done.signals.advantage,
+        "mutual_kl": np.where(taught, batch.old_logp - stats.second_prompt_logp, 0),
+        "pg_loss": plain.loss,
+        "mutual_loss": mutual.loss,
+        "loss": done.loss,
+        "dlogits_pg": plain.dlogits,
+        "dlogits_mutual": mutual.dlogits,
+    }

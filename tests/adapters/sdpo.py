@@ -1,0 +1,72 @@
+"""SDPO's vectors: the teacher's logits are those of the policy that was shown another answer."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    at_sampled_token,
+    clamped_token_ratio,
+    distilled,
+    drop_untaught,
+    has_right_sibling,
+    no_advantage,
+    objective,
+    over_likeliest,
+    over_vocabulary,
+    token_mean,
+    with_tail,
+)
+from rlvr_jax.objectives.algebra.parts import Context
+from rlvr_jax.types import Recipe
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    k, cap, success = hyper["topk"], hyper["is_clip"], hyper["success"]
+
+    def stats_of(logits):
+        return golden.token_stats(logits, data["tokens"], data["teacher_logits"], top_k=k)
+
+    def evaluated(distance):
+        made = objective(
+            no_advantage(),
+            transforms=[drop_untaught(success)],
+            surrogate=distilled(distance, cap),
+            aggregation=token_mean(),
+        )
+        return golden.evaluate(Recipe(made), case, stats_of=stats_of)
+
+    method = recipe("sdpo", alpha=hyper["alpha"], top_k=k, ratio_cap=cap, success=success)
+    done = golden.evaluate(method, case, stats_of=stats_of)
+    batch = golden.rollouts(case)
+    stats = stats_of(jnp.asarray(data["logits"]))
+    taught = np.asarray(has_right_sibling(batch, success))
+    kept = np.asarray(batch.mask) & taught[:, None]
+    ratio = clamped_token_ratio(stats.logp, batch.old_logp, batch.mask)
+    tail = jnp.exp(with_tail(stats.topk_logp)[..., :-1]).sum(axis=-1)
+    distance = over_likeliest(k, hyper["alpha"])
+    values = distance.values(Context(stats, batch, batch.old_logp, None))
+    found = {
+        "has_teacher": taught,
+        "loss_mask": kept,
+        "topk_mass": on_mask(tail, batch),
+        "is_weight": on_mask(jnp.minimum(ratio, cap), batch),
+        "divergence": np.where(kept, values, 0),
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }
+    others = {
+        "forward": over_likeliest(k, 0.0),
+        "reverse": over_likeliest(k, 1.0),
+        "full_vocab": over_vocabulary("js"),
+        "sampled": at_sampled_token(),
+    }
+    for name, distance in others.items():
+        other = evaluated(distance)
+        found |= {f"loss_{name}": other.loss, f"dlogits_{name}": other.dlogits}
+    return found

@@ -1,0 +1,107 @@
+"""NuRL, QuestA, CFT: prompts with hints, and critiques that are imitated."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpy_actor
+import training_runs
+
+from rlvr_jax.experience.stages.redraw import redrawn_rows
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.tasks import Task
+from rlvr_jax.tasks.critiques import KIND, critique_prompts, grade_critiques
+from rlvr_jax.types import Rollouts, TokenStats
+
+HALF = 0.866023904  # 1/2 over the deviation of 1 0 1 0 plus 1e-6, as the sheet prints it
+PRINTED = 1e-9
+
+
+def test_all_but_the_last_row_of_a_failed_group_are_hinted():
+    again = np.array([True, False])
+    found = redrawn_rows(again, np.array([4, 4]), 1)
+    assert found.astype(int).tolist() == [[1, 1, 1, 0], [0, 0, 0, 0]]
+
+
+def test_a_hinted_group_is_compared_with_its_plain_row():
+    own = objective(group_normalized(), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean())
+    batch = Rollouts.of_responses(
+        np.ones((4, 1)), np.ones((4, 1), bool), np.array([1.0, 0, 1, 0]), np.zeros(4)
+    )
+    logp = jnp.zeros((4, 1))
+    import jax
+
+    decided = own.signals(TokenStats(logp=logp), batch, own.init(Spec(1, 4, 1)), jax.random.key(0))
+    np.testing.assert_allclose(decided.advantage[:, 0], [HALF, -HALF, HALF, -HALF], rtol=PRINTED)
+
+
+def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
+    chain, again = recipe("nurl", first_stage=2).experience, 0
+    actor = numpy_actor.NumpyActor(chance=-0.2)
+    for step, (collected, told, _) in enumerate(numpy_actor.walk(chain, actor, steps=5)):
+        batch = collected.batch
+        labels = batch.by_group(np.array([a.view.label != "plain" for a in batch.asks]), False)
+        wrong = (collected.seen[0].outcomes() == 0).all(axis=1)
+        np.testing.assert_array_equal(labels[:, :3].all(axis=1), wrong & (step >= 2))
+        assert not labels[:, 3].any()
+        again += int(labels.sum())
+        assert told["pool_prompts"] <= 12
+    assert again > 0
+
+
+def test_training_with_hints_for_what_nobody_answers(tmp_path):
+    given = ("first_stage=1",)
+    steps = training_runs.on_brackets("nurl", tmp_path, steps=3, hyperparameters=given)
+    shares = training_runs.values(steps, "experience/redrawn_share")
+    assert shares[0] == 0 and max(shares[1:]) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
+    steps = training_runs.on_brackets("questa", tmp_path)
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+    lines = (tmp_path / "outcomes.jsonl").read_text()
+    assert "augmented(0.5)" in lines and "plain" not in lines
+
+
+WORDS = ("Conclusion:", "right", "wrong", "[END]")
+
+
+def critiques():
+    """One sum with right and wrong answers, each with a critique."""
+    sums = training_runs.sums()
+    problem = sums.train[0]
+    candidates = [str(number) for number in range(6)]
+    outcomes = [float(int(text) == problem.answer) for text in candidates]
+    texts = [
+        f"{problem.text} {problem.answer} Conclusion: {'right' if out else 'wrong'} [END]"
+        for out in outcomes
+    ]
+    train = critique_prompts(problem.text, candidates, outcomes, texts, " ", " =")
+
+    def verify(prompts, responses):
+        pairs = list(zip(prompts, responses, strict=True))
+        told = [
+            grade_critiques([p], [r]) if p.kind == KIND else sums.verify([p], [r]) for p, r in pairs
+        ]
+        return [grade for one in told for grade in one]
+
+    return Task("critiques", train, sums.test, verify, 12)
+
+
+def test_training_imitates_critiques(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *WORDS])
+    model = training_runs.write_policy(tmp_path / "model")
+    config = training_runs.settings(
+        model,
+        tmp_path / "run",
+        task="test_augmented_prompts:critiques",
+        method="critique_ft",
+        samples_per_prompt=1,
+        steps=4,
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    losses = training_runs.values(steps, "imitation_loss")
+    assert losses[-1] < losses[0]
+    assert min(training_runs.values(steps, "experience/imitated_solutions")) == 4
+    assert min(training_runs.values(steps, "imitated_tokens")) > 0

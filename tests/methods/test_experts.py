@@ -1,0 +1,73 @@
+"""MEML-GRPO and MEL: experts that are prompts, and texts about answers."""
+
+import numpy as np
+import numpy_actor
+import training_runs
+
+from rlvr_jax.experience.curricula.experts import shares
+from rlvr_jax.experience.stages.experts import hard_groups
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import teaching_rows
+
+
+def test_samples_are_split_as_equally_as_they_can_be():
+    assert shares(8, 3) == [3, 3, 2] and shares(2, 3) == [1, 1, 0]
+
+
+def test_the_best_expert_teaches_the_worst_with_its_right_rows():
+    group = np.array([4, 4, 4, 4, 9, 9, 9, 9])
+    cell = np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    outcome = np.array([0.0, 0, 1, 0, 1, 0, 1, 0])
+    found = teaching_rows(outcome, outcome, group, cell)
+    assert found.rows.tolist() == [False, False, True, False] + [False] * 4
+    assert found.best.tolist() == [1] * 4 + [0] * 4 and found.worst.tolist() == [0] * 8
+    assert hard_groups(outcome.reshape(2, 4), 0.5).tolist() == [True, False]
+
+
+def test_a_group_holds_the_answers_of_all_experts():
+    chain, taught, imitated = recipe("meml_grpo", experts="a|long", capacity=2).experience, 0, 0
+    actor = numpy_actor.NumpyActor(chance=0.2)
+    for collected, _, _ in numpy_actor.walk(chain, actor, steps=8):
+        batch, rollouts = collected.batch, collected.batch.rollouts
+        assert [len(rows) for rows in batch.groups] == [4] * 4
+        for rows in batch.groups:
+            assert rollouts.cell[rows].tolist() == [0, 0, 1, 1]
+            assert len({batch.asks[row].number for row in rows}) == 1
+        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
+        np.testing.assert_array_equal(rollouts.second_length > 0, teaching.rows)
+        taught += int(np.sum(teaching.rows))
+        for more in batch.further:
+            assert more.rollouts.supervised.all() and not more.rollouts.mask.any()
+            assert sorted(more.rollouts.cell) == [0, 0, 1, 1]
+            imitated += len(more)
+    assert taught > 0 and imitated > 0
+
+
+def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
+    chain, kept = recipe("mel").experience, 0
+    for collected, _, _ in numpy_actor.walk(chain, steps=6):
+        batch, rollouts = collected.batch, collected.batch.rollouts
+        said = rollouts.supervised
+        kept += int(said.sum())
+        assert not rollouts.mask[said].any() and rollouts.mask[~said].any(axis=1).all()
+        assert all(batch.asks[row].view.label != "plain" for row in np.flatnonzero(said))
+        # Each is a group of its own.
+        assert [len(rows) for rows in batch.groups] == [4] * 4 + [1] * int(said.sum())
+        assert len(collected.seen) == 1 + (collected.metrics["mixed_groups"] > 0)
+    assert kept > 0
+
+
+def test_training_with_experts(tmp_path):
+    given = ("experts=|(", "capacity=2", "wrong_above=0.5")
+    steps = training_runs.on_brackets("meml_grpo", tmp_path, hyperparameters=given)
+    assert max(training_runs.values(steps, "taught_tokens")) > 0
+    assert max(training_runs.values(steps, "experience/imitated_solutions")) > 0
+    assert max(training_runs.values(steps, "further/gradient_norm")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+def test_training_on_what_the_policy_says_about_its_answers(tmp_path):
+    steps = training_runs.on_brackets("mel", tmp_path)
+    assert max(training_runs.values(steps, "experience/kept_notes")) > 0
+    assert max(training_runs.values(steps, "imitated_tokens")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0

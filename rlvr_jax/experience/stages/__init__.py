@@ -6,6 +6,7 @@ from rlvr_jax.experience.stages.cleanest import select_cleanest
 from rlvr_jax.experience.stages.consistent import select_consistent
 from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
+from rlvr_jax.experience.stages.embed import embed
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
@@ -17,6 +18,7 @@ from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
+from rlvr_jax.experience.stages.reference_answer import likely_answers
 from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.rehearse import rehearse
 from rlvr_jax.experience.stages.rows import select_rows
@@ -37,7 +39,9 @@ __all__ = [
     "critical_token",
     "demonstrate",
     "draw_more",
+    "embed",
     "imitate_right",
+    "likely_answers",
     "mask_truncated",
     "outside",
     "recompose",

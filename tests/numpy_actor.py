@@ -198,6 +198,11 @@ class NumpyActor:
         every = np.repeat(others[:, :, None], WORDS, axis=-1)
         np.put_along_axis(every, rollouts.tokens[:, :, None], known["logp"][:, :, None], axis=-1)
         known["all_logp"] = every.astype(np.float32)
+        # How often each word stands there is as good a representation.
+        words = np.arange(WORDS)[None, None] == rollouts.tokens[:, :, None]
+        counted = np.sum(words & rollouts.mask[:, :, None], axis=1)
+        number = np.maximum(rollouts.mask.sum(axis=1), 1)[:, None]
+        known["mean_hidden"] = (counted / number).astype(np.float32)
         return {name: known[name] for name in needs}
 
     def encode(self, text):

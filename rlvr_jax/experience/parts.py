@@ -119,8 +119,9 @@ class Actor(Protocol):
         "current", "start" or "teacher".
 
         Args:
-          needs: of "logp" and "entropy", [B, T], and "all_logp", log-probs of the vocabulary
-            [B, T, V].
+          needs: of "logp" and "entropy", [B, T], and either "all_logp", log-probs of the vocabulary
+            [B, T, V], or "mean_hidden", the mean last hidden state of the tokens on the mask [B,
+            D].
         """
         ...
 

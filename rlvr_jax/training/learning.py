@@ -83,23 +83,26 @@ class Scorer:
     start: Callable[[], Params]
 
     def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
-        """Statistics by name, [B, T], [B, T, V] of "all_logp".
+        """Statistics by name, [B, T], [B, T, V] of "all_logp", [B, D] of "mean_hidden".
 
         Args:
-          needs: of "logp", "entropy" and "all_logp".
+          needs: of "logp", "entropy", and either "all_logp" or "mean_hidden".
           of: "current" or "start".
         Raises:
           ValueError: another need or policy.
         """
-        unknown = sorted({*needs} - {"logp", "entropy", "all_logp"})
-        if unknown or of not in ("current", "start"):
+        needs = {*needs}
+        large = needs - {"logp", "entropy"}
+        unknown = large - {"all_logp", "mean_hidden"}
+        if unknown or len(large) > 1 or of not in ("current", "start"):
             raise ValueError(
-                "score: needs must be among logp, entropy, all_logp, of the current or the start"
-                f" policy, got {sorted(needs)} of {of!r}"
+                "score: needs must be among logp, entropy and either all_logp or mean_hidden, of"
+                f" the current or the start policy, got {sorted(needs)} of {of!r}"
             )
         params = self.params if of == "current" else self.start()
         programs = self.learner.programs
-        program = programs.measure_all if "all_logp" in needs else programs.measure
+        made = {"all_logp": programs.measure_all, "mean_hidden": programs.measure_hidden}
+        program = made[large.pop()] if large else programs.measure
         size, count = self.learner.plan.rows, len(rollouts.group)
         found = []
         for first in range(0, count, size):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Objective
+from rlvr_jax.objectives import Objective, masked_mean
 from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.training.critic import CriticState, jitted_critic
@@ -39,6 +40,8 @@ class Programs:
         [B, T, K].
       measure: the same arguments -> "logp" and "entropy" [B, T]; prompts of rows may differ.
       measure_all: the same with "all_logp" [B, T, V] of the whole vocabulary.
+      measure_hidden: the same with "mean_hidden" [B, D], the mean over the tokens on the mask of
+        the last hidden states that they are predicted from.
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
@@ -55,6 +58,7 @@ class Programs:
     score: Callable[..., dict[str, jax.Array]]
     measure: Callable[..., dict[str, jax.Array]]
     measure_all: Callable[..., dict[str, jax.Array]]
+    measure_hidden: Callable[..., dict[str, jax.Array]]
     score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
@@ -89,7 +93,9 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
-    measure, measure_all = (_jitted_measure(model, plan, all_too) for all_too in (False, True))
+    measure, measure_all, measure_hidden = (
+        _jitted_measure(model, plan, more) for more in ({}, {"all_logp"}, {"mean_hidden"})
+    )
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -100,6 +106,7 @@ def make_programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
         measure=lambda params, rollouts: measure(params, put(rollouts)),
         measure_all=lambda params, rollouts: measure_all(params, put(rollouts)),
+        measure_hidden=lambda params, rollouts: measure_hidden(params, put(rollouts)),
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
@@ -110,15 +117,19 @@ def make_programs(
     )
 
 
-def _jitted_measure(model: Model, plan: BatchPlan, all_too: bool) -> Any:
-    """The program that measures log-probs and entropies of any rows, and log-probs of all tokens
-    where they are asked for."""
+def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any:
+    """The program that measures log-probs and entropies of any rows, and log-probs of all tokens or
+    mean hidden states where they are asked for."""
 
     def of_piece(params, rollouts):
         stats = statistics(model, params, rollouts, {"logp", "entropy"})
         found = {"logp": stats.logp, "entropy": stats.entropy}
-        if all_too:
+        if "all_logp" in more:
             found["all_logp"] = policy.score_vocabulary(model, params, rollouts)
+        if "mean_hidden" in more:
+            hidden = policy.hidden_states(model, params, rollouts)
+            mask = jnp.broadcast_to(rollouts.mask[:, :, None], hidden.shape)
+            found["mean_hidden"] = masked_mean(hidden, mask, axis=1)
         return found
 
     def measure(params, rollouts):

@@ -24,6 +24,7 @@ from rlvr_jax.experience import (
     critical_token,
     demonstrate,
     draw_more,
+    embed,
     entropy_heated,
     experience,
     from_drafts,
@@ -35,6 +36,7 @@ from rlvr_jax.experience import (
     imitate_right,
     imitate_solutions,
     join_groups,
+    likely_answers,
     mask_truncated,
     mean_at_most,
     none_above,
@@ -80,6 +82,7 @@ from rlvr_jax.objectives import (
     anchor,
     by_rubric,
     group_normalized,
+    novelty_bonus,
     over_steps,
     random_reward,
     signed_outcome,
@@ -218,6 +221,8 @@ CASES = {
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),
     "select_cleanest": lambda: experience(stages=[select_cleanest()]),
+    "embed": lambda: experience(stages=[embed(), shape(novelty_bonus(0.1))]),
+    "likely_answers": lambda: experience(stages=[likely_answers(start=2)]),
     "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
     "compare_by": lambda: experience(
         stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]

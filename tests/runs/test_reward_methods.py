@@ -16,7 +16,7 @@ CASES = {
     "longrlvr": (("columns=1,2",), ["reward/precision", "reward/f_score"]),
     "medgrpo": (("column=1",), ["reward/metric", "reward/median"]),
     "automated_tool_envs": (("columns=1,0,2",), ["reward/calls", "reward/without_calls"]),
-    "salu": (("columns=2,1,1",), ["reward/abstained", "reward/hallucinated"]),
+    "salu": (("columns=0,2,1",), ["reward/abstained", "reward/hallucinated"]),
     "rlsp": ((), ["reward/exploration", "reward/outcome"]),
     "designing_rewards": ((), []),
     "gen_prm_thoughts": ((), []),
@@ -24,6 +24,14 @@ CASES = {
     "arena_rl": ((), ["compared_pairs", "right_wins"]),
     "think_rm": ((), ["compared_pairs", "right_wins"]),
     "heimdall": ((), ["reward/verdict"]),
+    "retroagent": (("column=1",), ["reward/progress", "best_share"]),
+    "meta_policy": (("maxima=1,1,1",), ["criterion/0", "criterion/2"]),
+    "br_rm": (("column=2",), ["reward/format", "reward/preference"]),
+    "rlbff": (("number=1",), ["reward/odds"]),
+    "rlpr": ((), ["reward/likelihood", "reward/base", "group_spread"]),
+    "rep_exploration": ((), ["reward/outcome", "reward/novelty"]),
+    "rlfr": ((), []),
+    "rlmec": ((), []),
     "rgr_grpo": (("weights=0.5,0.3,0.2",), ["refined_share", "criterion/1"]),
     "rubric_rewards": (("veto=2",), ["criterion/0", "criterion/1", "veto/2"]),
 }
@@ -31,6 +39,8 @@ OF_OBJECTIVE = {
     "intrinsic_rewards": ["certainty"],
     "designing_rewards": ["process_reward", "process_reward/wrong"],
     "gen_prm_thoughts": ["process_reward"],
+    "rlfr": ["process_reward"],
+    "rlmec": ["key_tokens_share"],
 }
 # Settings of the run beside those of all: what is shown of a response must fit into a prompt.
 RUN = {"rgr_grpo": {"prompt_tokens": 20}}

@@ -8,6 +8,7 @@ from rlvr_jax.experience.stages.consistent import select_consistent
 from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.experts import imitate_hard, join_groups, show_to_worst
+from rlvr_jax.experience.stages.embed import embed
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
@@ -26,6 +27,7 @@ from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
+from rlvr_jax.experience.stages.reference_answer import likely_answers
 from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.reflect import reflect
 from rlvr_jax.experience.stages.rehearse import rehearse
@@ -56,6 +58,9 @@ __all__ = [
     "imitate_right",
     "imitate_solutions",
     "join_groups",
+    "embed",
+    "imitate_right",
+    "likely_answers",
     "mask_truncated",
     "mean_at_most",
     "none_above",

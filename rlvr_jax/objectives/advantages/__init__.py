@@ -14,7 +14,7 @@
     by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
-    on the way           `process_to_go`, `generalized_process_advantage`
+    on the way           `process_to_go`, `generalized_process_advantage`, `rewriter_credit`
     of another advantage `whitened`
     from a teacher       `teacher_log_ratio`
 
@@ -45,6 +45,7 @@ from rlvr_jax.objectives.advantages.rare_events import *
 from rlvr_jax.objectives.advantages.reciprocity import *
 from rlvr_jax.objectives.advantages.returns import *
 from rlvr_jax.objectives.advantages.reweighted_values import *
+from rlvr_jax.objectives.advantages.rewriter_credit import *
 from rlvr_jax.objectives.advantages.risk import *
 from rlvr_jax.objectives.advantages.risk_credit import *
 from rlvr_jax.objectives.advantages.score_norms import *

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least
@@ -12,6 +12,7 @@ from rlvr_jax.types import Rollouts, replace
 __all__ = ["imitate", "off_policy_tokens", "supervised_tokens"]
 
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
+Factor = Callable[[Rollouts], Float[Array, "B T"]]
 
 
 def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
@@ -25,7 +26,10 @@ def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 
 
 def imitate(
-    weight: float, where: Tokens = supervised_tokens, needs: Iterable[str] = ("supervised",)
+    weight: float,
+    where: Tokens = supervised_tokens,
+    needs: Iterable[str] = ("supervised",),
+    factor: Factor | None = None,
 ) -> Transform:
     """Adds weight · token mean of -logp over the tokens to imitate; 0 where there are none.
 
@@ -33,6 +37,8 @@ def imitate(
       weight: of the mean, at least 0.
       where: (rollouts) -> bool [B, T], tokens on the mask or of supervised rows.
       needs: optional records of the rollouts that it reads.
+      factor: (rollouts) -> [B, T], of the tokens' losses; the mean is over the tokens all the same.
+        None: 1.
     Reads: logp, what `where` reads. Writes: term.
     Metrics: imitation_loss (the mean), imitated_tokens (their number).
     Raises:
@@ -42,7 +48,9 @@ def imitate(
 
     def apply(signals, context, state):
         tokens = where(context.rollouts) & context.rollouts.scored
-        loss = -masked_mean(context.scored_logp, tokens)
+        logp = context.scored_logp
+        logp = logp if factor is None else factor(context.rollouts) * logp
+        loss = -masked_mean(logp, tokens)
         signals = replace(signals, term=signals.term + weight * loss)
         told = {"imitation_loss": loss, "imitated_tokens": masked_count(tokens).astype(loss.dtype)}
         return signals, state, told

@@ -9,8 +9,13 @@
     of criteria      `Criterion`, `by_rubric` with `share_of_rubric`, `all_factual_or_share`,
                      `anchored`; `with_evidence`
     against each other schedules (tournaments) and what is made of the results (standings)
+    beyond the past  `beyond_best`
+    of judges        `verdict_reward`, `rating_rewards`, `preference_reward`
+    what is new      `novelty_bonus`
+    a reference      `answer_likelihoods`, `spread_floor` (reference_answers)
     across data sets `by_start_quartiles`
-    on the way       `ProcessReward`: `clip_and_delta`, `thought_rewards` (process, thoughts)
+    on the way       `ProcessReward`: `clip_and_delta`, `thought_rewards`,
+                     `deviation_penalty` (process, thoughts, flow); `rewriter_reward` (edits)
 
 A reward is computed of numpy or jax arrays, in the dtype of the outcomes. The stage `shape` gives
 it to rollouts. Everything in the `__all__` of the modules below can be imported from here.
@@ -21,12 +26,17 @@ from rlvr_jax.objectives.rewards.certainty import *
 from rlvr_jax.objectives.rewards.composition import *
 from rlvr_jax.objectives.rewards.consensus import *
 from rlvr_jax.objectives.rewards.controls import *
+from rlvr_jax.objectives.rewards.edits import *
 from rlvr_jax.objectives.rewards.evidence import *
 from rlvr_jax.objectives.rewards.exploration import *
+from rlvr_jax.objectives.rewards.flow import *
 from rlvr_jax.objectives.rewards.lengths import *
+from rlvr_jax.objectives.rewards.novelty import *
 from rlvr_jax.objectives.rewards.parts import *
+from rlvr_jax.objectives.rewards.potentials import *
 from rlvr_jax.objectives.rewards.process import *
 from rlvr_jax.objectives.rewards.quartiles import *
+from rlvr_jax.objectives.rewards.reference_answers import *
 from rlvr_jax.objectives.rewards.rubric_reward import *
 from rlvr_jax.objectives.rewards.rubrics import *
 from rlvr_jax.objectives.rewards.schedules import *

@@ -19,7 +19,14 @@ from rlvr_jax.objectives.rewards.rubrics import (
 )
 from rlvr_jax.objectives.statistics.groups import group_max
 
-__all__ = ["all_factual_or_share", "anchored", "by_rubric", "share_of_rubric", "with_evidence"]
+__all__ = [
+    "all_factual_or_share",
+    "anchored",
+    "by_rubric",
+    "share_of_rubric",
+    "sum_of_rubric",
+    "with_evidence",
+]
 
 Combine = Callable[[Array, Sequence[Criterion]], Array]
 """(scores [B, K], rubric) -> reward [B]."""
@@ -30,6 +37,12 @@ def share_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
     share = weighted_share(scores, [criterion.weight for criterion in rubric])
     vetoes = _of_kind(rubric, "veto")
     return vetoed(share, scores, vetoes, 0.5) if vetoes else share
+
+
+def sum_of_rubric(scores: Array, rubric: Sequence[Criterion]) -> Array:
+    """The sum of the points, in which a criterion without a score is 0; longer rubrics pay more."""
+    most = jnp.asarray([criterion.maximum for criterion in rubric], scores.dtype)[None]
+    return jnp.sum(jnp.where(jnp.isnan(scores), 0, scores) * most, axis=1)
 
 
 def all_factual_or_share(least: float = 0.5) -> Combine:

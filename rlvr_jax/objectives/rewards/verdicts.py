@@ -4,7 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["odds_of_yes", "rating_rewards", "verdict_reward"]
+from rlvr_jax.objectives.arguments import check_finite
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
+
+__all__ = ["odds_of_yes", "preference_reward", "rating_rewards", "verdict_reward"]
 
 
 def verdict_reward(verdict: Float[Array, "..."], truth: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -38,3 +41,33 @@ def rating_rewards(
     used = (right[:, None] | right[None]) & ~np.eye(len(right), dtype=bool)
     distance = np.abs((ratings - least) / (most - least) - right[:, None])
     return np.where(used & (distance <= tolerance), 1.0, 0.0), used
+
+
+def preference_reward(column: int, malformed: float = -100.0) -> Shaping:
+    """outcome - 1 where the format is kept, so 0 or -1, else `malformed`.
+
+    Args:
+      column: of the task's rewards, 1 where the format is kept.
+      malformed: the reward where it is not.
+    Reads: outcome, component_rewards. Metrics: reward/format, reward/preference (of those that keep
+      it).
+    Raises:
+      ValueError: malformed not finite.
+    Source: BR-RM.
+    """
+    check_finite("preference_reward", malformed=malformed)
+
+    def apply(rollouts, state, moment):
+        del moment
+        form, own = rollouts.component_rewards[:, column], rollouts.outcome - 1
+        kept = form > 0.5
+        metrics = {
+            "reward/format": judged_mean(form, rollouts),
+            "reward/preference": judged_mean(jnp.where(kept, own, jnp.nan), rollouts),
+        }
+        reward = jnp.where(kept, own, malformed)
+        return jnp.where(jnp.isnan(form), jnp.nan, reward), state, metrics
+
+    label = f"preference_reward(column={column}, malformed={malformed:g})"
+    needs = frozenset({"component_rewards"})
+    return Shaping(apply, label, needs=needs, columns=column + 1)

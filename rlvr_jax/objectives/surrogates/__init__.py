@@ -1,7 +1,7 @@
 """Surrogates: the loss of a token; and the aggregations, how token losses become one number.
 
     policy gradient  `ppo_clip`, `reinforce`, `importance_weighted`, `weighted_reinforce`,
-                     `no_policy_loss`, `clipped_noise`
+                     `reference_weighted`, `no_policy_loss`, `clipped_noise`
     soft clips       `geometric_mean_clip`, `ppo_cap`, `sigmoid_gated`, `regularized_clip`
     regression       `log_ratio_regression`, `pairwise_regression`, `outcome_classification`,
                      `uniform_value_regression`
@@ -25,6 +25,7 @@ from rlvr_jax.objectives.surrogates.outcome_classification import *
 from rlvr_jax.objectives.surrogates.policy_gradient import *
 from rlvr_jax.objectives.surrogates.prompt_free import *
 from rlvr_jax.objectives.surrogates.random_rewards import *
+from rlvr_jax.objectives.surrogates.reference_weights import *
 from rlvr_jax.objectives.surrogates.refined import *
 from rlvr_jax.objectives.surrogates.regularized_gradients import *
 from rlvr_jax.objectives.surrogates.sequence_regression import *

@@ -1,0 +1,181 @@
+"""How likely the policy finds the reference answer, read behind the reasoning of each response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.parts import Actor, Stage
+from rlvr_jax.objectives import (
+    answer_likelihoods,
+    debiased,
+    group_std,
+    likely_answer_reward,
+    spread_floor,
+)
+from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.tasks import Prompt, Response
+
+__all__ = ["LikelyAnswerState", "behind_tags", "likely_answers"]
+
+
+class Spliced(NamedTuple):
+    """A response whose answer is the reference.
+
+    Fields:
+      before: text up to the answer.
+      answer: the reference with what stands around it, such as a blank.
+      well_formed: the response has the format.
+    """
+
+    before: str
+    answer: str
+    well_formed: bool
+
+
+Splice = Callable[[Prompt, Response], Spliced]
+
+
+class LikelyAnswerState(NamedTuple):
+    """What is kept between steps.
+
+    Fields:
+      base: float32 [P], how likely the first policy finds the answer without reasoning; NaN until
+        the prompt is asked.
+      spread: of `spread_floor`.
+    """
+
+    base: np.ndarray
+    spread: Any
+
+
+def behind_tags(prompt: Prompt, response: Response) -> Spliced:
+    """The body of the one <answer> block is replaced; other responses are ended by such a block."""
+    text, reference = response.text, f" {prompt.answer} "
+    form = (
+        all(text.count(tag) == 1 for tag in ("</think>", "<answer>", "</answer>"))
+        and text.index("</think>") < text.index("<answer>") < text.index("</answer>")
+        and text[text.index("<answer>") + 8 : text.index("</answer>")].strip()
+    )
+    if form:
+        return Spliced(text[: text.index("<answer>") + 8], reference, True)
+    thinking = text.partition("</think>")[0]
+    return Spliced(f"{thinking}</think> <answer>", reference, False)
+
+
+def likely_answers(
+    splice: Splice = behind_tags,
+    form_share: float = 0.1,
+    spread_share: float = 0.5,
+    keep: float = 0.99,
+    start: int = 11,
+) -> Stage:
+    """Pays the mean probability of the reference answer's tokens, above that without reasoning.
+
+    R = (1 - c) max(0, p - b) + c format: p under the current policy behind the response's
+    reasoning, b under the first one behind the prompt. The answer's tokens are those behind the
+    common beginning of the two texts without and with it. Reasoning that leaves no room for the
+    answer is cut at its end. Groups whose rewards differ less than `spread_floor` says leave the
+    loss.
+
+    Args:
+      splice: (prompt, response) -> where the answer stands, and what it is.
+      form_share: c.
+      spread_share, keep, start: of `spread_floor`.
+    Reads: Prompt.answer, texts. Writes: reward, mask. Scores: each response once more, and each new
+      prompt under the first policy.
+    Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format, group_spread,
+      spread_floor, dropped_share (of the groups).
+    Raises:
+      ValueError: form_share outside [0, 1]; numbers of `spread_floor`; in a run, an answer without
+        tokens or longer than a response may be.
+    Source: RLPR, https://github.com/OpenBMB/RLPR.
+    """
+    check_within(0, 1, "likely_answers", form_share=form_share)
+    filtering = spread_floor(spread_share, keep, start)
+
+    def init(setting):
+        base = np.full(len(setting.task.train), np.nan, np.float32)
+        return LikelyAnswerState(base, filtering.init())
+
+    def apply(batch, actor, state, turn):
+        kind = batch.rollouts.reward.dtype
+        spliced = [splice(*pair) for pair in zip(batch.prompts, batch.responses, strict=True)]
+        whole = likelihoods(batch, actor, spliced, "current")
+        base, known = _base(batch, actor, state.base, splice)
+        gain = np.asarray(debiased(whole, base), kind)
+        form = np.array([one.well_formed for one in spliced], kind)
+        earned = np.where(batch.decided, likely_answer_reward(gain, form, form_share), 0).astype(
+            kind
+        )
+        group = np.where(batch.decided, batch.rollouts.group, -1 - np.arange(len(batch)))
+        spread = np.asarray(group_std(earned, group.astype(np.int32)))
+        floor = filtering.floor(state.spread)
+        low = batch.decided & ~(spread >= floor)
+        first = np.array([rows[0] for rows in batch.groups])
+        told = {
+            "reward/likelihood": float(whole.mean()),
+            "reward/base": float(base.mean()),
+            "reward/gain": float(gain.mean()),
+            "reward/format": float(form.mean()),
+            "group_spread": float(spread[first].mean()),
+            "spread_floor": floor,
+            "dropped_share": float(low[first].mean()),
+        }
+        after = LikelyAnswerState(known, filtering.observe(state.spread, spread[first]))
+        return batch.without(low).with_rollouts(reward=earned), after, told
+
+    label = f"likely_answers({splice.__name__}, form_share={form_share:g})"
+    return Stage(apply, label, init, needs=frozenset({"answer"}), by_row=True)
+
+
+def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str) -> np.ndarray:
+    """The mean probability of the answers' tokens, [B]."""
+    room = batch.rollouts.tokens.shape[1]
+    rows, counts = [], []
+    for ask, one in zip(batch.asks, spliced, strict=True):
+        before = actor.encode(one.before) if one.before else []
+        tokens = actor.encode(one.before + one.answer)
+        same = next(
+            (n for n, pair in enumerate(zip(before, tokens, strict=False)) if pair[0] != pair[1]),
+            None,
+        )
+        answer = tokens[len(before) if same is None else same :]
+        if not answer or len(answer) > room:
+            raise ValueError(
+                f"likely_answers: the answer must have 1 to {room} tokens, got {len(answer)} for"
+                f" prompt {ask.prompt.text[:80]!r}"
+            )
+        reasoning = tokens[: len(tokens) - len(answer)][: room - len(answer)]
+        rows.append([*reasoning, *answer])
+        counts.append(len(answer))
+    asks = [replace(ask, samples=1, given=()) for ask in batch.asks]
+    written = actor.written(asks, rows)
+    length, count = written.rollouts.length[:, None], np.array(counts)[:, None]
+    place = np.arange(room)[None]
+    of_answer = (place < length) & (place >= length - count)
+    logp = actor.score(written, ["logp"], of)["logp"]
+    return np.asarray(answer_likelihoods(logp, of_answer)["mean_probability"])
+
+
+def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
+    """What the first policy says of each row's answer, and the state with what was asked now."""
+    numbers = np.array([ask.number for ask in batch.asks])
+    inside = numbers < len(known)
+    lacking = ~inside | np.isnan(known[np.where(inside, numbers, 0)])
+    values = np.where(inside, known[np.where(inside, numbers, 0)], np.nan)
+    known = known.copy()
+    if lacking.any():
+        rows = np.flatnonzero(lacking)
+        asked = batch.take(rows)
+        empty = Response("")
+        ends = [splice(prompt, empty)._replace(before="") for prompt in asked.prompts]
+        found = likelihoods(asked, actor, ends, "start")
+        values[rows] = found
+        kept = inside[rows]
+        known[numbers[rows][kept]] = found[kept]
+    return values.astype(np.float32), known

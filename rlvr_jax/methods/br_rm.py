@@ -1,0 +1,63 @@
+"""BR-RM: a judge that looks twice is trained on which answer is better.
+
+"Think Twice: Branch-and-Rethink Reasoning Reward Model"
+
+    R    = 0 for the right preference, -1 for the wrong one, -100 where a turn breaks the format
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ [PPO clip + β k3] / Σ n_i
+
+The outcome says whether the preference is right, a reward of the task (`column`) whether the format
+is kept. One malformed answer squeezes right and wrong to a hundredth of a deviation: the first
+phase learns the format alone; `malformed=-2` does not. The released environment was not available,
+so this is a reconstruction; the rule on the two texts is `rlvr_jax.verifiers.texts.br_rm`. The
+order of the two answers should be drawn for every prompt.
+"""
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import (
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    preference_reward,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def br_rm(
+    column: int = 0,
+    malformed: float = -100.0,
+    kl_coefficient: float = 0.001,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean, on preferences and their format.
+
+    Args:
+      column: of the task's rewards, 1 where the format is kept.
+      malformed: reward where it is not.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(preference_reward(column, malformed))]),
+    )
+
+
+METHOD = Method(
+    br_rm,
+    "Think Twice: Branch-and-Rethink Reasoning Reward Model",
+    "",
+    changes="reward",
+    evidence="reconstruction",
+    left_out="the second turn, in whose prompt the first one stands",
+)

@@ -1,0 +1,63 @@
+"""RLBFF: a response is paid by the odds that it satisfies a principle, yes against no.
+
+"RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
+https://arxiv.org/abs/2509.21319
+
+    r_i  = ln p(Yes) - ln p(No) of a judge, asked whether the response satisfies the principle
+    A_i  = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
+
+The odds are a reward of the task (`number`); the policy does not see the principle, which must be
+one within a group. They are unbounded, and of a sharp judge nearly binary: `bound` is ours. The
+judge is trained by `verdict_loss`, the cross entropy of its token over the whole vocabulary;
+`odds_of_yes` is what it says. Constants of RL were not found, and are GRPO's.
+"""
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import (
+    bounded,
+    column,
+    group_normalized,
+    objective,
+    ppo_clip,
+    token_mean,
+    total,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def rlbff(
+    number: int = 0,
+    bound: float | None = None,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean, on a judge's odds.
+
+    Args:
+      number: of the task's rewards, the odds.
+      bound: of the odds on both sides; None: none.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    odds = column(number)
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            stages=[shape(total({"odds": odds if bound is None else bounded(odds, -bound, bound)}))]
+        ),
+    )
+
+
+METHOD = Method(
+    rlbff,
+    "RLBFF: Binary Flexible Feedback to bridge between Human Feedback & Verifiable Rewards",
+    "https://arxiv.org/abs/2509.21319",
+    changes="reward",
+    evidence="reconstruction",
+    left_out="the judge and its data; a judge that reasons first",
+)

@@ -1,0 +1,79 @@
+"""A bonus for responses whose representation differs from the others of their group."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, judged_rows
+from rlvr_jax.objectives.statistics.groups import group_count, group_sum
+
+__all__ = ["leave_one_out_leverage", "leverage", "novelty_bonus"]
+
+Rows = Float[Array, "B"]
+
+
+def leverage(
+    features: Float[Array, "B D"], group: Int[Array, "B"], ridge: float, where: Array | None = None
+) -> Rows:
+    """h_iᵀ (λ I + Σ_j h_j h_jᵀ)⁻¹ h_i over the group, h the features less their group's mean.
+
+    In [0, 1); equal rows have 0. N rows span N - 1 dimensions: with |h|² far above λ all are close
+    to 1 - 1/N.
+
+    Args:
+      features: of the rows.
+      group: id of the group of each row.
+      ridge: λ, positive.
+      where: bool [B], rows that count; the others have 0. None: all.
+    """
+    counted = jnp.ones(group.shape, bool) if where is None else where
+    kept = jnp.where(counted[:, None], features, 0)
+    number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
+    mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
+    own = jnp.where(counted[:, None], features - mean, 0)
+    # (λ + K)⁻¹ K of the Gram matrix of a group has the same diagonal, and is of the rows' size.
+    same = (group[:, None] == group[None]).astype(features.dtype)
+    gram = (own @ own.T) * same
+    inverse = jnp.linalg.solve(gram + ridge * jnp.eye(len(group), dtype=gram.dtype), gram)
+    return jnp.clip(jnp.diagonal(inverse), 0, 1)
+
+
+def leave_one_out_leverage(own: Rows) -> Rows:
+    """l / (1 - l): the same with the matrix of the other rows alone."""
+    return own / (1 - own)
+
+
+def novelty_bonus(coefficient: float = 0.01, ridge: float = 0.01, others: bool = False) -> Shaping:
+    """R = outcome + β b, b the leverage of the row, in groups with a right response.
+
+    Args:
+      coefficient: β, at least 0.
+      ridge: λ, positive.
+      others: b leaves the row's own features out of the matrix, which spreads large values.
+    Reads: outcome, group, embedding. Metrics: reward/outcome, reward/novelty (where it is paid).
+    Raises:
+      ValueError: a negative coefficient, or a ridge that is not positive.
+    Source: https://github.com/verl-project/verl-recipe (rep_exp), with random projections.
+    """
+    check_at_least(0, "novelty_bonus", coefficient=coefficient)
+    check_positive("novelty_bonus", ridge=ridge)
+
+    def apply(rollouts, state, moment):
+        del moment
+        features = rollouts.embedding.astype(rollouts.outcome.dtype)
+        counted = judged_rows(rollouts)
+        bonus = leverage(features, rollouts.group, ridge, counted)
+        if others:
+            bonus = leave_one_out_leverage(bonus)
+        right = outcome_is_right(rollouts.outcome) & counted
+        paid = group_count(rollouts.group, right) > 0
+        metrics = {
+            "reward/outcome": judged_mean(rollouts.outcome, rollouts),
+            "reward/novelty": judged_mean(jnp.where(paid, bonus, jnp.nan), rollouts),
+        }
+        return rollouts.outcome + coefficient * jnp.where(paid, bonus, 0), state, metrics
+
+    label = f"novelty_bonus(coefficient={coefficient:g}, ridge={ridge:g}, others={others})"
+    return Shaping(apply, label, needs=frozenset({"embedding"}))

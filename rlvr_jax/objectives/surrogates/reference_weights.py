@@ -1,0 +1,45 @@
+"""The policy gradient with a weight against the reference policy, not the one that sampled."""
+
+import jax
+import jax.numpy as jnp
+
+from rlvr_jax.objectives.algebra.parts import Surrogate, describe
+from rlvr_jax.objectives.arguments import check_at_least
+from rlvr_jax.objectives.statistics.ratios import token_ratio
+from rlvr_jax.types import replace
+
+__all__ = ["reference_weighted"]
+
+
+def reference_weighted(clip: float = 0.3) -> Surrogate:
+    """-c logp, c = sg(min(ρ A, clip(ρ, 1 ± ε) A)), ρ = π / π_ref.
+
+    c is detached as a whole: clipped tokens still have a gradient.
+
+    Args:
+      clip: ε, at least 0.
+    Raises:
+      ValueError: a negative clip.
+    Source: RLMEC, https://github.com/RUCAIBox/RLMEC.
+    """
+    check_at_least(0, "reference_weighted", clip=clip)
+
+    def prepare(signals, context):
+        reference = context.rollouts.reference_logp
+        return replace(
+            signals,
+            ratio=token_ratio(context.stats.logp, reference, signals.mask),
+            clip_low=jnp.full_like(signals.clip_low, clip),
+            clip_high=jnp.full_like(signals.clip_high, clip),
+        )
+
+    def loss(signals, context):
+        return -_weight(signals, clip) * context.stats.logp
+
+    label = describe("reference_weighted", clip=float(clip))
+    return Surrogate(prepare, loss, label, needs=frozenset({"reference_logp"}))
+
+
+def _weight(signals, clip):
+    bounded = jnp.clip(signals.ratio, 1 - clip, 1 + clip) * signals.advantage
+    return jax.lax.stop_gradient(jnp.minimum(signals.ratio * signals.advantage, bounded))

@@ -1,0 +1,62 @@
+"""RLMEC's vectors: the teacher is the rewriting model, and its favourites are the rewrite."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import on_mask, only
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import edit_distance_table, edited_places, imitate, rewriter_reward
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    batch, data = golden.rollouts(case), golden.inputs(case)
+    method = recipe("rlmec", clip=hyper["clip"], high=hyper["hi"], low=hyper["lo"])
+    done = golden.evaluate(method, case, batch=batch)
+    mask, right = np.asarray(batch.mask), np.asarray(batch.outcome) > 0.5
+    tokens, weights, distance = rewritten(data, mask, right, hyper)
+    factor = jnp.asarray(weights)
+    # Both texts are scored by the same logits here.
+    copy = replace(
+        batch,
+        tokens=jnp.asarray(tokens, jnp.int32),
+        mask=jnp.zeros_like(batch.mask),
+        supervised=jnp.ones(len(mask), bool),
+    )
+    imitation = imitate(hyper["lam"], factor=lambda rollouts: factor)
+    learned = golden.evaluate(only(imitation), case, batch=copy)
+    probability = jnp.exp(batch.teacher_logp)
+    reward = rewriter_reward(probability, jnp.asarray(right), hyper["hi"], hyper["lo"])
+    logp = golden.stats(case).logp
+    coefficient = np.asarray(-done.token_loss / logp)
+    return {
+        "token_reward": on_mask(reward, batch),
+        "coefficient": np.where(np.asarray(done.signals.mask), coefficient, 0),
+        "loss_rl": done.loss,
+        "dlogits_rl": done.dlogits,
+        "rewrite": np.where(mask, tokens, 0),
+        "edit_weights": weights,
+        "edit_distance": distance,
+        "loss_imitation": learned.loss / hyper["lam"],
+        "loss": done.loss + learned.loss,
+        "dlogits": done.dlogits + learned.dlogits,
+    }
+
+
+def rewritten(data, mask, right, hyper):
+    """The rewrites, weights of their tokens, and how many edits they take."""
+    teacher = data["teacher_logits"]
+    p = np.exp(teacher) / np.exp(teacher).sum(axis=-1, keepdims=True)
+    changed = (p.max(axis=-1) > 0.5) & ~right[:, None] & mask
+    tokens = np.where(changed, p.argmax(axis=-1), data["tokens"])
+    weights, distance = np.zeros(mask.shape), []
+    for row, on in enumerate(mask):
+        old, new = data["tokens"][row][on].tolist(), tokens[row][on].tolist()
+        own = np.full(len(new), hyper["kept"])
+        own[edited_places(old, new)] = hyper["edited"]
+        weights[row, on] = own
+        distance.append(edit_distance_table(old, new)[-1, -1])
+    return tokens, weights, np.array(distance)

@@ -1,0 +1,6 @@
+from rlvr_jax.objectives import edited_places
+
+
+def verdict(given, gold):
+    del gold
+    return edited_places(given["original"], given["rewrite"])

@@ -7,8 +7,8 @@ from rlvr_jax.experience.stages.cleanest import select_cleanest
 from rlvr_jax.experience.stages.consistent import select_consistent
 from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
-from rlvr_jax.experience.stages.experts import imitate_hard, join_groups, show_to_worst
 from rlvr_jax.experience.stages.embed import embed
+from rlvr_jax.experience.stages.experts import imitate_hard, join_groups, show_to_worst
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
@@ -52,14 +52,13 @@ __all__ = [
     "critical_token",
     "demonstrate",
     "draw_more",
+    "embed",
     "guide_first_rows",
     "imitate_hard",
     "imitate_interventions",
     "imitate_right",
     "imitate_solutions",
     "join_groups",
-    "embed",
-    "imitate_right",
     "likely_answers",
     "mask_truncated",
     "mean_at_most",

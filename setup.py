@@ -32,6 +32,7 @@ ROOMS = [
     "sandbox",
     "tasks",
     "tasks.data",
+    "tasks.puzzles",
     "training",
     "verifiers",
     "verifiers.formulas",

@@ -80,21 +80,21 @@ __all__ = [
 _BUILT_IN = {
     "arithmetic": "arithmetic",
     "brackets": "brackets",
-    "combinatorial": "combinatorial",
-    "countdown": "countdown",
-    "enigmata": "enigmata",
+    "combinatorial": "puzzles.combinatorial",
+    "countdown": "puzzles.countdown",
+    "enigmata": "puzzles.enigmata",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",
     "humaneval": "humaneval",
-    "knights": "knights",
+    "knights": "puzzles.knights",
     "lean": "lean",
     "operators": "operators",
     "optimisation": "optimisation",
     "sql": "sql",
     "programs": "programs",
-    "sudoku": "sudoku",
+    "sudoku": "puzzles.sudoku",
     "verilog": "verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
@@ -110,6 +110,7 @@ _PREFIXES = {
     "tfds": "tfds:name",
 }
 _MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
+_MODULES["enigmata"] = "puzzles.enigmata"
 # Modules that tasks import when they are loaded, and what pip installs them by.
 _PACKAGES = {
     "array_record": "array_record",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.enigmata import NAMES
+from rlvr_jax.tasks.puzzles.enigmata import NAMES
 
 TASKS = [
     "countdown",

@@ -7,8 +7,8 @@ from random import Random
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
-from rlvr_jax.tasks.enigmata import CHECK, puzzle_prompt
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tasks.puzzles.enigmata import CHECK, puzzle_prompt
 from rlvr_jax.verifiers.puzzles.sudoku import generate
 
 __all__ = ["sudoku"]

@@ -52,6 +52,9 @@ class Arena(NamedTuple):
     schedule: Schedule
     reward: Callable[..., np.ndarray]
 
+    def __repr__(self) -> str:
+        return f"Arena({self.schedule.__name__}, {self.reward.__name__})"
+
 
 def by_anchor(players, rounds) -> np.ndarray:
     """Ranks of the scores beside the first."""

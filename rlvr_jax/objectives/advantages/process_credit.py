@@ -11,7 +11,7 @@ from rlvr_jax.objectives.advantages.returns import (
     token_rewards,
 )
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
-from rlvr_jax.objectives.arguments import check_finite, check_within
+from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_within
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.process import ProcessReward
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
@@ -47,7 +47,10 @@ def standardized_reward(epsilon: float = 1e-9) -> AtEnd:
 
     Args:
       epsilon: ε.
+    Raises:
+      ValueError: a negative epsilon.
     """
+    check_at_least(0, "standardized_reward", epsilon=epsilon)
 
     def standardized(rollouts):
         reward, group = rollouts.reward, rollouts.group

@@ -22,6 +22,7 @@ ROOMS = [
     "objectives.advantages",
     "objectives.algebra",
     "objectives.regularizers",
+    "objectives.rewards",
     "objectives.statistics",
     "objectives.surrogates",
     "objectives.transforms",

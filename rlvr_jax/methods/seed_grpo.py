@@ -17,7 +17,7 @@ from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.semantic_entropy import (
+from rlvr_jax.objectives.transforms.semantic_credit import (
     Decay,
     hyperbolic_decay,
     scale_by_semantic_entropy,
@@ -35,7 +35,7 @@ def seed_grpo(
 
     Args:
       entropy_rate: how much full disagreement takes away (α).
-      decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_entropy`.
+      decay: f, a function (u, α) of `rlvr_jax.objectives.transforms.semantic_credit`.
       clip_low, clip_high: half-widths of the trust region (ε).
     """
     return Recipe(

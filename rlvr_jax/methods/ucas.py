@@ -19,7 +19,7 @@ from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
-from rlvr_jax.objectives.transforms.self_certainty import charge_sampled_logit, scale_by_certainty
+from rlvr_jax.objectives.transforms.certainty_credit import charge_sampled_logit, scale_by_certainty
 from rlvr_jax.types import Method, Recipe
 
 

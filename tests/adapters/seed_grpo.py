@@ -7,7 +7,7 @@ from adapters.common import both
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import relative_semantic_entropy, semantic_entropy
 from rlvr_jax.objectives.statistics.masked import masked_mean
-from rlvr_jax.objectives.transforms.semantic_entropy import (
+from rlvr_jax.objectives.transforms.semantic_credit import (
     exponential_decay,
     focal_decay,
     hyperbolic_decay,

@@ -6,7 +6,7 @@ from adapters.common import both, on_mask, row_advantages
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import self_certainty
 from rlvr_jax.objectives.statistics.masked import masked_sum
-from rlvr_jax.objectives.transforms.self_certainty import (
+from rlvr_jax.objectives.transforms.certainty_credit import (
     certainty_weight,
     raw_logit,
     sharpness,

@@ -1,7 +1,5 @@
 """Branches: what they share with their parents, who they are, and where they begin."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import numpy_actor
@@ -75,25 +73,17 @@ def test_a_row_of_the_whole_budget_can_branch_at_its_last_token():
 def test_an_opening_is_not_given_twice():
     opened = View("opened", lambda prompt, task: Shown(prompt.text, "abc"))
 
-    class Opening(numpy_actor.NumpyActor):
-        """Begins a response as its view does."""
-
-        def draw(self, asks, key, sampling=None, constants=None):
-            tokens = self.encode("abc")
-            begun = [replace(ask, given=[*tokens, *ask.given]) for ask in asks]
-            batch = super().draw(begun, key, sampling, constants)
-            return replace(batch, asks=[ask for ask in asks for _ in range(ask.samples)])
-
+    actor = numpy_actor.NumpyActor()
     chain = experience(stages=[branch(critical_token(top_k=2), samples=1)])
     own = numpy_actor.setting(chain)
     asks = [Ask(prompt, number, 2, opened) for number, prompt in enumerate(own.task.train)]
-    batch = Opening().grade(Opening().draw(asks, jax.random.key(0)))
+    batch = actor.grade(actor.draw(asks, jax.random.key(0)))
     turn = Turn(0, jax.random.key(1), own, list)
-    joined, _, _ = chain.stages["branch"].apply(batch, Opening(), (), turn)
+    joined, _, _ = chain.stages["branch"].apply(batch, actor, (), turn)
     rollouts = joined.rollouts
     assert np.all(rollouts.branch_position[rollouts.parent >= 0] >= 3)
     np.testing.assert_array_equal(
-        rollouts.tokens[:, :3], np.tile(Opening().encode("abc"), (len(joined), 1))
+        rollouts.tokens[:, :3], np.tile(actor.encode("abc"), (len(joined), 1))
     )
 
 

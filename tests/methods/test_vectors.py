@@ -14,7 +14,7 @@ LONG = {
 }
 # Have none: procedures over visits, whose examples stand in a test of their own.
 # erpo: test_erpo.py, tests/experience/test_curricula.py; the others: tests/cases.
-WITHOUT = {"erpo", "rlsp", "salu"}
+WITHOUT = {"br_rm", "critique_ft", "erpo", "meta_policy", "nurl", "questa"}
 
 
 def every_vector():

@@ -15,10 +15,10 @@ from rlvr_jax.objectives.statistics.groups import group_others_mean, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import within_batch
 from rlvr_jax.objectives.surrogates.sequence_regression import group_pair_spread
+from rlvr_jax.objectives.transforms.certainty_credit import standardized_certainty
 from rlvr_jax.objectives.transforms.confidence import standardized_perplexity
 from rlvr_jax.objectives.transforms.difficulty import long_error_factor
 from rlvr_jax.objectives.transforms.down_sampling import down_sampling_rows
-from rlvr_jax.objectives.transforms.self_certainty import standardized_certainty
 from rlvr_jax.types import replace
 
 GONE = 0

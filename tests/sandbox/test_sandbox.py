@@ -29,6 +29,11 @@ def left() -> tuple[int, int, int]:
     )
 
 
+def others() -> set[int]:
+    """Processes that this one has started: other tests leave some, such as pools of workers."""
+    return set(descendants(os.getpid()))
+
+
 def settled(before) -> bool:
     end = time.monotonic() + SETTLED
     while left() != before and time.monotonic() < end:
@@ -37,10 +42,10 @@ def settled(before) -> bool:
 
 
 def test_threads_share_a_sandbox():
-    before = left()
+    before, known = left(), others()
     with Sandbox(PATIENT, workers=2) as box, ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda n: box.run(f"print({n})"), range(24)))
-        assert len(descendants(os.getpid())) <= 2 + 4  # a program has two processes
+        assert len(others() - known) <= 2 + 4  # a program has two processes
     assert [int(outcome.stdout) for outcome in outcomes] == list(range(24))
     assert settled(before)
 
@@ -55,18 +60,19 @@ def test_a_program_that_is_ended_leaves_nothing():
 
 
 def test_a_lost_server_costs_nothing():
+    known = others()
     with Sandbox(PATIENT) as box:
         box.run("")
-        (server,) = descendants(os.getpid())
+        (server,) = others() - known
         os.kill(server, signal.SIGKILL)
         assert box.run("print(1)").stdout == "1\n"
 
 
 def test_a_server_that_is_lost_in_a_program_is_replaced_and_takes_the_program_along():
-    before = left()
+    before, known = left(), others()
     with Sandbox(PATIENT) as box:
         box.run("")
-        (server,) = descendants(os.getpid())
+        (server,) = others() - known
         ended = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
         ended.start()
         assert box.run("import time; time.sleep(1); print(1)").stdout == "1\n"
@@ -123,9 +129,10 @@ def test_a_fork_of_the_caller_has_servers_of_its_own():
 
 
 def test_a_server_keeps_no_handles():
+    known = others()
     with Sandbox(Limits(wall_seconds=0.3)) as box:
         box.run("")
-        (server,) = descendants(os.getpid())
+        (server,) = others() - known
         handles = Path(f"/proc/{server}/fd")
         before = len(list(handles.iterdir()))
         for source in ("", "1 / 0", "import time; time.sleep(9)", "print('x' * 10**7)"):

@@ -35,7 +35,7 @@ def test_a_missing_package_is_named_and_no_error(monkeypatch, capsys):
     main(["reasoning_gym:chain_sum"])
     said = capsys.readouterr().out
     assert "not made: load: task 'reasoning_gym:chain_sum' needs the package reasoning-gym" in said
-    assert "needs reasoning-gym (not installed: pip install reasoning-gym)" in said
+    assert "reasoning-gym (not installed: pip install reasoning-gym)" in said
 
 
 def _without(missing):

@@ -26,6 +26,7 @@ Advantages and terms that belong to one of these stand beside it: `normalized_by
 """
 
 from rlvr_jax.objectives.transforms.balance import *
+from rlvr_jax.objectives.transforms.certainty_credit import *
 from rlvr_jax.objectives.transforms.confidence import *
 from rlvr_jax.objectives.transforms.confident_errors import *
 from rlvr_jax.objectives.transforms.conflicts import *
@@ -43,8 +44,7 @@ from rlvr_jax.objectives.transforms.heterogeneity import *
 from rlvr_jax.objectives.transforms.informative import *
 from rlvr_jax.objectives.transforms.low_probability import *
 from rlvr_jax.objectives.transforms.origins import *
-from rlvr_jax.objectives.transforms.self_certainty import *
-from rlvr_jax.objectives.transforms.semantic_entropy import *
+from rlvr_jax.objectives.transforms.semantic_credit import *
 from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
 from rlvr_jax.objectives.transforms.target_temperature import *

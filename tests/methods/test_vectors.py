@@ -13,8 +13,8 @@ LONG = {
     "verl_effective_rank",
 }
 # Have none: procedures over visits, whose examples stand in a test of their own.
-# erpo: test_erpo.py, tests/experience/test_curricula.py; br_rm, meta_policy, rlsp, salu: tests/cases;
-# critique_ft, nurl, questa: their sheets' examples stand in tests of their parts.
+# erpo: test_erpo.py, tests/experience/test_curricula.py; critique_ft, nurl, questa:
+# test_augmented_prompts.py; the others: tests/cases.
 WITHOUT = {"br_rm", "critique_ft", "erpo", "meta_policy", "nurl", "questa", "rlsp", "salu"}
 
 

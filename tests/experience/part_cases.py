@@ -76,6 +76,7 @@ from rlvr_jax.experience import (
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
+from rlvr_jax.experience.stages.reference_answer import Spliced
 from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
 from rlvr_jax.objectives import (
     Criterion,
@@ -117,6 +118,11 @@ def shortest(batch, rows, number, turn):
 
 def some_for_each(outcomes, most):
     return np.arange(len(outcomes)) % (most - outcomes.shape[1])
+
+
+def answer_alone(prompt, response):
+    """Without the reasoning: the actor of numpy encodes three letters of a text."""
+    return Spliced("", f"{prompt.answer} ", not response.truncated)
 
 
 CASES = {
@@ -222,7 +228,7 @@ CASES = {
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),
     "select_cleanest": lambda: experience(stages=[select_cleanest()]),
     "embed": lambda: experience(stages=[embed(), shape(novelty_bonus(0.1))]),
-    "likely_answers": lambda: experience(stages=[likely_answers(start=2)]),
+    "likely_answers": lambda: experience(stages=[likely_answers(answer_alone, start=2)]),
     "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
     "compare_by": lambda: experience(
         stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]

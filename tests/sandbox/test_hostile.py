@@ -81,6 +81,7 @@ def test_no_first_of_its_kind_gets_out():
     assert suite.escapes(suite.FIRST, set()) == []
 
 
+@pytest.mark.slow
 def test_no_first_of_its_kind_gets_out_as_nobody(told_as_nobody):
     assert told_as_nobody("first") == NONE_WRONG
 

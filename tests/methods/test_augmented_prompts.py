@@ -1,5 +1,6 @@
 """NuRL, QuestA, CFT: prompts with hints, and critiques that are imitated."""
 
+import critique_task
 import jax.numpy as jnp
 import numpy as np
 import numpy_actor
@@ -8,8 +9,6 @@ import training_runs
 from rlvr_jax.experience.stages.redraw import redrawn_rows
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.tasks import Task
-from rlvr_jax.tasks.critiques import KIND, critique_prompts, grade_critiques
 from rlvr_jax.types import Rollouts, TokenStats
 
 HALF = 0.866023904  # 1/2 over the deviation of 1 0 1 0 plus 1e-6, as the sheet prints it
@@ -63,38 +62,13 @@ def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
     assert "augmented(0.5)" in lines and "plain" not in lines
 
 
-WORDS = ("Conclusion:", "right", "wrong", "[END]")
-
-
-def critiques():
-    """One sum with right and wrong answers, each with a critique."""
-    sums = training_runs.sums()
-    problem = sums.train[0]
-    candidates = [str(number) for number in range(6)]
-    outcomes = [float(int(text) == problem.answer) for text in candidates]
-    texts = [
-        f"{problem.text} {problem.answer} Conclusion: {'right' if out else 'wrong'} [END]"
-        for out in outcomes
-    ]
-    train = critique_prompts(problem.text, candidates, outcomes, texts, " ", " =")
-
-    def verify(prompts, responses):
-        pairs = list(zip(prompts, responses, strict=True))
-        told = [
-            grade_critiques([p], [r]) if p.kind == KIND else sums.verify([p], [r]) for p, r in pairs
-        ]
-        return [grade for one in told for grade in one]
-
-    return Task("critiques", train, sums.test, verify, 12)
-
-
 def test_training_imitates_critiques(tmp_path, monkeypatch):
-    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *WORDS])
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *critique_task.WORDS])
     model = training_runs.write_policy(tmp_path / "model")
     config = training_runs.settings(
         model,
         tmp_path / "run",
-        task="test_augmented_prompts:critiques",
+        task="critique_task:critiques",
         method="critique_ft",
         samples_per_prompt=1,
         steps=4,

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "rlvr_jax"
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
     "types": set(),
+    "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
     "kernels": {"types"},
@@ -23,12 +24,12 @@ TABLE = {
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"verifiers"},
+    "tasks": {"own", "verifiers"},
     "rollout": {"types", "kernels", "objectives", "policy"},
     "training": {"types", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
-TABLE["experience"] = {*TABLE} - {"kernels"}
-TABLE["methods"] = {"types", "objectives", "experience", "rollout", "tasks", "verifiers"}
+TABLE["experience"] = {*TABLE} - {"kernels", "own"}
+TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Documented names of commands that stand elsewhere; nothing imports them.

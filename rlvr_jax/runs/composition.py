@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from pathlib import Path
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.own import own
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
 from rlvr_jax.tasks import Task
@@ -88,20 +86,9 @@ def own_stage(name: str) -> Stage:
     function, _, given = rest.partition(":")
     if not (module and colon and function):
         raise ValueError(f"stage must be module:function, got {name!r}")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), function, None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(f"stage: no module {module!r} can be imported, got {name!r}") from None
-    finally:
-        sys.path.remove(here)
+    found = own("stage", f"{module}:{function}")
     if not callable(found):
-        raise ValueError(
-            f"stage: module {module!r} must have a function {function!r}, got {name!r}"
-        )
+        raise ValueError(f"stage: {name!r} must be a function, got {type(found).__name__}")
     pairs = tuple(filter(None, given.split(",")))
     arguments = read_arguments(f"stage {function}", found, pairs)
     missing = [

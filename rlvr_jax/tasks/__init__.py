@@ -38,11 +38,11 @@ import dataclasses
 import difflib
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
@@ -179,7 +179,11 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         )
     if not (prefix and rest):
         return _load(name, {})  # says what is wrong with it
-    source = _prefixed(name, prefix) if prefix in _PREFIXES else _user_object(name, prefix, rest)
+    source = (
+        _prefixed(name, prefix)
+        if prefix in _PREFIXES
+        else own("load", name, partial(_unknown, name))
+    )
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {
         option: read_option(name, option, text, known.get(option))
@@ -204,7 +208,7 @@ def _load(name: str, options: dict[str, Any]) -> Task:
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
         return _make(name, _prefixed(name, prefix), options, rest)
-    return _make(name, _user_object(name, prefix, rest), options)
+    return _make(name, own("load", name, partial(_unknown, name)), options)
 
 
 def without_options(name: str) -> str:
@@ -286,26 +290,6 @@ def _needs(name: str) -> Iterator[None]:
             f"load: task {name!r} needs the package {package}, which is not installed: run"
             f" `pip install {_PACKAGES[missing]}`"
         ) from error
-
-
-def _user_object(name: str, module: str, attribute: str) -> Any:
-    """What a user's module has under a name; the current directory is searched first."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        # A module that the user's module misses is the user's own traceback.
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(_unknown(name, f"no module {module!r} can be imported")) from None
-    finally:
-        sys.path.remove(here)
-    if not hasattr(found, attribute):
-        close = difflib.get_close_matches(attribute, dir(found), n=3)
-        hint = f"; closest: {', '.join(close)}" if close else ""
-        raise ValueError(f"load: module {module!r} must have {attribute!r}, which it has not{hint}")
-    return getattr(found, attribute)
 
 
 def _unknown(name: str, reason: str = "no built-in task has this name") -> str:

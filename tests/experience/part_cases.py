@@ -76,7 +76,7 @@ from rlvr_jax.experience import (
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
-from rlvr_jax.experience.stages.reference_answer import Spliced
+from rlvr_jax.experience.stages.rewards.reference_answer import Spliced
 from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
 from rlvr_jax.objectives import (
     Criterion,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.experience.store import (
     empty_store,
     push,

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Turn
-from rlvr_jax.experience.stages.branch import Places
+from rlvr_jax.experience.stages.rounds.branch import Places
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.types import Rollouts
 

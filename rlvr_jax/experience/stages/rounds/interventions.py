@@ -10,9 +10,9 @@ import numpy as np
 from rlvr_jax.experience.asks import PLAIN, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.first_errors import RIGHT, repairable
-from rlvr_jax.experience.stages.imitate_right import to_imitate
-from rlvr_jax.experience.stages.score_steps import scored_steps
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
+from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks import Grade, Task

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.pairs import RIGHT, contrast_pairs
-from rlvr_jax.experience.stages.second_prompt import GIVES
+from rlvr_jax.experience.stages.choices.pairs import RIGHT, contrast_pairs
+from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_positive

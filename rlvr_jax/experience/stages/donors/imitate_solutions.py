@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.imitate_right import to_imitate
-from rlvr_jax.experience.stages.traces import solutions
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.traces import solutions
 
 __all__ = ["imitate_solutions"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import GroupTest
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.redraw import refilled
+from rlvr_jax.experience.stages.rounds.redraw import refilled
 
 __all__ = ["KeepRate", "adaptive_refill", "lower_rate", "next_pool"]
 

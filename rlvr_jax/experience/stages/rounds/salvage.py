@@ -9,8 +9,8 @@ import numpy as np
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.first_errors import RIGHT, repairable
-from rlvr_jax.experience.stages.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.rounds.first_errors import RIGHT, repairable
 from rlvr_jax.objectives import TEACHER, describe
 from rlvr_jax.objectives.arguments import check_finite
 

@@ -9,8 +9,8 @@ import numpy as np
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.groups import uniform
-from rlvr_jax.experience.stages.rows import select_rows
+from rlvr_jax.experience.stages.choices.groups import uniform
+from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Task
 

@@ -10,7 +10,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask, Shown, View
 from rlvr_jax.experience.grades import with_grades
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows
 from rlvr_jax.objectives import Criterion, Shaping, first_of_largest, scored
 from rlvr_jax.tasks import Prompt, Task
 

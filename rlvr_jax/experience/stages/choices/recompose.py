@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.estimates import estimator
+from rlvr_jax.experience.stages.rewards.estimates import estimator
 from rlvr_jax.experience.store import empty_store, pop_oldest, push, repeatable, rewritten
 from rlvr_jax.objectives import Transform, describe
 from rlvr_jax.objectives.arguments import check_within

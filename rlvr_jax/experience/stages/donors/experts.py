@@ -10,8 +10,8 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.imitate_right import to_imitate
-from rlvr_jax.experience.stages.second_prompt import GIVES
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.store import empty_store, pop_oldest, push
 from rlvr_jax.objectives import describe, teaching_rows
 from rlvr_jax.objectives.arguments import check_count, check_within

@@ -10,7 +10,7 @@ import numpy as np
 from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state, stateless
-from rlvr_jax.experience.stages.traces import own_rows
+from rlvr_jax.experience.stages.donors.traces import own_rows
 
 __all__ = ["redraw", "redrawn_rows", "refill", "refilled", "under_another_view"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
-from rlvr_jax.experience.stages.traces import GIVES, off_policy_rows, own_rows
+from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Prompt
 

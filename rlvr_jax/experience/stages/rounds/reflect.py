@@ -9,8 +9,8 @@ import numpy as np
 
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.imitate_right import to_imitate
-from rlvr_jax.experience.stages.pairs import RIGHT, contrast_pairs
+from rlvr_jax.experience.stages.choices.pairs import RIGHT, contrast_pairs
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.tasks import Grade
 

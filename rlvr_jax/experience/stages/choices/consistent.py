@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.rows import select_rows
+from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.types import Rollouts
 

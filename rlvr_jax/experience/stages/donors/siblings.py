@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.second_prompt import GIVES
+from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_answer
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_finite

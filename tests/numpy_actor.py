@@ -98,6 +98,8 @@ class NumpyActor:
             for sample in range(ask.samples)
         ]
         of_row = [ask for ask in asks for _ in range(ask.samples)]
+        for row in rows:
+            _cut_at(row, (sampling or {}).get("stop_sequences", ()))
         stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         count = len(rows)
         none = np.full(count, -1, np.int32)
@@ -213,6 +215,17 @@ class NumpyActor:
 
     def token_texts(self):
         return WORD
+
+
+def _cut_at(row, sequences):
+    """Ends a row behind the first of the sequences that it has, in place."""
+    tokens = row["tokens"][: row["length"]].tolist()
+    for end in range(1, len(tokens)):
+        if any(tokens[:end][-len(each) :] == list(each) for each in sequences):
+            row["length"], row["truncated"] = np.int32(end), np.bool_(True)
+            for name in ("tokens", "logp", "entropy"):
+                row[name][end:] = 0
+            return
 
 
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):

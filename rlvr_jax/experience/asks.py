@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["PLAIN", "Ask", "Shown", "View"]
+__all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers"]
 
 
 class Shown(NamedTuple):
@@ -88,3 +89,13 @@ class Ask:
     rating: bool = False
     cell: int = -1
     given: Sequence[int] = ()
+
+
+def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
+    """The ask of each answer, and its number among all answers to the prompt."""
+    found, before = [], Counter[int]()
+    for ask in asks:
+        first = ask.first_sample + before[ask.number]
+        before[ask.number] += ask.samples
+        found += [(ask, first + sample) for sample in range(ask.samples)]
+    return found

@@ -12,6 +12,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 
 __all__ = [
     "Actor",
@@ -199,6 +200,8 @@ class Draw:
         to training alone (processors, drafts).
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
+      environment: that answers the policy in the middle of a response, if it is known before the
+        task; what it says at the start of an episode stands before each prompt.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -210,6 +213,7 @@ class Draw:
     of_policy: bool = False
     most: float = 1.0
     splits: bool = False
+    environment: Environment | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ def decode(
     *,
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
-    stop_sequences: Sequence[Sequence[int]] = (),
     record_top: int = 0,
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
@@ -42,20 +41,20 @@ def decode(
     depend on whether a temperature stands in `sampling` or is given, up to rounding.
 
     Args:
+      sampling: a row whose last tokens are one of its stop sequences is STOPPED, the tokens stay in
+        it, and the first that fits is noted in `Pool.stop`. A sequence ends with a token just
+        drawn; what it began with may stand anywhere behind the prompt, given tokens included. A
+        stop token finishes the row all the same.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
       temperature: > 0, which is not checked, of each row or of all: here and in later calls, in the
         place of the one in `sampling`. None: the rows keep theirs.
       constants: what the processor reads as `context.constants`.
-      stop_sequences: tuples of ids, static; a row whose last tokens are one of them is STOPPED,
-        the tokens stay in it, and the first that fits is noted in `Pool.stop`. It ends with a token
-        just drawn; what it began with may stand anywhere behind the prompt, given tokens included.
-        A stop token finishes the row all the same.
       record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
     Raises:
-      ValueError: an empty sequence; record_top above the vocabulary, or another than the pool's.
+      ValueError: record_top above the vocabulary, or another than the pool's.
     """
-    sequences = aligned(stop_sequences)
+    sequences = aligned(sampling.stop_sequences)
     processor = sampling.chain()
     pool = with_records(model, pool, sampling, processor, temperature, record_top)
     if processor is not None:

@@ -11,9 +11,10 @@ from rlvr_jax.own import own
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of"]
+__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of", "with_environment"]
 
 
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
@@ -78,6 +79,18 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
                     f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
                     f" have: {lacking.text[:80]!r}"
                 )
+
+
+def with_environment(task: Task, environment: Environment | None) -> Task:
+    """The task with what an environment says first before each of its prompts."""
+    if environment is None:
+        return task
+
+    def told(prompt):
+        _, messages = environment.start(prompt)
+        return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
+
+    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
 
 
 def own_stage(name: str) -> Stage:

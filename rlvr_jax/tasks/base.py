@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rlvr_jax.tools import Environment
+
 __all__ = ["Grade", "Prompt", "Response", "ScoreSteps", "Show", "StepScore", "Task", "Verify"]
 
 
@@ -177,6 +179,8 @@ class Task:
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
       notes: sentences about where the prompts come from, said once when a run begins.
+      environment: that answers in the middle of a response where the run draws in turns; None: the
+        task has none.
     Raises:
       ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
         that are no names of theirs.
@@ -196,6 +200,7 @@ class Task:
     score_steps: ScoreSteps | None = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()
+    environment: Environment | None = None
 
     def __post_init__(self):
         for split in ("train", "test"):

@@ -4,6 +4,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 """
 
 import numpy as np
+from small_environments import Counting
 
 from rlvr_jax.experience import (
     PLAIN,
@@ -70,6 +71,7 @@ from rlvr_jax.experience import (
     shuffled_epochs,
     solved_at_most,
     tournament,
+    turns,
     uniform,
     unsolved_pool,
     variance_promotion,
@@ -151,6 +153,7 @@ CASES = {
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
     "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
+    "turns": lambda: experience(draw=turns(Counting())),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]

@@ -3,7 +3,8 @@
 `plain` samples each response as a whole, with a processor of logits if it is given one, whose
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context.
+responses. `chunks` writes an answer in rows of bounded context. `turns` writes it together with an
+environment: tools, a search, a game.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -11,5 +12,6 @@ from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.schedules import growing_horizon
+from rlvr_jax.experience.draws.turns import turns
 
-__all__ = ["chunks", "entropy_heated", "from_drafts", "growing_horizon", "plain"]
+__all__ = ["chunks", "entropy_heated", "from_drafts", "growing_horizon", "plain", "turns"]

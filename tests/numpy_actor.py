@@ -57,6 +57,7 @@ def numbered_task(prompts=12, right=0.4):
         None,
         response_tokens=8,
         rewards=("outcome", "ended"),
+        answers=True,
         score_steps=words_of,
     )
 
@@ -184,7 +185,10 @@ class NumpyActor:
             draw = np.random.default_rng([*rollouts.tokens[row].tolist(), ask.number]).uniform()
             right = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
-            grades.append(Grade(float(right), info={"ended": ended}))
+            # Every third ends without an answer.
+            word = int(rollouts.tokens[row, 0])
+            answer = str(word) if ended and word % 3 else None
+            grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
         outcome = np.array([grade.outcome for grade in grades], np.float32)
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)
         return replace(graded, grades=grades)

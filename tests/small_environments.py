@@ -49,3 +49,8 @@ def in_turns():
     """GRPO on answers that are written with an environment."""
     chain = experience(draw=turns(Answering(stops=("=",))))
     return Recipe(recipe("grpo").objective, chain)
+
+
+def words(text: str) -> str:
+    """Two words of `training_runs.WORDS`, whatever is asked."""
+    return "3 4"

@@ -19,7 +19,7 @@ TABLE = {
     "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
-    "tools": {"sandbox", "verifiers"},
+    "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
     "objectives": {"types", "kernels"},
     "analysis": {"types"},
@@ -30,7 +30,8 @@ TABLE = {
     "training": {"types", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
 TABLE["experience"] = {*TABLE} - {"kernels", "own"}
-TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks", "verifiers"}
+TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}
+TABLE["methods"] |= {"tools", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Documented names of commands that stand elsewhere; nothing imports them.

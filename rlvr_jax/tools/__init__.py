@@ -13,6 +13,7 @@ from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
 from rlvr_jax.tools.calls import Style, fenced, json_calls, tags
 from rlvr_jax.tools.environment import Environment, Reply
+from rlvr_jax.tools.named import named_toolbox
 from rlvr_jax.tools.python import python
 from rlvr_jax.tools.search import search
 from rlvr_jax.tools.sql import sql
@@ -29,6 +30,7 @@ __all__ = [
     "episode",
     "fenced",
     "json_calls",
+    "named_toolbox",
     "python",
     "search",
     "sql",

@@ -11,7 +11,7 @@ from rlvr_jax.experience.stages.choices.groups import (
     solved_at_most,
     uniform,
 )
-from rlvr_jax.experience.stages.choices.masks import mask_truncated
+from rlvr_jax.experience.stages.choices.masks import mask_truncated, mask_void
 from rlvr_jax.experience.stages.choices.recompose import recompose
 from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.experience.stages.donors.experts import imitate_hard, join_groups, show_to_worst
@@ -61,6 +61,7 @@ __all__ = [
     "join_groups",
     "likely_answers",
     "mask_truncated",
+    "mask_void",
     "mean_at_most",
     "none_above",
     "outside",

@@ -41,6 +41,7 @@ class Setting:
       steps: of the run.
       rounds: batches of prompts that a step may take at most.
       vocabulary: size of the policy's; 0: not known.
+      width: of its hidden states; 0: not known.
     """
 
     task: Task
@@ -52,6 +53,7 @@ class Setting:
     steps: int = 1
     rounds: int = 1
     vocabulary: int = 0
+    width: int = 0
 
 
 class Turn(NamedTuple):
@@ -96,7 +98,8 @@ class Actor(Protocol):
         Args:
           key: of the part and step; a row is keyed by it, the ask's round and number, and its
             sample.
-          sampling: settings of the sampler other than the run's.
+          sampling: settings of the sampler other than the run's; and "record_top", how many of the
+            most probable tokens are recorded beside each drawn one.
           constants: what a logits processor reads, traced.
         """
         ...
@@ -131,6 +134,10 @@ class Actor(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template."""
+        ...
+
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
         ...
 
     def stop_token(self) -> int:
@@ -199,6 +206,8 @@ class Draw:
         to training alone (processors, drafts).
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
+      gives: records of `Rollouts` that it fills, for the objective.
+      fewer: it may give fewer rows than are asked for.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -210,6 +219,8 @@ class Draw:
     of_policy: bool = False
     most: float = 1.0
     splits: bool = False
+    gives: frozenset[str] = frozenset()
+    fewer: bool = False
 
 
 @dataclass(frozen=True)
@@ -226,6 +237,8 @@ class Stage:
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
+      counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
+        refused.
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -240,6 +253,7 @@ class Stage:
     most: float = 1.0
     updates: int = 0
     by_row: bool = False
+    counts: bool = False
 
 
 def stateless(

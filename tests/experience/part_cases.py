@@ -25,6 +25,7 @@ from rlvr_jax.experience import (
     compare_by,
     critical_token,
     demonstrate,
+    draw_controllers,
     draw_more,
     embed,
     entropy_heated,
@@ -202,6 +203,7 @@ CASES = {
     "budget_for_hard": lambda: experience(
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
+    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(

@@ -5,6 +5,7 @@ from rlvr_jax.experience.stages.bootstrap import bootstrap_replies
 from rlvr_jax.experience.stages.branch import branch
 from rlvr_jax.experience.stages.cleanest import select_cleanest
 from rlvr_jax.experience.stages.consistent import select_consistent
+from rlvr_jax.experience.stages.controllers import draw_controllers
 from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.embed import embed
@@ -51,6 +52,7 @@ __all__ = [
     "compare_by",
     "critical_token",
     "demonstrate",
+    "draw_controllers",
     "draw_more",
     "embed",
     "guide_first_rows",

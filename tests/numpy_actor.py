@@ -92,7 +92,9 @@ class NumpyActor:
     def draw(self, asks, key, sampling=None, constants=None):
         del constants
         # A prompt that is asked twice is not answered alike.
-        before = occurrences(np.array([ask.number for ask in asks]))
+        known = {}
+        same = [known.setdefault((a.number, a.first_sample), len(known)) for a in asks]
+        before = occurrences(np.array(same))
         rows = [
             self._row(ask, ask.samples * int(copies) + sample, key)
             for ask, copies in zip(asks, before, strict=True)
@@ -133,6 +135,8 @@ class NumpyActor:
         if any(given):
             trained = np.array([view.trained for view in shown])
             drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
+        if sampling and sampling.get("record_top"):
+            drawn = replace(drawn, **_likeliest(drawn, sampling["record_top"]))
         if any(ask.cell >= 0 for ask in asks):
             drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
         return Batch(drawn, of_row, (), Words())
@@ -154,11 +158,16 @@ class NumpyActor:
 
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
-        random = np.random.default_rng([*seed, ask.round, ask.number, ask.first_sample + sample])
+        # A piece of a response goes on with other words than those it begins behind.
+        behind = [] if ask.limit is None else [1 + len(ask.given)]
+        identity = ask.round, ask.number, ask.first_sample + sample
+        random = np.random.default_rng([*seed, *identity, *behind])
         budget = self.response_tokens
         length = int(random.integers(1, budget + 3))
         truncated = length > budget
         length = min(length, budget)
+        if ask.limit is not None and length > ask.limit:
+            length, truncated = ask.limit, True
         tokens = np.zeros(budget, np.int32)
         tokens[:length] = random.integers(1, WORDS, length)
         if not truncated:
@@ -214,6 +223,9 @@ class NumpyActor:
     def encode(self, text):
         return [1 + ord(letter) % (WORDS - 1) for letter in text][:3]
 
+    def embeddings(self):
+        return np.cos(np.outer(1 + np.arange(WORDS), 1 + np.arange(4)))
+
     def stop_token(self):
         return STOP
 
@@ -232,11 +244,22 @@ def _cut_at(row, sequences):
             return
 
 
+def _likeliest(drawn, number):
+    """The drawn token and those behind it, each half as likely as the one before."""
+    ids = (drawn.tokens[:, :, None] + np.arange(number)) % WORDS
+    logp = drawn.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
+    there = drawn.mask[:, :, None]
+    return {
+        "drawn_topk_logp": np.where(there, logp, 0).astype(np.float32),
+        "drawn_topk_ids": np.where(there, ids, 0).astype(np.int32),
+    }
+
+
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     """What a run of `NumpyActor` would tell the parts of a chain."""
     drawn = chain.drawn_samples(samples)
     return Setting(
-        task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS
+        task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS
     )
 
 

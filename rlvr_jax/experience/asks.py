@@ -77,6 +77,8 @@ class Ask:
       rating: drawn, graded and counted, never trained; apart from the others, under another key.
       cell: label that its rows carry (role, domain); -1: none.
       given: tokens that every response begins with, not drawn and not trained.
+      limit: tokens that are drawn at most, where a response is written piece by piece; None: what
+        is left of its budget.
     """
 
     prompt: Prompt
@@ -89,6 +91,7 @@ class Ask:
     rating: bool = False
     cell: int = -1
     given: Sequence[int] = ()
+    limit: int | None = None
 
 
 def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:

@@ -78,8 +78,9 @@ class Experience:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Records of `Rollouts` that stages fill."""
-        return frozenset().union(*(stage.gives for stage in self.stages.values()))
+        """Records of `Rollouts` that the draw and the stages fill."""
+        stages = (stage.gives for stage in self.stages.values())
+        return self.draw[1].gives.union(*stages)
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -162,7 +163,7 @@ def experience(
       stages: act on the drawn batch, in the given order.
     Raises:
       ValueError: what is no part; a stage that takes rows for answers behind a draw that splits
-        them.
+        them, or one that counts on its rows behind a draw that may give fewer.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for where, kind, given in (
@@ -177,6 +178,10 @@ def experience(
             raise ValueError(
                 f"experience: draw must give each answer as one row for {stage.label}, got"
                 f" {draw.label}"
+            )
+        if draw is not None and draw.fewer and stage.counts:
+            raise ValueError(
+                f"experience: draw must give all rows that {stage.label} asks for, got {draw.label}"
             )
     named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)

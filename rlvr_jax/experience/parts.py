@@ -42,6 +42,7 @@ class Setting:
       steps: of the run.
       rounds: batches of prompts that a step may take at most.
       vocabulary: size of the policy's; 0: not known.
+      width: of its hidden states; 0: not known.
     """
 
     task: Task
@@ -53,6 +54,7 @@ class Setting:
     steps: int = 1
     rounds: int = 1
     vocabulary: int = 0
+    width: int = 0
 
 
 class Turn(NamedTuple):
@@ -97,7 +99,8 @@ class Actor(Protocol):
         Args:
           key: of the part and step; a row is keyed by it, the ask's round and number, and its
             sample.
-          sampling: settings of the sampler other than the run's.
+          sampling: settings of the sampler other than the run's; and "record_top", how many of the
+            most probable tokens are recorded beside each drawn one.
           constants: what a logits processor reads, traced.
         """
         ...
@@ -132,6 +135,10 @@ class Actor(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template."""
+        ...
+
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
         ...
 
     def stop_token(self) -> int:
@@ -202,6 +209,8 @@ class Draw:
       splits: an answer may be several rows (`Rollouts.trace`).
       environment: that answers the policy in the middle of a response, if it is known before the
         task; what it says at the start of an episode stands before each prompt.
+      gives: records of `Rollouts` that it fills, for the objective.
+      fewer: it may give fewer rows than are asked for.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -214,6 +223,8 @@ class Draw:
     most: float = 1.0
     splits: bool = False
     environment: Environment | None = None
+    gives: frozenset[str] = frozenset()
+    fewer: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,6 +241,8 @@ class Stage:
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
+      counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
+        refused.
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -244,6 +257,7 @@ class Stage:
     most: float = 1.0
     updates: int = 0
     by_row: bool = False
+    counts: bool = False
 
 
 def stateless(

@@ -142,7 +142,8 @@ class AbstractRun:
         if self.recipe.teacher is not None:
             known["teacher_logp"] = drawn.behaviour_logp
         sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
-            "Q": drawn.prompt_tokens.shape[1]
+            "Q": drawn.prompt_tokens.shape[1],
+            "D": self.model.config.width,
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
         chain = self.recipe.experience

@@ -50,7 +50,9 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     return replace(recipe, experience=chain)
 
 
-def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: int) -> Setting:
+def setting_of(
+    config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
+) -> Setting:
     """What the parts of an experience may know of a run."""
     return Setting(
         task,
@@ -62,6 +64,7 @@ def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: i
         config.steps,
         chain.rounds,
         vocabulary,
+        width,
     )
 
 

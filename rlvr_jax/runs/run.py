@@ -260,7 +260,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         chain.views,
         chain.drawn_samples(config.samples_per_prompt),
     )
-    setting = setting_of(config, task, chain, start.model.config.vocab_size)
+    setting = setting_of(
+        config, task, chain, start.model.config.vocab_size, start.model.config.width
+    )
     sampler = start.sampler
     if not config.mesh:
         mesh = sampling_mesh(sampler.model, sampler.wave[0])

@@ -17,6 +17,8 @@ from rlvr_jax.experience import (
     begin_with_prefixes,
     bootstrap_replies,
     branch,
+    branch_at_best,
+    branch_rounds,
     budget_for_hard,
     cells_by_kind,
     chosen_prompts,
@@ -24,6 +26,7 @@ from rlvr_jax.experience import (
     compare_by,
     critical_token,
     demonstrate,
+    draw_controllers,
     draw_more,
     embed,
     entropy_heated,
@@ -46,6 +49,7 @@ from rlvr_jax.experience import (
     place_ranked_traces,
     plain,
     prioritized,
+    prune,
     rare_event_pair,
     rate_first,
     recompose,
@@ -59,6 +63,7 @@ from rlvr_jax.experience import (
     salvage,
     score_steps,
     search_hint,
+    search_tree,
     second_prompt,
     select_cleanest,
     select_consistent,
@@ -153,6 +158,15 @@ CASES = {
     "entropy_heated": lambda: experience(draw=entropy_heated(strength=0.05, pivot=0.8)),
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
     "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
+    "branch_rounds": lambda: experience(
+        draw=branch_rounds(tokens=2, weight=1.0, share=0.5, top=3, window=2)
+    ),
+    "branch_rounds(probed)": lambda: experience(
+        draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
+    ),
+    "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
+    "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
+    "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
@@ -194,6 +208,7 @@ CASES = {
     "budget_for_hard": lambda: experience(
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
+    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(

@@ -30,6 +30,7 @@ from rlvr_jax.experience.stages.rewards.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.rounds.adaptive_refill import adaptive_refill
 from rlvr_jax.experience.stages.rounds.bootstrap import bootstrap_replies
 from rlvr_jax.experience.stages.rounds.branch import branch
+from rlvr_jax.experience.stages.rounds.controllers import draw_controllers
 from rlvr_jax.experience.stages.rounds.critical import critical_token
 from rlvr_jax.experience.stages.rounds.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.rounds.guided_rows import guide_first_rows
@@ -51,6 +52,7 @@ __all__ = [
     "compare_by",
     "critical_token",
     "demonstrate",
+    "draw_controllers",
     "draw_more",
     "embed",
     "guide_first_rows",

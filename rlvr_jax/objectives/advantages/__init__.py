@@ -11,6 +11,7 @@
                          `hesitation_advantage`, `pseudo_reward`, `self_rewarded`,
                          `solved_group_advantage`
     of answers in parts  `trace_normalized`
+    of trees             `between_branch_points`, `last_token_centered`
     by label             `cell_normalized`, `whitened_by_cell`
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
@@ -51,5 +52,6 @@ from rlvr_jax.objectives.advantages.risk_credit import *
 from rlvr_jax.objectives.advantages.score_norms import *
 from rlvr_jax.objectives.advantages.self_verification import *
 from rlvr_jax.objectives.advantages.traces import *
+from rlvr_jax.objectives.advantages.trees import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.objectives.advantages.windows import *

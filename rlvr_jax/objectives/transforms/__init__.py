@@ -7,7 +7,7 @@
                 `standardize_advantage`, `redistribute_credit`, `emphasize_late_tokens`,
                 `amplify_confident_errors`, `amplify_informative`, `amplify_long_errors`,
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
-                `imitate_controllers`
+                `imitate_controllers`, `average_over_copies`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
                 `weigh_unlikely`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
@@ -49,5 +49,6 @@ from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
 from rlvr_jax.objectives.transforms.target_temperature import *
 from rlvr_jax.objectives.transforms.teachers import *
+from rlvr_jax.objectives.transforms.tree_credit import *
 from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *

@@ -80,7 +80,9 @@ def branch(at: Places, samples: int) -> Stage:
         return joined.with_rollouts(parent=parent, branch_position=place), told
 
     name = at.__qualname__.split(".")[0]
-    return stateless(apply, f"branch({name}, samples={samples})", size=size, by_row=True)
+    return stateless(
+        apply, f"branch({name}, samples={samples})", size=size, by_row=True, counts=True
+    )
 
 
 def _opening(ask, actor: Actor, turn: Turn) -> int:

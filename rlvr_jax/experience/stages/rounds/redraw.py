@@ -78,6 +78,7 @@ def redraw(
         needs=view.needs,
         views=(view,) if trained is None else (view, trained),
         gives=frozenset() if trained is None else frozenset({"off_policy"}),
+        counts=plain > 0,
         most=2.0 if place == "append" else 1.0,
     )
 

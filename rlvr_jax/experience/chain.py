@@ -78,14 +78,20 @@ class Experience:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Records of `Rollouts` that stages fill."""
-        return frozenset().union(*(stage.gives for stage in self.stages.values()))
+        """Records of `Rollouts` that curricula and stages fill."""
+        parts = (*self.curricula.values(), *self.stages.values())
+        return frozenset().union(*(part.gives for part in parts))
 
     @property
     def views(self) -> tuple[View, ...]:
         """Other views than the plain one that prompts may be shown in."""
         parts = (*self.curricula.values(), *self.stages.values())
         return tuple({view.label: view for part in parts for view in part.views}.values())
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether a part may make the current weights the reference."""
+        return any(part.refreshes for part in self.curricula.values())
 
     @property
     def rounds(self) -> int:

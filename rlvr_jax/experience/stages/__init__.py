@@ -24,6 +24,7 @@ from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
+from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
@@ -31,12 +32,16 @@ from rlvr_jax.experience.stages.reference_answer import likely_answers
 from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.reflect import reflect
 from rlvr_jax.experience.stages.rehearse import rehearse
+from rlvr_jax.experience.stages.relabel import relabel
+from rlvr_jax.experience.stages.replace_failures import replace_failures
 from rlvr_jax.experience.stages.rows import select_rows
 from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
+from rlvr_jax.experience.stages.screen import screen
 from rlvr_jax.experience.stages.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.shape import shape
 from rlvr_jax.experience.stages.siblings import show_sibling
+from rlvr_jax.experience.stages.templates import reward_template
 from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
 
@@ -71,8 +76,13 @@ __all__ = [
     "refine",
     "reflect",
     "rehearse",
+    "relabel",
+    "replace_failures",
+    "reward_template",
+    "rewrite_prompts",
     "salvage",
     "score_steps",
+    "screen",
     "search_hint",
     "second_prompt",
     "select_cleanest",

@@ -32,11 +32,18 @@ def words_of(prompt, text):
     ]
 
 
+def second_word(prompt, text):
+    """The problem of a text with at least two words: its second one."""
+    words = text.split()
+    return replace(prompt, text=f"about {words[1]}?", solution=()) if len(words) > 1 else None
+
+
 @functools.cache
 def numbered_task(prompts=12, right=0.4):
     """A task whose answers are right by chance: more seldom for later prompts.
 
-    Every prompt has a worked solution, hints and a level.
+    Every prompt has a worked solution, hints and a level, every second one an easier form; texts
+    state problems.
     """
 
     def made(number):
@@ -46,7 +53,12 @@ def numbered_task(prompts=12, right=0.4):
             kind="even" if number % 2 == 0 else "odd",
             solution=("first", "second", "third", "fourth"),
             hints=("begin", "go on"),
-            meta={"level": number % 3, "chance": right * 2 * (1 - number / (prompts + 4))},
+            meta={
+                "level": number % 3,
+                "chance": right * 2 * (1 - number / (prompts + 4)),
+                "flawed": {"slip": "fir sec thi"},
+                **({} if number % 2 else {"variants": {"choice": {"options": ["a", "b", "c"]}}}),
+            },
         )
 
     every = [made(number) for number in range(prompts + 4)]
@@ -59,6 +71,7 @@ def numbered_task(prompts=12, right=0.4):
         rewards=("outcome", "ended"),
         answers=True,
         score_steps=words_of,
+        read_problem=second_word,
     )
 
 
@@ -194,9 +207,7 @@ class NumpyActor:
             draw = np.random.default_rng([*rollouts.tokens[row].tolist(), ask.number]).uniform()
             right = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
-            # Every third ends without an answer.
-            word = int(rollouts.tokens[row, 0])
-            answer = str(word) if ended and word % 3 else None
+            answer = str(rollouts.tokens[row, 0] % 3) if ended else None
             grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
         outcome = np.array([grade.outcome for grade in grades], np.float32)
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)

@@ -78,15 +78,19 @@ class Experience:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Records of `Rollouts` that the draw and the stages fill."""
-        stages = (stage.gives for stage in self.stages.values())
-        return self.draw[1].gives.union(*stages)
+        """Records of `Rollouts` that curricula, the draw and the stages fill."""
+        return frozenset().union(*(part.gives for part in self.parts.values()))
 
     @property
     def views(self) -> tuple[View, ...]:
         """Other views than the plain one that prompts may be shown in."""
         parts = (*self.curricula.values(), *self.stages.values())
         return tuple({view.label: view for part in parts for view in part.views}.values())
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether a part may make the current weights the reference."""
+        return any(part.refreshes for part in self.curricula.values())
 
     @property
     def rounds(self) -> int:

@@ -180,9 +180,12 @@ class Curriculum:
         graded batches of the step, before any filter; `learned` is the trained one.
       at_evaluation: (state, found) -> state, told of the held-out metrics; None: it does not ask.
       events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
-        began with) and "reset" (the optimizer).
+        began with), "reset" (the optimizer) and "refresh" (the weights as they are become the
+        reference of a KL).
       needs: fields of prompts that it reads.
       views: that it may show.
+      gives: records of `Rollouts` that its asks fill ("cell").
+      refreshes: its events may have "refresh", so that a run keeps a reference of its own.
     """
 
     propose: Callable[[list[Ask], Any, Turn], list[Ask]]
@@ -193,6 +196,8 @@ class Curriculum:
     events: Callable[[Any, int], frozenset[str]] = _no_events
     needs: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()
+    gives: frozenset[str] = frozenset()
+    refreshes: bool = False
 
 
 @dataclass(frozen=True)

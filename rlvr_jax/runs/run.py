@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -105,19 +106,26 @@ class Run:
         teacher = None
         if teacher_decay(self.recipe.teacher) is not None:
             teacher = jax.tree.map(jnp.copy, params)
+        reference = None
+        if self.experience.refreshes and "reference_logp" in self.recipe.objective.needs:
+            reference = jax.tree.map(jnp.copy, params)
         data = self.experience.init(self.setting)
         drawn = np.zeros((), np.int64)
-        return TrainState(params, init(params), *rest, critic, teacher, drawn, data)
+        return TrainState(params, init(params), *rest, critic, teacher, drawn, data, reference)
 
     def prepared(self, state: TrainState, step: int) -> TrainState:
         """The state that a step begins with: the experience may start weights or optimizer anew."""
         events = self.experience.events(state.data, step)
         if not events:
             return state
-        fresh = self.initial_state()
-        kept = {"optimizer_state": fresh.optimizer_state}
-        if "restart" in events:
-            kept["params"] = fresh.params
+        kept: dict[str, Any] = {}
+        if "refresh" in events and state.reference is not None:
+            kept["reference"] = jax.tree.map(jnp.copy, state.params)
+        if events & {"restart", "reset"}:
+            fresh = self.initial_state()
+            kept["optimizer_state"] = fresh.optimizer_state
+            if "restart" in events:
+                kept["params"] = fresh.params
         return replace(state, **kept)
 
     @property

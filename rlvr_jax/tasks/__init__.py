@@ -8,7 +8,8 @@ name says where it comes from:
       sudoku, combinatorial, enigmata,
       sql, optimisation, verilog, lean,
       instructions, ifbench,
-      programs, humaneval
+      programs, humaneval, partial_sums,
+      arithmetic_forms
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -79,6 +80,7 @@ __all__ = [
 # Name of the task, which is also the name of its function, and the module it is in.
 _BUILT_IN = {
     "arithmetic": "arithmetic",
+    "arithmetic_forms": "arithmetic_forms",
     "brackets": "brackets",
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
@@ -94,12 +96,14 @@ _BUILT_IN = {
     "optimisation": "optimisation",
     "sql": "sql",
     "programs": "programs",
+    "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
     "verilog": "verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
+    "arithmetic_forms": "arithmetic_forms:easy",
     "arrow": "arrow:path/to/folder",
     "csv": "csv:path/to/file.csv",
     "enigmata": "enigmata:maze",

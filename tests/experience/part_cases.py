@@ -14,6 +14,8 @@ from rlvr_jax.experience import (
     all_right,
     all_wrong,
     ask_experts,
+    ask_greedily,
+    begin_near_the_end,
     begin_with_prefixes,
     bootstrap_replies,
     branch,
@@ -23,6 +25,7 @@ from rlvr_jax.experience import (
     cells_by_kind,
     chosen_prompts,
     chunks,
+    climb_formats,
     compare_by,
     critical_token,
     demonstrate,
@@ -43,13 +46,18 @@ from rlvr_jax.experience import (
     likely_answers,
     mask_truncated,
     mask_void,
+    mastery_pool,
     mean_at_most,
+    mix_views,
     none_above,
+    one_level_at_a_time,
     outside,
+    pieces_by_difficulty,
     place_ranked_traces,
     plain,
     prioritized,
     prune,
+    random_templates,
     rare_event_pair,
     rate_first,
     recompose,
@@ -58,10 +66,15 @@ from rlvr_jax.experience import (
     refine,
     reflect,
     rehearse,
+    relabel,
     remember_hints,
+    replace_failures,
     restart_every,
+    reward_template,
+    rewrite_prompts,
     salvage,
     score_steps,
+    screen,
     search_hint,
     search_tree,
     second_prompt,
@@ -76,6 +89,7 @@ from rlvr_jax.experience import (
     shrinking_pool,
     shuffled_epochs,
     solved_at_most,
+    start_from_prefixes,
     tournament,
     turns,
     uniform,
@@ -85,7 +99,14 @@ from rlvr_jax.experience import (
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
 from rlvr_jax.experience.stages.rewards.reference_answer import Spliced
-from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
+from rlvr_jax.experience.views import (
+    augmented,
+    begin_with_flaw,
+    hide_words,
+    hint,
+    with_note,
+    written_hint,
+)
 from rlvr_jax.objectives import (
     Criterion,
     anchor,
@@ -243,6 +264,29 @@ CASES = {
         stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
+    "begin_near_the_end": lambda: experience([shuffled_epochs(), begin_near_the_end()]),
+    "begin_near_the_end(stages)": lambda: experience([shuffled_epochs(), begin_near_the_end(2)]),
+    "pieces_by_difficulty": lambda: experience(pieces_by_difficulty(number=5, samples=2)),
+    "climb_formats": lambda: experience([shuffled_epochs(), climb_formats(["choice"], 0.4)]),
+    "mastery_pool": lambda: experience(mastery_pool(0.6, pending=0.5, discard=0.9, samples=3)),
+    "one_level_at_a_time": lambda: experience(one_level_at_a_time(2)),
+    "ask_greedily": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen()]),
+    "screen": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds=3)]),
+    "random_templates": lambda: experience([shuffled_epochs(), random_templates()]),
+    "reward_template": lambda: experience(
+        [shuffled_epochs(), random_templates()], stages=[reward_template()]
+    ),
+    "mix_views": lambda: experience(
+        [shuffled_epochs(), mix_views([begin_with_flaw("slip"), hint(0.5)], [0.25, 0.5])]
+    ),
+    "start_from_prefixes": lambda: experience(
+        start_from_prefixes(3, 4, 0.7, 0.05, accept=0.9, ratio=0.5, decay=0.9, capacity=9)
+    ),
+    "replace_failures": lambda: experience(stages=[replace_failures(hint(1.0), 3, 0.5)]),
+    "relabel": lambda: experience(
+        chosen_prompts([0, 1]), stages=[relabel(start=0, slope=-1.0, visits=3)]
+    ),
+    "rewrite_prompts": lambda: experience(stages=[rewrite_prompts(0.3, 0.7)]),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

@@ -45,7 +45,7 @@ BINARY = {"nsr", "passk_advantage"}
 OWN_BASELINE = {
     *("dcpo", "empg", "f_dpg", "gtpo", "hybrid_npg", "ma_rlhf", "ngrpo", "noisy_reward_correction"),
     *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
-    *("cgpo", "social_rl", "spae", "t_ppo", "ucas"),
+    *("cgpo", "reverse_curriculum", "social_rl", "spae", "t_ppo", "ucas"),
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
 BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
@@ -99,6 +99,11 @@ def batch_in(dtype, name, case):
 
 def prepared(name, rollouts):
     batch = golden.prepared(made(name), rollouts)
+    needs = made(name).objective.needs
+    if "cell" in needs and batch.cell is None:
+        batch = replace(batch, cell=array(np.asarray(batch.rollout_id) % 2, np.int32))
+    if "supervised" in needs and batch.supervised is None:
+        batch = replace(batch, supervised=array(np.zeros(batch.mask.shape[0]), bool))
     return replace(batch, supervised=batch.outcome > 0.5) if name in IMITATES else batch
 
 

@@ -19,13 +19,17 @@ from rlvr_jax.experience.stages.donors.imitate_right import imitate_right
 from rlvr_jax.experience.stages.donors.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.donors.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
+from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
+from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.rewards.embed import embed
 from rlvr_jax.experience.stages.rewards.reference_answer import likely_answers
+from rlvr_jax.experience.stages.rewards.relabel import relabel
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
 from rlvr_jax.experience.stages.rewards.second_prompt import second_prompt, without_prompt
 from rlvr_jax.experience.stages.rewards.shape import shape
+from rlvr_jax.experience.stages.rewards.templates import reward_template
 from rlvr_jax.experience.stages.rewards.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.rounds.adaptive_refill import adaptive_refill
 from rlvr_jax.experience.stages.rounds.bootstrap import bootstrap_replies
@@ -40,6 +44,7 @@ from rlvr_jax.experience.stages.rounds.redraw import redraw, refill
 from rlvr_jax.experience.stages.rounds.refine import refine
 from rlvr_jax.experience.stages.rounds.reflect import reflect
 from rlvr_jax.experience.stages.rounds.salvage import salvage
+from rlvr_jax.experience.stages.rounds.screen import screen
 
 __all__ = [
     "adaptive_refill",
@@ -74,8 +79,13 @@ __all__ = [
     "refine",
     "reflect",
     "rehearse",
+    "relabel",
+    "replace_failures",
+    "reward_template",
+    "rewrite_prompts",
     "salvage",
     "score_steps",
+    "screen",
     "search_hint",
     "second_prompt",
     "select_cleanest",

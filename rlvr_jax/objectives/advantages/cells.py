@@ -3,13 +3,15 @@
 `Rollouts.cell` is the label; rows without one (-1) are a cell, too.
 """
 
+from collections.abc import Callable, Mapping
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Context, Transform, describe
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -20,9 +22,9 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
-from rlvr_jax.types import replace
+from rlvr_jax.types import Signals, replace
 
-__all__ = ["cell_normalized", "groups_by_cell", "whitened_by_cell"]
+__all__ = ["cell_normalized", "groups_by_cell", "scale_of_cell", "whitened_by_cell"]
 
 
 def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -117,3 +119,29 @@ def _whitened(
     lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
     highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
     return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
+
+
+def scale_of_cell(
+    factors: Mapping[int, float], other: float = 1.0
+) -> Callable[[Signals, Context], Float[Array, "B 1"]]:
+    """A factor by the label of the row, for the argument `weight` of `kl_penalty`, with
+    `needs={"cell"}`.
+
+    Args:
+      factors: by cell, finite.
+      other: of all other rows.
+    Raises:
+      ValueError: a factor that is not finite.
+    """
+    check_finite("scale_of_cell", other=other, **{f"factor_{k}": x for k, x in factors.items()})
+
+    def weight(signals, context):
+        cell = context.rollouts.cell
+        scale = jnp.full(cell.shape, other, signals.weight.dtype)
+        for number, factor in factors.items():
+            scale = jnp.where(cell == number, jnp.asarray(factor, scale.dtype), scale)
+        return scale[:, None]
+
+    told = ", ".join(f"{number}: {factor:g}" for number, factor in factors.items())
+    weight.__name__ = f"scale_of_cell({told}, other={other:g})"
+    return weight

@@ -5,7 +5,8 @@
     by length        `length_cosine`, `short_of_group`, `length_excess`, `steady_reasoning`
     without labels   `agreement` (consensus), `Certainty` (certainty)
     controls         `random_reward`, `inverted_outcome`
-    beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`
+    beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`,
+                     `right_or_readable`, `ended_bonus`
     of criteria      `Criterion`, `by_rubric` with `share_of_rubric`, `all_factual_or_share`,
                      `anchored`; `with_evidence`
     against each other schedules (tournaments) and what is made of the results (standings)
@@ -32,6 +33,7 @@ from rlvr_jax.objectives.rewards.exploration import *
 from rlvr_jax.objectives.rewards.flow import *
 from rlvr_jax.objectives.rewards.lengths import *
 from rlvr_jax.objectives.rewards.novelty import *
+from rlvr_jax.objectives.rewards.partial import *
 from rlvr_jax.objectives.rewards.parts import *
 from rlvr_jax.objectives.rewards.potentials import *
 from rlvr_jax.objectives.rewards.process import *

@@ -9,7 +9,7 @@
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
                 `imitate_controllers`, `average_over_copies`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
-                `weigh_unlikely`, `average_by_origin`, `weigh_certain_teacher`,
+                `weigh_unlikely`, `reweight_cells`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
                 `truncate_importance`, `band_importance`, `drop_drifted_failures`
     mask        `drop_truncated`, `drop_weightless`, `drop_by_ratio`, `drop_by_divergence`,
@@ -44,6 +44,7 @@ from rlvr_jax.objectives.transforms.heterogeneity import *
 from rlvr_jax.objectives.transforms.informative import *
 from rlvr_jax.objectives.transforms.low_probability import *
 from rlvr_jax.objectives.transforms.origins import *
+from rlvr_jax.objectives.transforms.reweighted_cells import *
 from rlvr_jax.objectives.transforms.semantic_credit import *
 from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *

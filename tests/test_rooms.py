@@ -20,6 +20,7 @@ TABLE = {
     "verifiers": {"sandbox"},
     "kernels": {"types"},
     "objectives": {"types", "kernels"},
+    "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},

@@ -21,6 +21,7 @@ from rlvr_jax.experience import (
     chosen_prompts,
     chunks,
     compare_by,
+    compare_with,
     critical_token,
     demonstrate,
     draw_more,
@@ -36,6 +37,7 @@ from rlvr_jax.experience import (
     imitate_right,
     imitate_solutions,
     join_groups,
+    judge,
     likely_answers,
     mask_truncated,
     mean_at_most,
@@ -78,10 +80,12 @@ from rlvr_jax.experience import (
 from rlvr_jax.experience.curricula.prioritized import undecided
 from rlvr_jax.experience.stages.reference_answer import Spliced
 from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
+from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
 from rlvr_jax.objectives import (
     Criterion,
     anchor,
     by_rubric,
+    column,
     group_normalized,
     novelty_bonus,
     over_steps,
@@ -118,6 +122,10 @@ def shortest(batch, rows, number, turn):
 
 def some_for_each(outcomes, most):
     return np.arange(len(outcomes)) % (most - outcomes.shape[1])
+
+
+OF_ITSELF = Judge(None, question("{response}"), number(0, 100), ["good"], tries=3)
+OF_TWO = Judge(None, comparison(), two_numbers(0, 100), ["first", "second"])
 
 
 def answer_alone(prompt, response):
@@ -232,6 +240,15 @@ CASES = {
     "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
     "compare_by": lambda: experience(
         stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
+    ),
+    "judge": lambda: experience(
+        stages=[judge(OF_ITSELF), redraw(all_wrong, hint(0.5)), shape(column(0))]
+    ),
+    "compare_with": lambda: experience(
+        stages=[
+            tournament(compare_with(OF_TWO), win_rates),
+            tournament(compare_with(OF_TWO, both_orders=False), wins),
+        ]
     ),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),

@@ -23,6 +23,7 @@ from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
+from rlvr_jax.experience.stages.judge import compare_with, judge
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
@@ -49,6 +50,7 @@ __all__ = [
     "branch",
     "budget_for_hard",
     "compare_by",
+    "compare_with",
     "critical_token",
     "demonstrate",
     "draw_more",
@@ -59,6 +61,7 @@ __all__ = [
     "imitate_right",
     "imitate_solutions",
     "join_groups",
+    "judge",
     "likely_answers",
     "mask_truncated",
     "mean_at_most",

@@ -23,6 +23,7 @@ _PUBLIC = {
 _ROOMS = (
     "analysis",
     "experience",
+    "judges",
     "kernels",
     "methods",
     "objectives",

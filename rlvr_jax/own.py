@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["own"]
+__all__ = ["own", "own_function"]
 
 
 def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> Any:
@@ -43,3 +43,21 @@ def own(caller: str, name: str, unknown: Callable[[str], str] | None = None) -> 
             f"{caller}: module {module!r} must have {attribute!r}, which it has not{hint}"
         )
     return getattr(found, attribute)
+
+
+def own_function(caller: str, name: str, given: str = "") -> Callable[..., Any]:
+    """The function of "module:function"; see `own`.
+
+    Args:
+      given: the whole of what was given, for errors; empty: the name.
+    Raises:
+      ValueError: as `own`; another form, or what is no function.
+    """
+    module, colon, function = name.partition(":")
+    given = given or name
+    if not (module and colon and function):
+        raise ValueError(f"{caller} must be module:function, got {given!r}")
+    found = own(caller, name, lambda reason: f"{caller}: {reason}, got {given!r}")
+    if not callable(found):
+        raise ValueError(f"{caller}: {given!r} must be a function, got {type(found).__name__}")
+    return found

@@ -5,14 +5,16 @@ key, the ask's round and number, and the number of the sample.
 """
 
 import functools
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from rlvr_jax.experience import Batch, Setting
+from rlvr_jax.experience import Ask, Batch, Setting
 from rlvr_jax.experience.actor import behind_given, rows_of_responses
+from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.tasks import Grade, Prompt, StepScore, Task
 from rlvr_jax.types import Rollouts
@@ -169,6 +171,18 @@ class NumpyActor:
         )
         return Batch(rows, of_row, ())
 
+    def write(self, chats, key, attempts, sampling=None):
+        asks = [
+            Ask(Prompt(chat[-1]["content"]), zlib.crc32(str(chat).encode()), 1, first_sample=tries)
+            for chat, tries in zip(chats, attempts, strict=True)
+        ]
+        drawn = self.draw(asks, key, sampling)
+        lengths = drawn.rollouts.length.tolist()
+        return [
+            Written(response.text, length)
+            for response, length in zip(drawn.responses, lengths, strict=True)
+        ]
+
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
         # A piece of a response goes on with other words than those it begins behind.
@@ -269,9 +283,8 @@ def _likeliest(drawn, number):
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     """What a run of `NumpyActor` would tell the parts of a chain."""
     drawn = chain.drawn_samples(samples)
-    return Setting(
-        task or numbered_task(), prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS
-    )
+    task = chain.graded(task or numbered_task())
+    return Setting(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
 def walk(chain, actor=None, steps=4, first=0, state=None, own=None, learned=None):

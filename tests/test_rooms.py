@@ -22,6 +22,7 @@ TABLE = {
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
     "objectives": {"types", "kernels"},
+    "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +15,13 @@ import numpy as np
 from rlvr_jax.experience import grades
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import GIVEN, Batch, concatenate
+from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
 from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts, axes_of
 
 __all__ = ["RunActor", "behind_given", "rows_of_responses"]
@@ -125,6 +129,39 @@ class RunActor:
     def score(self, batch: Batch, needs: Iterable[str], of: str = "current") -> dict[str, Any]:
         """Token statistics [B, T] by name; see `Actor`."""
         return self.scorer(batch.rollouts, needs, of)
+
+    def write(
+        self,
+        chats: Sequence[Sequence[Mapping[str, str]]],
+        key: jax.Array,
+        attempts: Sequence[int],
+        sampling: Mapping[str, Any] | None = None,
+    ) -> list[Written | None]:
+        """Free texts; see `Actor`. Without a chat template the contents stand behind each other,
+        empty lines between them. The budget is that of a response."""
+        # Free texts do not begin as the task's prompts do.
+        writer = replace(self, sampler=replace(self.sampler, opening=0))
+        room = self.sampler.model.config.max_positions - self.sampler.response_tokens
+        asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
+        fits = [len(writer._prompt(ask)) <= room for ask in asks]
+        own = [ask for ask, there in zip(asks, fits, strict=True) if there]
+        if not own:
+            return [None] * len(asks)
+        drawn = writer.draw(own, key, sampling)
+        told = (
+            Written(response.text, int(length))
+            for response, length in zip(drawn.responses, drawn.rollouts.length, strict=True)
+        )
+        return [next(told) if there else None for there in fits]
+
+    def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> Ask:
+        """An ask that no task knows, with a number that the chat gives it."""
+        number = zlib.crc32(json.dumps([dict(message) for message in chat]).encode()) >> 1
+        *before, last = chat
+        prompt = Prompt(last["content"], messages=before)
+        if not self.sampler.tokenizer.chat_template:
+            prompt = Prompt("\n\n".join(message["content"] for message in chat))
+        return Ask(prompt, number, 1, first_sample=attempt)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template and without special tokens."""

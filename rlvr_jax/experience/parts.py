@@ -21,6 +21,7 @@ __all__ = [
     "Setting",
     "Stage",
     "Turn",
+    "Written",
     "no_state",
     "same_size",
     "stateless",
@@ -80,6 +81,18 @@ class Turn(NamedTuple):
         return np.random.default_rng(np.asarray(jax.random.key_data(self.key)).tolist())
 
 
+class Written(NamedTuple):
+    """A free text of a policy.
+
+    Fields:
+      text: without the stop token.
+      tokens: that were drawn.
+    """
+
+    text: str
+    tokens: int
+
+
 class Actor(Protocol):
     """The current policy at work; parts talk to nothing else.
 
@@ -131,6 +144,25 @@ class Actor(Protocol):
 
     def prompts(self, asks: Sequence[Ask]) -> tuple[np.ndarray, np.ndarray]:
         """Tokens [n, P], right-padded, and lengths [n] of what asks show."""
+        ...
+
+    def write(
+        self,
+        chats: Sequence[Sequence[Mapping[str, str]]],
+        key: jax.Array,
+        attempts: Sequence[int],
+        sampling: Mapping[str, Any] | None = None,
+    ) -> list[Written | None]:
+        """Free text: what the policy answers to chats that are no prompts of the task.
+
+        Args:
+          chats: messages, each {"role": …, "content": …}; the last one is the user's.
+          key: of the part and step; an answer depends on it, the chat and the attempt.
+          attempts: number of the try at each chat.
+          sampling: as for `draw`.
+        Returns:
+          None for a chat that leaves no room for an answer.
+        """
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -248,6 +280,9 @@ class Stage:
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
       counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
         refused.
+      at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
+        not in its place in the order. What it tells are counts, which are summed.
+      rewards: names of numbers that it adds to grades, further rewards of the task.
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -263,6 +298,8 @@ class Stage:
     updates: int = 0
     by_row: bool = False
     counts: bool = False
+    at_grading: bool = False
+    rewards: tuple[str, ...] = ()
 
 
 def stateless(

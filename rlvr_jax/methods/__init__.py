@@ -13,7 +13,7 @@ import inspect
 import pkgutil
 from typing import TYPE_CHECKING
 
-from rlvr_jax.own import own
+from rlvr_jax.own import own_function
 
 if TYPE_CHECKING:
     from rlvr_jax.types import Method, Recipe
@@ -71,9 +71,7 @@ def recipe(name: str, **hyperparameters) -> Recipe:
 def _own_method(name: str) -> Method:
     from rlvr_jax.types import Method
 
-    factory = own("method", name)
-    if not callable(factory):
-        raise ValueError(f"method: {name!r} must be a function, got {type(factory).__name__}")
+    factory = own_function("method", name)
     title = (inspect.getdoc(factory) or name.rpartition(":")[2]).partition("\n")[0]
     return Method(factory, title, "", evidence="own")
 

@@ -7,9 +7,10 @@ import inspect
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
-from rlvr_jax.own import own
+from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
+from rlvr_jax.runs.judging import judging
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment
 from rlvr_jax.types import Recipe, replace
@@ -31,7 +32,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
         budget = config.response_tokens or task.response_tokens
         own = resolve_hyperparameters(config.experience, (), budget, config.steps)
         chain = methods.recipe(config.experience, **own).experience or experience()
-    first = []
+    first = judging(config)
     if config.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
@@ -39,7 +40,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
                 f" {config.experience or config.method!r}, which refills batches by itself, got"
                 f" {config.dynamic_sampling}"
             )
-        first = [refill(stage_room.uniform, config.dynamic_sampling)]
+        first += [refill(stage_room.uniform, config.dynamic_sampling)]
     last = [own_stage(name) for name in config.stage]
     if config.mask_truncated:
         last.append(mask_truncated())
@@ -98,13 +99,9 @@ def with_environment(task: Task, environment: Environment | None) -> Task:
 
 def own_stage(name: str) -> Stage:
     """The stage of module:function, called with the arguments behind a second colon."""
-    module, colon, rest = name.partition(":")
+    module, _, rest = name.partition(":")
     function, _, given = rest.partition(":")
-    if not (module and colon and function):
-        raise ValueError(f"stage must be module:function, got {name!r}")
-    found = own("stage", f"{module}:{function}")
-    if not callable(found):
-        raise ValueError(f"stage: {name!r} must be a function, got {type(found).__name__}")
+    found = own_function("stage", f"{module}:{function}", name)
     pairs = tuple(filter(None, given.split(",")))
     arguments = read_arguments(f"stage {function}", found, pairs)
     missing = [

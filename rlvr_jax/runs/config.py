@@ -37,6 +37,23 @@ class TrainConfig:
     method's own; empty: its own."""
     stage: tuple[str, ...] = ()
     """Stages of your own that act last, each as module:function or module:function:name=value,…."""
+    judge: str = ""
+    """Who grades beside the verifier: policy, the policy itself; folder:<policy folder>;
+    server:<model>, at the address OPENAI_BASE_URL with the key OPENAI_API_KEY of the environment;
+    or module:function, from messages to text. Its numbers, in [0, 1], are the first rewards of the
+    task, for methods that weigh rewards. Empty: nobody."""
+    judge_rubric: str = ""
+    """JSON file of criteria that the judge gives points for, each an object with a name and if
+    wanted text, weight, maximum, kind; empty: one number for the whole."""
+    judge_prompt: str = ""
+    """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; empty:
+    a question for a number from 0 to 10."""
+    judge_options: tuple[str, ...] = ()
+    """As name=value: temperature (0), tries (1), tokens (512) and seconds (60) of a reply, at_once
+    (32), retries (4), highest (10) of a number without a rubric."""
+    judge_budget: tuple[str, ...] = ()
+    """Most calls and tokens of the run, as calls=1000 tokens=1000000; behind it there is no
+    verdict."""
     task: str = "brackets"
     """Built-in name (with options behind a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
     csv:, parquet:, arrow:), tfds:<name>, or module:name."""

@@ -241,7 +241,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
     """
     chain = recipe.experience
-    task = with_environment(task, chain.draw[1].environment)
+    task = chain.graded(with_environment(task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)

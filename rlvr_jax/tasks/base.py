@@ -98,6 +98,7 @@ class Grade:
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response gives none, or the task does not say (`Task.answers`).
       stage: where the verifier decided, a word or two such as "exact"; for the samples.
+      said: the words of a judge; for the samples.
     Raises:
       ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
     """
@@ -108,6 +109,7 @@ class Grade:
     info: Mapping[str, float] = field(default_factory=dict)
     answer: str | None = None
     stage: str = ""
+    said: str = ""
 
     def __post_init__(self):
         if self.outcome is None and self.reward is not None:
@@ -116,9 +118,9 @@ class Grade:
             )
         if not isinstance(self.info, Mapping):
             raise ValueError(f"Grade: info must be numbers by name, got {self.info!r}")
-        for name in ("answer", "stage"):
+        for name in ("answer", "stage", "said"):
             text = getattr(self, name)
-            if not isinstance(text, str) and (text is not None or name == "stage"):
+            if not isinstance(text, str) and (text is not None or name != "answer"):
                 raise ValueError(f"Grade: {name} must be a text, got {text!r}")
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.

@@ -27,6 +27,7 @@ from rlvr_jax.experience import (
     chunks,
     climb_formats,
     compare_by,
+    compare_with,
     critical_token,
     demonstrate,
     draw_controllers,
@@ -43,6 +44,7 @@ from rlvr_jax.experience import (
     imitate_right,
     imitate_solutions,
     join_groups,
+    judge,
     likely_answers,
     mask_truncated,
     mask_void,
@@ -107,10 +109,12 @@ from rlvr_jax.experience.views import (
     with_note,
     written_hint,
 )
+from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
 from rlvr_jax.objectives import (
     Criterion,
     anchor,
     by_rubric,
+    column,
     group_normalized,
     novelty_bonus,
     over_steps,
@@ -147,6 +151,10 @@ def shortest(batch, rows, number, turn):
 
 def some_for_each(outcomes, most):
     return np.arange(len(outcomes)) % (most - outcomes.shape[1])
+
+
+OF_ITSELF = Judge(None, question("{response}"), number(0, 100), ["good"], tries=3)
+OF_TWO = Judge(None, comparison(), two_numbers(0, 100), ["first", "second"])
 
 
 def answer_alone(prompt, response):
@@ -296,6 +304,15 @@ CASES = {
     "tournament": lambda: experience(stages=[tournament(compare_by(), win_rates)]),
     "compare_by": lambda: experience(
         stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
+    ),
+    "judge": lambda: experience(
+        stages=[judge(OF_ITSELF), redraw(all_wrong, hint(0.5)), shape(column(0))]
+    ),
+    "compare_with": lambda: experience(
+        stages=[
+            tournament(compare_with(OF_TWO), win_rates),
+            tournament(compare_with(OF_TWO, both_orders=False), wins),
+        ]
     ),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),

@@ -24,6 +24,7 @@ from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.rewards.embed import embed
+from rlvr_jax.experience.stages.rewards.judge import compare_with, judge
 from rlvr_jax.experience.stages.rewards.reference_answer import likely_answers
 from rlvr_jax.experience.stages.rewards.relabel import relabel
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
@@ -55,6 +56,7 @@ __all__ = [
     "branch",
     "budget_for_hard",
     "compare_by",
+    "compare_with",
     "critical_token",
     "demonstrate",
     "draw_controllers",
@@ -66,6 +68,7 @@ __all__ = [
     "imitate_right",
     "imitate_solutions",
     "join_groups",
+    "judge",
     "likely_answers",
     "mask_truncated",
     "mask_void",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.arguments import check_finite
 from rlvr_jax.objectives.rewards.parts import Reward, Shaping, judged_mean
 from rlvr_jax.types import Rollouts
 
@@ -154,7 +155,10 @@ def tool_use_reward(bonus: float = 0.1, ceiling: float = -0.6) -> Reward:
       bonus: of a reply; 0: none.
       ceiling: of what a wrong response earns.
     Reads: outcome, turn, length.
+    Raises:
+      ValueError: a number that is not finite.
     """
+    check_finite("tool_use_reward", bonus=bonus, ceiling=ceiling)
 
     def reward(rollouts):
         calls = replies_read(rollouts)

@@ -36,21 +36,17 @@ _ASK = (
 
 
 @functools.cache
-def humaneval(
-    size: int = SIZE, seed: int = 0, response_tokens: int = 1024, unsafe_local: bool = False
-) -> Task:
+def humaneval(size: int = SIZE, seed: int = 0, response_tokens: int = 1024) -> Task:
     """HumanEval as the test split, prompts of `programs` as the train split.
 
     Args:
       size, seed: of the train split.
       response_tokens: budget of a response.
-      unsafe_local: run programs also where the machine has nothing to keep them in; otherwise that
-        is no verdict.
     Raises:
       ValueError: the package's file is not what it was.
       ModuleNotFoundError: the package is not installed.
     """
-    check = Check(f"{CODE}:check", f"{CODE}:extract", {"unsafe_local": unsafe_local})
+    check = Check(f"{CODE}:check", f"{CODE}:extract")
     return Task(
         name="humaneval",
         train=programs(size=size, seed=seed).train,

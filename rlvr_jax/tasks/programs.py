@@ -33,7 +33,6 @@ def programs(
     test_size: int = TEST_SIZE,
     seed: int = 0,
     response_tokens: int = 256,
-    unsafe_local: bool = False,
 ) -> Task:
     """Functions on lists, texts and numbers; `meta["level"]` is how many steps there are.
 
@@ -46,8 +45,6 @@ def programs(
       size, test_size: prompts of the two splits.
       seed: of the prompts.
       response_tokens: budget of a response.
-      unsafe_local: run programs also where the machine has nothing to keep them in; otherwise that
-        is no verdict.
     Raises:
       ValueError: steps out of range, an unknown score, fewer different prompts than wanted.
     """
@@ -71,7 +68,7 @@ def programs(
     counts = range(min_steps, max_steps + 1)
     classes = list(itertools.product(KINDS, counts))
     train, test = splits("programs", draw, classes, size, test_size, seed)
-    options = {"score": score, "cpu_seconds": 1.0, "unsafe_local": unsafe_local}
+    options = {"score": score, "cpu_seconds": 1.0}
     return Task(
         name="programs",
         train=train,

@@ -41,7 +41,6 @@ except Exception as error:
 def python(
     name: str = "python",
     limits: Limits = Limits(wall_seconds=6.0, cpu_seconds=5.0),  # noqa: B008 - frozen
-    unsafe_local: bool = False,
 ) -> Tool:
     """Runs Python in the sandbox and says what was printed.
 
@@ -51,13 +50,12 @@ def python(
     Args:
       name: by which it is called.
       limits: of a call with all before it.
-      unsafe_local: run it where the machine has nothing to keep it in.
     """
 
     def run(arguments, state):
         calls = (*(state or ()), str(arguments["code"]))
         files = {"calls.json": json.dumps(calls)}
-        outcome = _sandbox(limits, unsafe_local).run(_PROGRAM, files=files)
+        outcome = _sandbox(limits).run(_PROGRAM, files=files)
         if outcome.reason == "lost":
             raise Lost(outcome.stderr)
         if outcome.reason:
@@ -71,6 +69,6 @@ def python(
 
 
 @functools.cache
-def _sandbox(limits: Limits, unsafe_local: bool) -> Sandbox:
+def _sandbox(limits: Limits) -> Sandbox:
     workers = max(1, min(8, os.cpu_count() or 1))
-    return Sandbox(limits, workers=workers, unsafe_local=unsafe_local)
+    return Sandbox(limits, workers=workers)

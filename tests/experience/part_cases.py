@@ -127,7 +127,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.rollout import annealed
 
-EXPERTS = [with_note("a"), with_note("longer"), with_note("c")]
+EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 
 TESTS_OF_GROUPS = {
     "all_right": all_right,

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import Environment
 
@@ -44,6 +45,7 @@ class Setting:
       rounds: batches of prompts that a step may take at most.
       vocabulary: size of the policy's; 0: not known.
       width: of its hidden states; 0: not known.
+      told: where what environments say is kept; None: nowhere.
     """
 
     task: Task
@@ -56,6 +58,7 @@ class Setting:
     rounds: int = 1
     vocabulary: int = 0
     width: int = 0
+    told: Told | None = None
 
 
 class Turn(NamedTuple):

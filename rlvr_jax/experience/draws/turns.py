@@ -14,6 +14,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience.told import Told
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.parallel import gather
@@ -44,7 +45,8 @@ def turns(
     a reply that leaves no room for a further token is left out, and the response ends there.
 
     Half of the prompts are drawn while the environment answers the others. A token depends on its
-    row's key and turn alone, never on who was answered first.
+    row's key and turn alone, never on who was answered first. What was said is kept beside the run
+    (`Setting.told`) and said again when a step is drawn again.
 
     Args:
       environment: None: that of the task (`Task.environment`).
@@ -67,7 +69,7 @@ def turns(
     def apply(asks, actor, state, turn):
         world = _environment(environment, turn.setting.task)
         with concurrent.futures.ThreadPoolExecutor(_THREADS) as threads:
-            how = _Driver(actor, world, turn.key, limit, reply_tokens, sampling, threads)
+            how = _Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
             halves = deque()
@@ -110,8 +112,10 @@ def _environment(given: Environment | None, task: Any) -> Environment:
 class _Driver:
     """What the halves of a batch have in common."""
 
-    def __init__(self, actor, world, key, limit, reply_tokens, sampling, threads):
-        self.actor, self.world, self.key = actor, world, key
+    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
+        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
+        self.told = turn.setting.told or Told()
+        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
         self.limit, self.reply_tokens = limit, reply_tokens
         self.threads = threads
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
@@ -122,6 +126,31 @@ class _Driver:
     def draw(self, asks: Sequence[Ask], turn: int) -> Batch:
         key = jax.random.fold_in(self.key, turn) if turn else self.key
         return self.actor.draw(asks, key, self.sampling or None)
+
+    def reply(self, episode: _Episode, text: str) -> Reply:
+        """What the environment says next in an episode, which goes on."""
+        if episode.behind:  # what was said is known, the state is not
+            episode.state = self.world.start(episode.prompt)[0]
+            for said in episode.texts:
+                episode.state = self.world.reply(episode.state, said).state
+            episode.behind = False
+        reply = self.world.reply(episode.state, text)
+        episode.state = reply.state
+        episode.texts.append(text)
+        return reply
+
+
+class _Episode:
+    """A response as its environment sees it.
+
+    Fields:
+      texts: what it has answered.
+      behind: `state` is that of the start, as what was answered was read and not asked.
+    """
+
+    def __init__(self, prompt: Any):
+        self.prompt, self.texts = prompt, []
+        self.state, self.behind = None, True
 
 
 class _Half:
@@ -151,7 +180,7 @@ class _Half:
         )
         self.opening = begun - [len(ask.given) for ask, _ in self.answers]
         self.begin = begun  # where the policy's own turn begins
-        self.states: list[Any] = [how.world.start(ask.prompt)[0] for ask, _ in self.answers]
+        self.episodes = [_Episode(ask.prompt) for ask, _ in self.answers]
         self.outcome = np.full(len(rows), np.nan)
         self.lost = np.zeros(len(rows), bool)
         self.open = np.arange(len(rows))
@@ -171,23 +200,32 @@ class _Half:
         ends = rollouts.length - ~rollouts.truncated
         ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
         texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-        own = jax.process_index(), jax.process_count()
-        return asked, {
-            int(row): self.how.threads.submit(self.how.world.reply, self.states[row], text)
-            for row, text in zip(asked, texts, strict=True)
-            if self.rows[row] % own[1] == own[0]
-        }
+        own, waiting = (jax.process_index(), jax.process_count()), {}
+        for row, text in zip(asked.tolist(), texts, strict=True):
+            episode = self.episodes[row]
+            if self.how.told.find(self._key(row)) is not None:
+                episode.texts.append(text)
+                episode.behind = True
+            elif self.rows[row] % own[1] == own[0]:
+                waiting[row] = self.how.threads.submit(self.how.reply, episode, text)
+        return asked.tolist(), waiting
+
+    def _key(self, row: int) -> str:
+        """What names the reply that a row waits for, in the run."""
+        ask, sample = self.answers[row]
+        return f"{self.how.name}/{ask.round}/{ask.number}/{sample}/{self.turn}"
 
     def _replies(self) -> list[tuple[int, Reply]]:
         asked, waiting = self.waiting
-        told, kept = {}, {}
+        told = {}
         for row, future in waiting.items():
             reply = future.result()
-            kept[row] = reply.state
             fields = ("text", "done", "reward", "outcome", "role", "lost")
             told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
-        known = {int(row): each for part in gather(told) for row, each in part.items()}
-        return [(int(row), Reply(kept.get(int(row)), **known[int(row)])) for row in asked]
+        new = {int(row): each for part in gather(told) for row, each in part.items()}
+        keys = {row: self._key(row) for row in asked}
+        self.how.told.keep(self.how.step, {keys[row]: each for row, each in new.items()})
+        return [(row, Reply(None, **self.how.told.find(keys[row]))) for row in asked]
 
     def go_on(self) -> bool:
         """Takes the replies, and draws the next turn of the rows that have one; False: none has."""
@@ -197,7 +235,6 @@ class _Half:
         tokens, origin = rollouts.tokens.copy(), rollouts.origin.copy()
         turn, reward = rollouts.turn.copy(), rollouts.process_reward.copy()
         for row, reply in self._replies():
-            self.states[row] = reply.state
             self.counts.update(reply.info)
             self.lost[row] |= reply.lost
             if reply.outcome is not None:

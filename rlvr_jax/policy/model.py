@@ -101,7 +101,7 @@ class Model:
         params: Params,
         prompts: Int[Array, "P L"],
         prompt_length: Int[Array, "P"],
-        responses: Int[Array, "P G T"],
+        responses: Int[Array, "P G T"] | Float[Array, "P G T D"],
         opening: int = 0,
     ) -> tuple[Float[Array, "P l D"], Float[Array, "P G T D"]]:
         """Hidden states of prompts behind their opening, and of G responses to each prompt.
@@ -110,12 +110,13 @@ class Model:
 
         Args:
           prompts: right-padded.
+          responses: ids, or embeddings in their place, as for `extend`.
           opening: so many first tokens are the same in all prompts, none of which ends with them;
             l = L - opening are left of each.
         Raises:
           ValueError: the prompts are not wider than their opening.
         """
-        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape
+        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape[:3]
         check_opening(opening, width)
         start, width = prompt_length[:, None].astype(jnp.int32), width - opening
         # One sequence for each prompt, or for all prompts of a shard, which have one opening.
@@ -123,13 +124,22 @@ class Model:
         batch = (shards if number % shards == 0 else 1) if opening else number
         groups = Groups(opening, number // batch, width, per_prompt)
 
-        def together(first, own, answers):
+        def together(first, own, answers, tail=0):
             sizes = groups.prompts * width, groups.prompts * per_prompt * length
-            parts = first, own.reshape(batch, sizes[0]), answers.reshape(batch, sizes[1])
+            parts = (
+                first,
+                *(
+                    x.reshape(batch, size, *x.shape[x.ndim - tail :])
+                    for x, size in zip((own, answers), sizes, strict=True)
+                ),
+            )
             return jnp.concatenate(parts, axis=1)
 
+        tail = responses.ndim - 3
+        if tail:
+            prompts = params["embedding"][prompts].astype(responses.dtype)
         first = prompts[:: groups.prompts, :opening]
-        tokens = together(first, prompts[:, opening:], responses)
+        tokens = together(first, prompts[:, opening:], responses, tail)
         own = opening + jnp.arange(width, dtype=jnp.int32)[None]
         # Padding stands where nobody looks.
         own = jnp.where(own < start, own, NOWHERE)
@@ -143,7 +153,7 @@ class Model:
         border = opening + groups.prompts * width
         size = hidden.shape[-1]
         own = hidden[:, opening:border].reshape(number, width, size)
-        return own, hidden[:, border:].reshape(*responses.shape, size)
+        return own, hidden[:, border:].reshape(*responses.shape[:3], size)
 
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""

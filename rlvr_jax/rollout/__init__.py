@@ -5,6 +5,7 @@
 `retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
 `FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or
 `PRUNED`.
+`SoftThinking` has rows feed themselves mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
 `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
@@ -43,6 +44,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_p,
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
+from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
 from rlvr_jax.rollout.temperatures import (
     annealed,
@@ -62,6 +64,7 @@ __all__ = [
     "Pool",
     "Processor",
     "Sampling",
+    "SoftThinking",
     "StepContext",
     "annealed",
     "annealed_temperature",

@@ -73,6 +73,7 @@ from rlvr_jax.experience import (
     show_to_worst,
     shrinking_pool,
     shuffled_epochs,
+    soft_thinking,
     solved_at_most,
     tournament,
     uniform,
@@ -164,6 +165,7 @@ CASES = {
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

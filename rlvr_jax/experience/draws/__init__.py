@@ -3,7 +3,8 @@
 `plain` samples each response as a whole, with a processor of logits if it is given one, whose
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context. Those of `trees/` write responses
+responses. `chunks` writes an answer in rows of bounded context.
+`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses
 that share their beginnings.
 """
 
@@ -12,6 +13,7 @@ from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.schedules import growing_horizon
+from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
 
 __all__ = [
@@ -24,4 +26,5 @@ __all__ = [
     "plain",
     "prune",
     "search_tree",
+    "soft_thinking",
 ]

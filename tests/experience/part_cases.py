@@ -75,6 +75,7 @@ from rlvr_jax.experience import (
     shuffled_epochs,
     soft_thinking,
     solved_at_most,
+    summaries,
     tournament,
     uniform,
     unsolved_pool,
@@ -166,6 +167,7 @@ CASES = {
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
+    "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

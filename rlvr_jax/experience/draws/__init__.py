@@ -3,9 +3,9 @@
 `plain` samples each response as a whole, with a processor of logits if it is given one, whose
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context.
-`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses
-that share their beginnings.
+responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
+policy sums up. `soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that
+share their beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -14,6 +14,7 @@ from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
+from rlvr_jax.experience.draws.summaries import summaries
 from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "prune",
     "search_tree",
     "soft_thinking",
+    "summaries",
 ]

@@ -16,7 +16,7 @@ from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
 
-__all__ = ["carried_over", "chunks"]
+__all__ = ["answers_of", "by_trace", "carried_over", "chunks"]
 
 
 def carried_over(tokens: Sequence[int], carry: int, head: int) -> list[int]:
@@ -72,7 +72,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
     def apply(asks, actor, state, turn):
         kept = turn.setting.response_tokens // 2 if carry is None else carry
         parts = [actor.draw(asks, turn.key)]
-        answers = _answers(asks)
+        answers = answers_of(asks)
         rows = np.arange(len(answers))
         traces = [rows]
         for chunk in range(1, most):
@@ -90,7 +90,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
             parts.append(drawn.with_rollouts(mask=drawn.rollouts.mask & ~given))
             traces.append(rows)
         told = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
-        return _by_trace(parts, np.concatenate(traces), asks), state, told
+        return by_trace(parts, np.concatenate(traces), asks), state, told
 
     named = {"most": most, "head": head, "carry": carry, **sampling}
     return Draw(
@@ -104,7 +104,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
     )
 
 
-def _answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
+def answers_of(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
     """The ask of each answer and its number among all to the prompt."""
     again = occurrences(np.array([ask.number for ask in asks]))
     return [
@@ -124,7 +124,7 @@ def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: i
     return replace(ask, samples=1, first_sample=sample, given=kept[opening:])
 
 
-def _by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
+def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
     """The chunks of each answer after one another, answers in the order of the asks.
 
     Args:

@@ -20,8 +20,9 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     transforms/    what changes a signal between advantage and surrogate
 
 Beside them stands what else is decided from a batch of outcomes: rewards made from them
-(`shaping`, `noisy_rewards`), which of several answers is taken (`choice`), and how many rollouts a
-prompt is given (`arm_budget`, `branch_budget`, `rollout_budget`). `arguments` checks numbers.
+(`shaping`, `noisy_rewards`), which of several answers is taken (`choice`), which steps are compared
+(`step_pairs`), and how many rollouts a prompt is given (`arm_budget`, `branch_budget`,
+`rollout_budget`). `arguments` checks numbers.
 
 Everything in the `__all__` of the modules below can be imported from here.
 """
@@ -37,5 +38,6 @@ from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.rollout_budget import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
+from rlvr_jax.objectives.step_pairs import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *

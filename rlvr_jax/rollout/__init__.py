@@ -5,7 +5,8 @@
 `retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
 `FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or
 `PRUNED`.
-`SoftThinking` has rows feed themselves mixtures of embeddings.
+`with_deltas` adds what training changed of other models. `SoftThinking` has rows feed themselves
+mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
 `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
@@ -14,6 +15,7 @@
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
+from rlvr_jax.rollout.combined import Delta, combine_logits, with_deltas
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
 from rlvr_jax.rollout.keys import named_key
@@ -61,6 +63,7 @@ __all__ = [
     "PRUNED",
     "RUNNING",
     "STOPPED",
+    "Delta",
     "Pool",
     "Processor",
     "Sampling",
@@ -68,6 +71,7 @@ __all__ = [
     "StepContext",
     "annealed",
     "annealed_temperature",
+    "combine_logits",
     "compact",
     "compose",
     "decode",
@@ -94,4 +98,5 @@ __all__ = [
     "verify",
     "waves",
     "widen",
+    "with_deltas",
 ]

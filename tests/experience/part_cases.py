@@ -51,6 +51,7 @@ from rlvr_jax.experience import (
     rare_event_pair,
     rate_first,
     recompose,
+    recover,
     redraw,
     refill,
     refine,
@@ -208,6 +209,7 @@ CASES = {
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
     "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
+    "recover": lambda: experience(stages=[recover(contexts=2, capacity=4)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(

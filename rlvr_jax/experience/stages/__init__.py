@@ -27,6 +27,7 @@ from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
+from rlvr_jax.experience.stages.recover import recover
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.reference_answer import likely_answers
 from rlvr_jax.experience.stages.refine import refine
@@ -68,6 +69,7 @@ __all__ = [
     "outside",
     "place_ranked_traces",
     "recompose",
+    "recover",
     "redraw",
     "refill",
     "refine",

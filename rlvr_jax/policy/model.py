@@ -15,6 +15,7 @@ from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
+from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
@@ -228,6 +229,39 @@ class Model:
             of a config with `scaled_embedding`.
         """
         return self._decoder().apply({"params": params}, tokens, positions, caches)
+
+    def hooked(
+        self,
+        params: Params,
+        tokens: Int[Array, "B S"],
+        positions: Int[Array, "B S"],
+        hook: Hook,
+        carry: Any,
+        caches: tuple[LayerCache, ...] | None = None,
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...] | None, Any]:
+        """Hidden states with the stream changed behind a layer, the caches, and the hook's carry.
+
+        Without caches it is a full pass, causal in the order of the sequence; with them it goes on
+        from what is cached, as `extend` does. The same changes at the same places give the same.
+
+        Raises:
+          ValueError: a layer that the model does not have.
+        """
+        if not 0 <= hook.layer < self.config.num_layers:
+            raise ValueError(
+                f"hooked: hook.layer must be in 0 … {self.config.num_layers - 1}, got {hook.layer}"
+            )
+        left = carry
+
+        def apply(index, stream):
+            nonlocal left
+            if index == hook.layer:
+                stream, left = hook.apply(stream, left)
+            return stream
+
+        given = {"params": params}
+        hidden, caches = self._decoder().apply(given, tokens, positions, caches, apply)
+        return hidden, caches, left
 
     def _decoder(self) -> Decoder:
         return Decoder(self.config, self.mesh)

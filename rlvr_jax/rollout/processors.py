@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.nucleus import threshold_of
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.rollout.soft import SoftThinking
 
 __all__ = [
     "Processor",
@@ -94,6 +95,7 @@ class Sampling:
       processor: runs after the temperature and before the cuts.
       stop_sequences: tuples of ids; a response that has drawn the end of one is cut behind it, as
         one that waits for a tool is. They stay in it, and it counts as truncated.
+      soft: rows feed themselves mixtures of embeddings before they write tokens; None: they do not.
     """
 
     temperature: float = 1.0
@@ -102,6 +104,7 @@ class Sampling:
     min_p: float = 0.0
     processor: Processor | None = None
     stop_sequences: tuple[tuple[int, ...], ...] = ()
+    soft: SoftThinking | None = None
 
     def __post_init__(self):
         checks = {

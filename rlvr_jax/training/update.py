@@ -80,7 +80,8 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
     for field in old_statistics(objective):
         if field == "old_tempered_logp":
             shapes[field] = (*tokens, len(dict(objective.records)[field]))
-        elif field != "old_topk_logp":  # its tokens are known in the update's own pass only
+        # Tokens that are known in the update's own pass only, or in the rollouts.
+        elif field not in ("old_topk_logp", "old_candidate_logp"):
             shapes[field] = tokens
     return shapes
 

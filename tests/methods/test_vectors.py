@@ -20,6 +20,7 @@ WITHOUT = {
     "cog_drift": "test_prompt_order.py",
     "critique_ft": "test_augmented_prompts.py",
     "erpo": "test_erpo.py",
+    "fission_grpo": "tests/experience/test_recover.py",
     "flawed_prefix": "test_prompt_forms.py",
     "meta_policy": "tests/cases",
     "multi_domain": "test_prompt_order.py",

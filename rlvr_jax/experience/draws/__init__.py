@@ -3,8 +3,10 @@
 `plain` samples each response as a whole, with a processor of logits if it is given one, whose
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context. `turns` writes it together with an
-environment: tools, a search, a game. Those of `trees/` write responses that share their beginnings.
+responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
+policy sums up. `turns` writes it together with an environment: tools, a search, a game.
+`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that share their
+beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -12,6 +14,8 @@ from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.schedules import growing_horizon
+from rlvr_jax.experience.draws.soft import soft_thinking
+from rlvr_jax.experience.draws.summaries import summaries
 from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
 from rlvr_jax.experience.draws.turns import turns
 
@@ -25,5 +29,7 @@ __all__ = [
     "plain",
     "prune",
     "search_tree",
+    "soft_thinking",
+    "summaries",
     "turns",
 ]

@@ -89,7 +89,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
             parts.append(drawn.with_rollouts(mask=drawn.rollouts.mask & ~given))
             traces.append(rows)
         told = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
-        return _by_trace(parts, np.concatenate(traces), asks), state, told
+        return by_trace(parts, np.concatenate(traces), asks), state, told
 
     named = {"most": most, "head": head, "carry": carry, **sampling}
     return Draw(
@@ -113,7 +113,7 @@ def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: i
     return replace(ask, samples=1, first_sample=sample, given=kept[opening:])
 
 
-def _by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
+def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
     """The chunks of each answer after one another, answers in the order of the asks.
 
     Args:

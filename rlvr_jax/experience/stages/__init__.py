@@ -41,6 +41,7 @@ from rlvr_jax.experience.stages.rounds.draw_more import budget_for_hard, draw_mo
 from rlvr_jax.experience.stages.rounds.guided_rows import guide_first_rows
 from rlvr_jax.experience.stages.rounds.hint_search import search_hint
 from rlvr_jax.experience.stages.rounds.interventions import imitate_interventions
+from rlvr_jax.experience.stages.rounds.recover import recover
 from rlvr_jax.experience.stages.rounds.redraw import redraw, refill
 from rlvr_jax.experience.stages.rounds.refine import refine
 from rlvr_jax.experience.stages.rounds.reflect import reflect
@@ -77,6 +78,7 @@ __all__ = [
     "outside",
     "place_ranked_traces",
     "recompose",
+    "recover",
     "redraw",
     "refill",
     "refine",

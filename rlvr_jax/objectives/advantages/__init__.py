@@ -1,8 +1,8 @@
 """Advantages: the first part of the chain, signed credit from rewards, values or preferences.
 
     against the group    `group_normalized`, `group_centered`, `leave_one_out`, `length_centered`,
-                         `relative_to`, `rollout_advantage` for one of your own; `plain_reward`,
-                         `no_advantage`
+                         `scaled_centered`, `relative_to`, `rollout_advantage` for one of your own;
+                         `plain_reward`, `no_advantage`
     several attempts     `pass_at_k_centered`, `pass_at_k_marginal`, `pass_at_k_weight`,
                          `subset_normalized`, `best_of_n`
     another comparison   `conditional_advantage`, `risk_sensitive`, `pair_normalized`,

@@ -23,6 +23,7 @@ it to rollouts. Everything in the `__all__` of the modules below can be imported
 """
 
 from rlvr_jax.objectives.rewards.abstention import *
+from rlvr_jax.objectives.rewards.call_match import *
 from rlvr_jax.objectives.rewards.certainty import *
 from rlvr_jax.objectives.rewards.composition import *
 from rlvr_jax.objectives.rewards.consensus import *

@@ -51,6 +51,7 @@ class Pieces:
         parent: Sequence[int],
         cut: Sequence[int],
         limit: int | None = None,
+        inject: Sequence[int] = (),
     ) -> np.ndarray:
         """Draws a piece for each ask; gives their numbers, int [n].
 
@@ -61,6 +62,7 @@ class Pieces:
           parent: the piece whose response it goes on from; -1: it begins one.
           cut: so many tokens of that response, its opening included, are kept.
           limit: tokens of the piece at most; None: up to the end.
+          inject: tokens that stand behind those that are kept, given and not trained.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
         own = [
@@ -68,7 +70,7 @@ class Pieces:
                 ask,
                 samples=1,
                 first_sample=int(number),
-                given=ask.given if before < 0 else self._kept(before, place),
+                given=[*(ask.given if before < 0 else self._kept(before, place)), *inject],
                 limit=limit,
             )
             for ask, number, before, place in zip(asks, sample, parent, cut, strict=True)

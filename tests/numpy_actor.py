@@ -161,7 +161,7 @@ class NumpyActor:
         rows = rows_of_responses(
             *self.prompts(of_row), responses, group, heat, self.response_tokens
         )
-        return Batch(rows, of_row, ())
+        return Batch(rows, of_row, (), Words())
 
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()

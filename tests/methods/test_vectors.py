@@ -15,10 +15,11 @@ LONG = {
 # Have none: procedures over visits, whose examples stand in a test of their own.
 # erpo: test_erpo.py, tests/experience/test_curricula.py; critique_ft, nurl, questa:
 # test_augmented_prompts.py; adcl_egsr, cog_drift, multi_domain: test_prompt_order.py;
-# flawed_prefix, prompt_augmentation: test_prompt_forms.py; the others: tests/cases.
+# skill0: there, too; flawed_prefix, prompt_augmentation: test_prompt_forms.py; rlad:
+# test_written_problems.py; the others: tests/cases.
 WITHOUT = {
     *("adcl_egsr", "br_rm", "cog_drift", "critique_ft", "erpo", "flawed_prefix", "meta_policy"),
-    *("multi_domain", "nurl", "prompt_augmentation", "questa", "rlsp", "salu"),
+    *("multi_domain", "nurl", "prompt_augmentation", "questa", "rlad", "rlsp", "salu", "skill0"),
 }
 
 

@@ -24,7 +24,12 @@ from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.masks import mask_truncated
+from rlvr_jax.experience.stages.problems.abstractions import discover_abstractions
+from rlvr_jax.experience.stages.problems.conjectures import imitate_proofs
+from rlvr_jax.experience.stages.problems.fuse import fuse_statements
+from rlvr_jax.experience.stages.problems.questions import pose_questions
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
+from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
@@ -56,11 +61,14 @@ __all__ = [
     "compare_by",
     "critical_token",
     "demonstrate",
+    "discover_abstractions",
     "draw_more",
     "embed",
+    "fuse_statements",
     "guide_first_rows",
     "imitate_hard",
     "imitate_interventions",
+    "imitate_proofs",
     "imitate_right",
     "imitate_solutions",
     "join_groups",
@@ -70,6 +78,7 @@ __all__ = [
     "none_above",
     "outside",
     "place_ranked_traces",
+    "pose_questions",
     "recompose",
     "redraw",
     "refill",
@@ -92,6 +101,7 @@ __all__ = [
     "show_sibling",
     "show_to_worst",
     "solved_at_most",
+    "synthesize_problems",
     "tournament",
     "uniform",
     "without_prompt",

@@ -11,7 +11,8 @@
                          `hesitation_advantage`, `pseudo_reward`, `self_rewarded`,
                          `solved_group_advantage`
     of answers in parts  `trace_normalized`
-    by label             `cell_normalized`, `whitened_by_cell`; `scale_of_cell` for a KL
+    by label             `cell_normalized`, `whitened_by_cell`, `advantage_by_cell`;
+                         `scale_of_cell` for a KL
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
     on the way           `process_to_go`, `generalized_process_advantage`, `rewriter_credit`

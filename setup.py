@@ -41,6 +41,7 @@ ROOMS = [
     "tasks",
     "tasks.data",
     "tasks.puzzles",
+    "tasks.synthesis",
     "tools",
     "training",
     "verifiers",

@@ -169,7 +169,7 @@ class NumpyActor:
         rows = rows_of_responses(
             *self.prompts(of_row), responses, group, heat, self.response_tokens
         )
-        return Batch(rows, of_row, ())
+        return Batch(rows, of_row, (), Words())
 
     def write(self, chats, key, attempts, sampling=None):
         asks = [

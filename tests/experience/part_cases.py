@@ -30,17 +30,20 @@ from rlvr_jax.experience import (
     compare_with,
     critical_token,
     demonstrate,
+    discover_abstractions,
     draw_controllers,
     draw_more,
     embed,
     entropy_heated,
     experience,
     from_drafts,
+    fuse_statements,
     growing_horizon,
     guide_first_rows,
     heat_solved,
     imitate_hard,
     imitate_interventions,
+    imitate_proofs,
     imitate_right,
     imitate_solutions,
     join_groups,
@@ -57,7 +60,9 @@ from rlvr_jax.experience import (
     pieces_by_difficulty,
     place_ranked_traces,
     plain,
+    pose_questions,
     prioritized,
+    prove_hard_ones,
     prune,
     random_templates,
     rare_event_pair,
@@ -86,6 +91,7 @@ from rlvr_jax.experience import (
     select_rows,
     set_solved_aside,
     shape,
+    shift_to_weaknesses,
     show_as,
     show_sibling,
     show_to_worst,
@@ -95,11 +101,13 @@ from rlvr_jax.experience import (
     solved_at_most,
     start_from_prefixes,
     summaries,
+    synthesize_problems,
     tournament,
     turns,
     uniform,
     unsolved_pool,
     variance_promotion,
+    withdraw_skills,
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
@@ -301,6 +309,27 @@ CASES = {
         chosen_prompts([0, 1]), stages=[relabel(start=0, slope=-1.0, visits=3)]
     ),
     "rewrite_prompts": lambda: experience(stages=[rewrite_prompts(0.3, 0.7)]),
+    "synthesize_problems": lambda: experience(
+        stages=[synthesize_problems(0.2, 0.8, 0.2, 0.8, sources=3)]
+    ),
+    "discover_abstractions": lambda: experience(stages=[discover_abstractions(2, unaided=2)]),
+    "fuse_statements": lambda: experience(stages=[fuse_statements(0.5, most=0.6)]),
+    "pose_questions": lambda: experience(
+        stages=[
+            pose_questions(-1.0, 0.8, capacity=5, clear_every=3, characters=(8, 13), least_words=1)
+        ]
+    ),
+    "imitate_proofs": lambda: experience(
+        prove_hard_ones(0.35, 0.05), stages=[imitate_proofs(0.5, 0.1, 0.8, 0.001, 0.01, cap=2.0)]
+    ),
+    "prove_hard_ones": lambda: experience(prove_hard_ones(0.35, 0.05)),
+    "withdraw_skills": lambda: experience(
+        [
+            shuffled_epochs(),
+            withdraw_skills({"general": "a", "even": "longer"}, (2, 1), 2, rated=4, samples=2),
+        ]
+    ),
+    "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

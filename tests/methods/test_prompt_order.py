@@ -1,4 +1,4 @@
-"""RECAP, R³, ADCL, Cog-DRIFT, Dr.SCI, level by level, OLR: which prompts come when, and as what."""
+"""Curricula of methods: which prompts come when, in which form, and how they are labelled."""
 
 import itertools
 
@@ -12,6 +12,7 @@ from rlvr_jax.experience.curricula.difficulty_batches import difficulty_batches,
 from rlvr_jax.experience.curricula.formats import Climb, climbed, easiest
 from rlvr_jax.experience.curricula.level_stages import level_stage
 from rlvr_jax.experience.curricula.mastery import exchanged
+from rlvr_jax.experience.curricula.skills import most_skills, next_active, skill_reward
 from rlvr_jax.experience.curricula.solution_stages import given_steps
 from rlvr_jax.experience.stages.donors.replace_failures import failure_sources
 from rlvr_jax.methods import recipe
@@ -21,6 +22,7 @@ from rlvr_jax.tasks.base import Response
 from rlvr_jax.tasks.hinted_brackets import BASE_MODEL
 from rlvr_jax.tasks.reformulations import box_at_the_end, reformulated, shuffled_choice
 from rlvr_jax.tasks.rewards import blanks_reward
+from rlvr_jax.tasks.synthesis.concepts import budgets, draw_concepts, failed
 from rlvr_jax.types import replace
 
 
@@ -381,4 +383,93 @@ def test_training_on_labels_that_answers_repair(tmp_path):
         "olr", tmp_path, "hinted_brackets:train=8", steps=4, hyperparameters=given
     )
     assert max(training_runs.values(steps, "experience/relabelled_groups")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+# SwS
+
+
+def test_failed_prompts_never_were_solved_often_and_fell():
+    accuracy = np.array([[0.4, 0.2], [0.2, 0.4], [0.6, 0.1], [0, 0]])
+    assert failed(accuracy, 0.5).tolist() == [True, False, False, False]
+    assert failed(accuracy, 0.5, included=True).tolist() == [True, False, False, True]
+    assert failed(accuracy[:, :1], 0.5).tolist() == [True, True, False, True]
+    even = budgets(np.zeros(4, bool), np.array([0, 0, 1, 1]), 2, 10)
+    assert even.tolist() == [5, 5]
+    found = budgets(np.array([True, True, True, False]), np.array([0, 0, 1, 1]), 2, 9)
+    assert found.tolist() == [6, 3]
+
+
+def test_sets_of_concepts_differ_and_have_no_concept_twice():
+    random = np.random.default_rng(0)
+    together, embeddings = random.integers(0, 3, (6, 6)), random.normal(size=(6, 4))
+    sets = draw_concepts(np.ones(6), together, embeddings, 3, 8, 0.5, random)
+    assert len(sets) == len({*sets}) > 3 and all(len({*chosen}) == 3 for chosen in sets)
+    with pytest.raises(ValueError, match=r"size must be in 1 \.\. 6 concepts, got 7"):
+        draw_concepts(np.ones(6), together, embeddings, 7, 1, 0.5, random)
+
+
+def test_after_its_epochs_a_step_has_more_of_what_failed():
+    chain = recipe("sws", epochs=2, threshold=0.9, share=0.5, included=True).experience
+    found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=0.3), 10)
+    # 12 prompts, four a step: two epochs are six steps.
+    for epoch in (0, 3):
+        asked = [n for collected, _, _ in found[epoch : epoch + 3] for n in numbers(collected)]
+        assert sorted(asked) == list(range(12))
+    events = [chain.events(found[0][2], step) for step in range(10)]
+    assert [bool(event) for event in events] == [step == 6 for step in range(10)]
+    fail = found[5][2]["shift_to_weaknesses"].fail
+    assert fail.any() and not found[4][2]["shift_to_weaknesses"].fail.any()
+    for collected, told, _ in found[6:]:
+        assert told["weak_asks"] == 0.5
+        assert fail[[n for n in numbers(collected)]].sum() >= 2
+
+
+def test_training_on_weaknesses(tmp_path):
+    steps = training_runs.on_brackets(
+        "sws",
+        tmp_path,
+        "hinted_brackets:train=16",
+        steps=4,
+        hyperparameters=("epochs=1", "included=true", "threshold=0.9"),
+    )
+    weak = training_runs.values(steps, "experience/weak_asks")
+    assert weak == [0, 0, 0.5, 0.5]
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+# SKILL0
+
+
+def test_phases_allow_fewer_and_fewer_skills():
+    steps = (1, 60, 61, 120, 121, 180)
+    assert [most_skills(step, 180, 10, (6, 3, 0)) for step in steps] == [6, 6, 3, 3, 0, 0]
+    gain = {"a": 0.1, "b": 0.0, "c": -0.05, "d": 0.3}
+    assert next_active(gain, 3) == ["general", "d", "a"]
+    assert next_active(gain, 6) == ["general", "d", "a", "b"]
+    assert next_active(gain, 1) == ["general"] and next_active(gain, 0) == []
+    assert skill_reward(1, 2, 4.0, 8) == pytest.approx(0.813862944, abs=1e-9)
+    assert skill_reward(1, 2, 4.0, 9) == pytest.approx(0.8)
+
+
+def test_skills_are_shown_rated_and_taken_away():
+    given = {"skills": "general=a|even=longer text|odd=b", "sets": (3, 1, 0), "every": 1}
+    found = walked("skill0", 10, **given, rated=6)
+    shown = []
+    for collected, told, _ in found:
+        labels = {ask.view.label for ask in collected.batch.asks}
+        assert len(labels) == 1
+        shown.append(told["active_skills"])
+        assert ("plain" in labels) == (told["active_skills"] == 0)
+        rated = {ask.view.label for batch in collected.seen for ask in batch.asks if ask.rating}
+        assert len(rated) == (2 if told["active_skills"] else 0)
+    # Ten steps of three phases: three each, the rest of the last.
+    assert shown[0] == 3 and max(shown[3:6]) <= 1 and shown[6:] == [0] * 4
+
+
+def test_training_with_skills_that_are_withdrawn(tmp_path):
+    given = ("skills=general=3 +|hard=(", "sets=2,0", "every=1", "rated=8", "rating_samples=1")
+    steps = training_runs.on_brackets("skill0", tmp_path, steps=4, hyperparameters=given)
+    shown = training_runs.values(steps, "experience/active_skills")
+    assert shown[0] == 2 and shown[-1] == 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0

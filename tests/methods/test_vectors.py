@@ -27,8 +27,10 @@ WITHOUT = {
     "nurl": "test_augmented_prompts.py",
     "prompt_augmentation": "test_prompt_forms.py",
     "questa": "test_augmented_prompts.py",
+    "rlad": "test_written_problems.py",
     "rlsp": "tests/cases",
     "salu": "tests/cases",
+    "skill0": "there, too",
 }
 
 

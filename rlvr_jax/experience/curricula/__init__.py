@@ -28,10 +28,13 @@ from rlvr_jax.experience.curricula.random_templates import random_templates
 from rlvr_jax.experience.curricula.restarts import restart_every
 from rlvr_jax.experience.curricula.shown import mix_views, show_as
 from rlvr_jax.experience.curricula.shrinking import shrinking_pool, unsolved_pool
+from rlvr_jax.experience.curricula.skills import withdraw_skills
 from rlvr_jax.experience.curricula.solution_stages import begin_near_the_end
 from rlvr_jax.experience.curricula.solved import rate_first, set_solved_aside
+from rlvr_jax.experience.curricula.statements import prove_hard_ones
 from rlvr_jax.experience.curricula.temperatures import heat_solved
 from rlvr_jax.experience.curricula.variance import variance_promotion
+from rlvr_jax.experience.curricula.weaknesses import shift_to_weaknesses
 
 __all__ = [
     "adaptive_levels",
@@ -48,16 +51,19 @@ __all__ = [
     "one_level_at_a_time",
     "pieces_by_difficulty",
     "prioritized",
+    "prove_hard_ones",
     "random_templates",
     "rare_event_pair",
     "rate_first",
     "remember_hints",
     "restart_every",
     "set_solved_aside",
+    "shift_to_weaknesses",
     "show_as",
     "shrinking_pool",
     "shuffled_epochs",
     "start_from_prefixes",
     "unsolved_pool",
     "variance_promotion",
+    "withdraw_skills",
 ]

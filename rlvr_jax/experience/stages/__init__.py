@@ -22,7 +22,12 @@ from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
+from rlvr_jax.experience.stages.problems.abstractions import discover_abstractions
+from rlvr_jax.experience.stages.problems.conjectures import imitate_proofs
+from rlvr_jax.experience.stages.problems.fuse import fuse_statements
+from rlvr_jax.experience.stages.problems.questions import pose_questions
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
+from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
 from rlvr_jax.experience.stages.rewards.embed import embed
 from rlvr_jax.experience.stages.rewards.judge import compare_with, judge
 from rlvr_jax.experience.stages.rewards.reference_answer import likely_answers
@@ -60,12 +65,15 @@ __all__ = [
     "compare_with",
     "critical_token",
     "demonstrate",
+    "discover_abstractions",
     "draw_controllers",
     "draw_more",
     "embed",
+    "fuse_statements",
     "guide_first_rows",
     "imitate_hard",
     "imitate_interventions",
+    "imitate_proofs",
     "imitate_right",
     "imitate_solutions",
     "join_groups",
@@ -77,6 +85,7 @@ __all__ = [
     "none_above",
     "outside",
     "place_ranked_traces",
+    "pose_questions",
     "recompose",
     "recover",
     "redraw",
@@ -100,6 +109,7 @@ __all__ = [
     "show_sibling",
     "show_to_worst",
     "solved_at_most",
+    "synthesize_problems",
     "tournament",
     "uniform",
     "without_prompt",

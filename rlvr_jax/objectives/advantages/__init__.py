@@ -12,7 +12,8 @@
                          `solved_group_advantage`
     of answers in parts  `trace_normalized`
     of trees             `between_branch_points`, `last_token_centered`
-    by label             `cell_normalized`, `whitened_by_cell`; `scale_of_cell` for a KL
+    by label             `cell_normalized`, `whitened_by_cell`, `advantage_by_cell`;
+                         `scale_of_cell` for a KL
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
     on the way           `process_to_go`, `generalized_process_advantage`, `rewriter_credit`

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Context, Transform, describe
+from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, no_state, stateless
 from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
@@ -24,7 +24,8 @@ from rlvr_jax.objectives.statistics.groups import (
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
 from rlvr_jax.types import Signals, replace
 
-__all__ = ["cell_normalized", "groups_by_cell", "scale_of_cell", "whitened_by_cell"]
+__all__ = ["advantage_by_cell", "cell_normalized", "groups_by_cell", "scale_of_cell"]
+__all__ += ["whitened_by_cell"]
 
 
 def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -145,3 +146,49 @@ def scale_of_cell(
     told = ", ".join(f"{number}: {factor:g}" for number, factor in factors.items())
     weight.__name__ = f"scale_of_cell({told}, other={other:g})"
     return weight
+
+
+def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
+    """Estimates the advantage of rows of some cells by estimators of their own.
+
+    An estimator sees the tokens of its rows alone.
+
+    Args:
+      table: by cell, estimators without state.
+      other: of all other rows.
+    Reads: cell, and what the estimators read. Writes: advantage. Metrics: those of the estimators.
+    Raises:
+      ValueError: an estimator with state.
+    """
+    parts = {**table, None: other}
+    for part in parts.values():
+        if part.init is not no_state:
+            raise ValueError(
+                f"advantage_by_cell: estimators must be without state, got {part.label}"
+            )
+
+    def apply(signals, context, state):
+        cell = context.rollouts.cell
+        chosen = {number: cell == number for number in table}
+        rest = jnp.ones(cell.shape, bool)
+        for rows in chosen.values():
+            rest &= ~rows
+        chosen[None] = rest
+        total, told = jnp.zeros_like(signals.advantage), {}
+        for number, part in parts.items():
+            mask = signals.mask & chosen[number][:, None]
+            own = replace(signals, mask=mask)
+            rollouts = replace(context.rollouts, mask=mask)
+            own, _, metrics = part.apply(own, replace(context, rollouts=rollouts), ())
+            total = jnp.where(mask, own.advantage, total)
+            told |= metrics
+        return replace(signals, advantage=total), state, told
+
+    rules = ", ".join(f"{number}: {part.label}" for number, part in table.items())
+    needs = frozenset().union(*(part.needs for part in parts.values()))
+    return stateless(
+        apply,
+        needs | {"cell"},
+        f"advantage_by_cell({rules}, other={other.label})",
+        once=not needs & MEASURED,
+    )

@@ -13,6 +13,7 @@
     beyond the past  `beyond_best`
     of judges        `verdict_reward`, `rating_rewards`, `preference_reward`
     what is new      `novelty_bonus`
+    of problems       `learnability`, `parabola`, `within_band`, `adversarial` (proposals)
     a reference      `answer_likelihoods`, `spread_floor` (reference_answers)
     across data sets `by_start_quartiles`
     on the way       `ProcessReward`: `clip_and_delta`, `thought_rewards`,
@@ -38,6 +39,7 @@ from rlvr_jax.objectives.rewards.partial import *
 from rlvr_jax.objectives.rewards.parts import *
 from rlvr_jax.objectives.rewards.potentials import *
 from rlvr_jax.objectives.rewards.process import *
+from rlvr_jax.objectives.rewards.proposals import *
 from rlvr_jax.objectives.rewards.quartiles import *
 from rlvr_jax.objectives.rewards.reference_answers import *
 from rlvr_jax.objectives.rewards.rubric_reward import *

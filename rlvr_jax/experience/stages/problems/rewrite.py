@@ -7,10 +7,11 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import (
     asks_of_problems,
+    kept_groups,
     mixed,
     read_problems,
     with_request,
@@ -77,7 +78,7 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
                 if problem is not None:
                     problems.append(problem)
                     labels.append(label)
-        parts = [_kept(batch, mixed(outcomes))]
+        parts = [kept_groups(batch, mixed(outcomes))]
         written = None
         if problems:
             asks = asks_of_problems(problems, labels, setting.samples, task)
@@ -85,7 +86,7 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
             written = actor.grade(actor.draw(asks, key))
             keep = mixed(written.outcomes())
             for label in (MEDIUM, HARD):
-                parts.insert(0, _kept(written, keep & (np.array(labels) == label)))
+                parts.insert(0, kept_groups(written, keep & (np.array(labels) == label)))
             told["rewritten_kept"] = float(keep.sum())
         told["rewritten"] = float(len(problems))
         whole = [part for part in parts if part is not None]
@@ -102,8 +103,3 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
 def _request(prompt, label):
     answer = str(prompt.answer if prompt.gold is None else prompt.gold)
     return with_request((SIMPLER if label == HARD else OTHER) + FORM, answer)
-
-
-def _kept(batch: Batch, groups: np.ndarray) -> Batch | None:
-    rows = [rows for rows, there in zip(batch.groups, groups, strict=True) if there]
-    return batch.take(np.concatenate(rows)) if rows else None

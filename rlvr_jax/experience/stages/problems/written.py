@@ -13,7 +13,8 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.verifiers.fences import last_fence
 
-__all__ = ["asks_of_problems", "earned", "mixed", "problem_in", "read_problems", "with_request"]
+__all__ = ["asks_of_problems", "earned", "kept_groups", "mixed", "pass_rates", "problem_in"]
+__all__ += ["read_problems", "with_request"]
 
 SOLVE, WRITE = 0, 1
 """Cells of rows: who solves, and who writes."""
@@ -87,6 +88,22 @@ def mixed(outcomes: np.ndarray) -> np.ndarray:
     known = ~np.isnan(outcomes)
     mean = np.nansum(outcomes, axis=1) / np.maximum(known.sum(axis=1), 1)
     return (mean > 0) & (mean < 1)
+
+
+def pass_rates(outcomes: np.ndarray) -> np.ndarray:
+    """Mean outcome of each group, [G]; 0 without a verdict."""
+    known = ~np.isnan(outcomes)
+    return np.nansum(outcomes, axis=1) / np.maximum(known.sum(axis=1), 1)
+
+
+def kept_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
+    """Some of the groups; None of none.
+
+    Args:
+      groups: bool [G].
+    """
+    rows = [rows for rows, there in zip(batch.groups, groups, strict=True) if there]
+    return batch.take(np.concatenate(rows)).renumbered() if rows else None
 
 
 def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:

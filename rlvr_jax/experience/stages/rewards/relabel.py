@@ -13,8 +13,9 @@ import numpy as np
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_finite
+from rlvr_jax.tasks.synthesis.concepts import slopes
 
-__all__ = ["NONE", "TIE", "Labels", "Verdict", "judged_label", "relabel", "slope_of"]
+__all__ = ["NONE", "TIE", "Labels", "Verdict", "judged_label", "relabel"]
 
 NONE = -1
 """In the place of a majority: there is none."""
@@ -57,15 +58,6 @@ def _only_most_frequent(values: Sequence[int]) -> tuple[int, int] | None:
     return counts[0]
 
 
-def slope_of(rates: Sequence[float]) -> float:
-    """Least-squares slope of rates against 0, 1, …; 0 of fewer than two."""
-    rates = np.asarray(rates, float)
-    if len(rates) < 2:
-        return 0.0
-    place = np.arange(len(rates)) - (len(rates) - 1) / 2
-    return float(place @ (rates - rates.mean()) / (place @ place))
-
-
 def judged_label(
     answers: Sequence[int],
     majorities: Sequence[int],
@@ -90,7 +82,7 @@ def judged_label(
     found = _only_most_frequent(named)
     majority, count = found if found and found[0] >= 0 else (NONE, 0)
     rate = count / max(len(answers), 1)
-    rise = slope_of([*rates, rate])
+    (rise,) = slopes(np.array([[*rates, rate]])).tolist()
     mode = _only_most_frequent([*majorities, majority])
     mode = TIE if mode is None else mode[0]
     replaced = visit > start and rise >= slope - ROUNDING and mode == majority != NONE

@@ -19,12 +19,15 @@ from rlvr_jax.judges import (
     Replies,
     as_shares,
     by_function,
+    constraints_question,
     number,
     points,
     question,
     read_rubric,
     rubric_question,
     server,
+    shown_by,
+    yes_or_no,
 )
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.rollout import Sampling, named_key
@@ -33,6 +36,7 @@ from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.runs.own_functions import own_function
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
+from rlvr_jax.verifiers.texts.rlmt import visible
 
 __all__ = ["REPLIES", "judging"]
 
@@ -61,15 +65,19 @@ def judging(config: TrainConfig) -> list[Stage]:
             "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
             f" {config.judge_prompt!r}"
         )
-    names, prompt_of = ["judge"], question()
+    names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])
     if config.judge_rubric:
         rubric = read_rubric(Path(config.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
+    elif config.judge_prompt == "constraints":
+        prompt_of, parse, without = constraints_question(), yes_or_no(), 1.0
     elif config.judge_prompt:
         prompt_of = question(_text(Path(config.judge_prompt)))
+    if options["visible"]:
+        prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
     asked = Judge(
         _call(config, options, sampling),
@@ -79,6 +87,7 @@ def judging(config: TrainConfig) -> list[Stage]:
         options["tries"],
         budget["calls"],
         budget["tokens"],
+        without,
         Replies(config.run_dir / REPLIES, parallel.is_first()),
     )
     return [judge(asked, sampling)]
@@ -92,6 +101,7 @@ def _options(
     at_once: int = 32,
     retries: int = 4,
     highest: float = 10.0,
+    visible: bool = False,
 ):
     """What `judge_options` may set."""
     return dict(locals())

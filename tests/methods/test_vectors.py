@@ -14,8 +14,10 @@ LONG = {
 }
 # Have none: procedures over visits, whose examples stand in a test of their own.
 # erpo: test_erpo.py, tests/experience/test_curricula.py; critique_ft, nurl, questa:
-# test_augmented_prompts.py; the others: tests/cases.
+# test_augmented_prompts.py; rlmt and what stands beside it: test_text_rewards.py and tests/cases,
+# as do the others.
 WITHOUT = {"br_rm", "critique_ft", "erpo", "meta_policy", "nurl", "questa", "rlsp", "salu"}
+WITHOUT |= {"affectgpt_r1", "critique_rl", "instruction_following", "rewardmap", "rlmt", "tp_judge"}
 
 
 def every_vector():

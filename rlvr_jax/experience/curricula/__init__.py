@@ -2,7 +2,7 @@
 
 The first of a chain picks prompts: `shuffled_epochs` (the default), `prioritized`,
 `shrinking_pool`, `unsolved_pool`, `adaptive_levels`, `variance_promotion`, `chosen_prompts`,
-`rare_event_pair`. Later ones set how they are asked (`heat_solved`, `show_as`,
+`rare_event_pair`, `kinds_in_order`. Later ones set how they are asked (`heat_solved`, `show_as`,
 `begin_with_prefixes`, `remember_hints`, `ask_experts`), what label their rows carry
 (`cells_by_kind`), leave some out (`set_solved_aside`), or begin rounds anew (`restart_every`). What
 they remember of prompts is a `History` (`history`), from visits that they observe; `picks` orders
@@ -10,6 +10,7 @@ prompts by weights and counts.
 """
 
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
+from rlvr_jax.experience.curricula.blocks import kinds_in_order
 from rlvr_jax.experience.curricula.cells import cells_by_kind
 from rlvr_jax.experience.curricula.chosen import chosen_prompts
 from rlvr_jax.experience.curricula.experts import ask_experts
@@ -32,6 +33,7 @@ __all__ = [
     "cells_by_kind",
     "chosen_prompts",
     "heat_solved",
+    "kinds_in_order",
     "prioritized",
     "rare_event_pair",
     "rate_first",

@@ -124,7 +124,7 @@ def writing(
 
 
 def _asked(
-    asked: Judge, texts: Sequence[Mapping[str, str]], actor: Actor, turn: Turn, sampling
+    asked: Judge, texts: Sequence[Mapping[str, Any]], actor: Actor, turn: Turn, sampling
 ) -> Verdicts:
     if asked.call is None:
         # What is written anew on resume is the same: nothing needs to be kept of it.
@@ -144,10 +144,15 @@ def _by_owners(ask, questions):
     return [Reply(*reply) for part in replies for reply in part]
 
 
-def _texts(batch: Batch, rows: np.ndarray) -> list[dict[str, str]]:
+def _texts(batch: Batch, rows: np.ndarray) -> list[dict[str, Any]]:
     """What a judge is shown of some rows."""
     taken = batch.take(rows)
     return [
-        {"prompt": prompt.text, "response": response.text, "reference": str(prompt.answer)}
+        {
+            "prompt": prompt.text,
+            "response": response.text,
+            "reference": str(prompt.answer),
+            "meta": prompt.meta,
+        }
         for prompt, response in zip(taken.prompts, taken.responses, strict=True)
     ]

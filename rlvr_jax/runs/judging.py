@@ -12,7 +12,7 @@ import numpy as np
 from rlvr_jax import parallel, policy
 from rlvr_jax.experience import RunActor, Sampler, Stage, judge
 from rlvr_jax.experience.prompts import PromptTable
-from rlvr_jax.experience.stages.judge import writing
+from rlvr_jax.experience.stages.grading.judge import writing
 from rlvr_jax.judges import (
     Call,
     Judge,

@@ -8,7 +8,7 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, rate_pairs
-from rlvr_jax.experience.stages.rate_pairs import rating_reward
+from rlvr_jax.experience.stages.grading.rate_pairs import rating_reward
 from rlvr_jax.objectives import (
     Met,
     Spec,

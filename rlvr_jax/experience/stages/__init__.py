@@ -9,7 +9,15 @@ from rlvr_jax.experience.stages.critical import critical_token
 from rlvr_jax.experience.stages.draw_more import budget_for_hard, draw_more
 from rlvr_jax.experience.stages.embed import embed
 from rlvr_jax.experience.stages.experts import imitate_hard, join_groups, show_to_worst
-from rlvr_jax.experience.stages.grade_also import grade_also
+from rlvr_jax.experience.stages.grading import (
+    ask_verdict,
+    compare_with,
+    grade_also,
+    judge,
+    rate_pairs,
+    reward_itself,
+    reward_odds,
+)
 from rlvr_jax.experience.stages.groups import (
     all_right,
     all_wrong,
@@ -24,11 +32,9 @@ from rlvr_jax.experience.stages.hint_search import search_hint
 from rlvr_jax.experience.stages.imitate_right import imitate_right
 from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
-from rlvr_jax.experience.stages.judge import compare_with, judge
 from rlvr_jax.experience.stages.marks import find_formulas, mark_triggers
 from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
-from rlvr_jax.experience.stages.rate_pairs import rate_pairs
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
 from rlvr_jax.experience.stages.reference_answer import likely_answers
@@ -43,7 +49,6 @@ from rlvr_jax.experience.stages.shape import shape
 from rlvr_jax.experience.stages.siblings import show_sibling
 from rlvr_jax.experience.stages.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.traces import add_traces, demonstrate
-from rlvr_jax.experience.stages.verdicts import ask_verdict, reward_itself, reward_odds
 
 __all__ = [
     "adaptive_refill",

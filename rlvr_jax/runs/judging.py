@@ -38,7 +38,7 @@ from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "judging"]
+__all__ = ["REPLIES", "judge_of", "judging"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -51,13 +51,25 @@ def judging(config: TrainConfig) -> list[Stage]:
     """The stage that asks the judge of a run; none without one.
 
     Raises:
+      ValueError: as `judge_of`.
+    """
+    found = judge_of(config, config.run_dir / REPLIES)
+    return [judge(*found)] if found else []
+
+
+def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
+    """The judge that settings name, and how the policy is sampled where it is the judge.
+
+    Args:
+      replies: file of what it said; None: nothing is kept.
+    Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
     if not config.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
             if given := getattr(config, name):
                 raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
-        return []
+        return None
     options = _read(_options, "judge_options", config.judge_options)
     budget = _read(_budget, "judge_budget", config.judge_budget)
     if config.judge_rubric and config.judge_prompt:
@@ -88,9 +100,9 @@ def judging(config: TrainConfig) -> list[Stage]:
         budget["calls"],
         budget["tokens"],
         without,
-        Replies(config.run_dir / REPLIES, parallel.is_first()),
+        Replies(replies, parallel.is_first()),
     )
-    return [judge(asked, sampling)]
+    return asked, sampling
 
 
 def _options(

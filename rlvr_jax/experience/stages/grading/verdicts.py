@@ -11,7 +11,7 @@ from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, stateless
 from rlvr_jax.objectives import odds_of_yes, self_reward
 
-__all__ = ["ask_verdict", "reward_itself", "reward_odds"]
+__all__ = ["ask_verdict", "asked_rows", "reward_itself", "reward_odds"]
 
 GIVES = frozenset({"asked_tokens", "asked_length", "verdict_ids"})
 
@@ -32,7 +32,7 @@ def ask_verdict(answers: Sequence[str], question: str = "") -> Stage:
 
     def apply(batch, actor, turn):
         del turn
-        return _asked(batch, actor, answers, question), {}
+        return asked_rows(batch, actor, answers, question), {}
 
     label = f"ask_verdict({', '.join(map(repr, answers))})"
     return stateless(apply, label, gives=GIVES, by_row=True)
@@ -86,7 +86,7 @@ def reward_odds(
 
     def apply(batch, actor, turn):
         del turn
-        said = actor.score(_asked(batch, actor, answers, question), ["verdict_logp"], of)
+        said = actor.score(asked_rows(batch, actor, answers, question), ["verdict_logp"], of)
         odds = np.asarray(odds_of_yes(said["verdict_logp"])).tolist()
         grades = [
             replace(grade, info={**grade.info, name: own})
@@ -104,7 +104,7 @@ def _checked(function: str, answers: Sequence[str]) -> tuple[str, ...]:
     return tuple(answers)
 
 
-def _asked(batch: Batch, actor: Actor, answers: Sequence[str], question: str) -> Batch:
+def asked_rows(batch: Batch, actor: Actor, answers: Sequence[str], question: str) -> Batch:
     """The rows with what is asked behind them."""
     ids = []
     for answer in answers:

@@ -134,6 +134,9 @@ class Rollouts:
       second_tokens, second_length: int [B, Q] and [B], a second prompt, after which the response is
         scored as well (`TokenStats.second_prompt_logp`), and in whose context the second policy of
         divergences stands, or the teacher; length 0: the row has none.
+      asked_tokens, asked_length: int [B, Q] and [B], what stands behind the response, such as a
+        question about it, where `TokenStats.verdict_logp` is measured; length 0: nothing does.
+      verdict_ids: int [B, K], the tokens of `verdict_logp`.
       cell: int [B], one label of the row by which statistics are kept apart (a role, an expert, a
         domain), -1 for none.
     """
@@ -203,6 +206,9 @@ class Rollouts:
     shown_length: Int[Array, "B"] | None = None
     second_tokens: Int[Array, "B Q"] | None = None
     second_length: Int[Array, "B"] | None = None
+    asked_tokens: Int[Array, "B Q"] | None = None
+    asked_length: Int[Array, "B"] | None = None
+    verdict_ids: Int[Array, "B K"] | None = None
 
     @property
     def supervised_tokens(self) -> Bool[Array, "B T"]:
@@ -336,7 +342,8 @@ class TokenStats:
       teacher_entropy: entropy of the second policy q. No gradient.
       teacher_topk_logp: [..., k], log q of `topk_ids`. No gradient.
       verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
-        after a question that is appended to it): what the policy says about its own answer.
+        after a question that is appended to it), at temperature 1: what the policy says about its
+        own answer.
     """
 
     logp: Float[Array, "..."] | None = None

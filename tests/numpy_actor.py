@@ -243,6 +243,11 @@ class NumpyActor:
         counted = np.sum(words & rollouts.mask[:, :, None], axis=1)
         number = np.maximum(rollouts.mask.sum(axis=1), 1)[:, None]
         known["mean_hidden"] = (counted / number).astype(np.float32)
+        known["max_id"] = (rollouts.tokens + policy) % WORDS
+        if rollouts.verdict_ids is not None:
+            said = (rollouts.tokens * rollouts.mask).sum(axis=1) + rollouts.asked_length + policy
+            known["verdict_logp"] = -0.1 - 0.3 * ((said[:, None] + rollouts.verdict_ids) % 7)
+            known["verdict_logp"] = known["verdict_logp"].astype(np.float32)
         return {name: known[name] for name in needs}
 
     def encode(self, text):

@@ -260,7 +260,7 @@ def _joined(parts: Sequence[Rollouts]) -> Rollouts:
         if not there:
             known[field.name] = None
             continue
-        if field.name in ("shown_tokens", "second_tokens"):
+        if field.name in ("shown_tokens", "second_tokens", "asked_tokens"):
             arrays = [_padded(array, max(x.shape[1] for x in there)) for array in arrays]
         if field.name in ("prompt_tokens", "prompt_logp"):
             arrays = [_padded(array, width) for array in arrays]

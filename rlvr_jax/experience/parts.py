@@ -139,9 +139,10 @@ class Actor(Protocol):
         "current", "start" or "teacher".
 
         Args:
-          needs: of "logp" and "entropy", [B, T], and either "all_logp", log-probs of the vocabulary
-            [B, T, V], or "mean_hidden", the mean last hidden state of the tokens on the mask [B,
-            D].
+          needs: of "logp" and "entropy", [B, T], and one of "all_logp", log-probs of the vocabulary
+            [B, T, V]; "mean_hidden", the mean last hidden state of the tokens on the mask [B, D];
+            "max_id", the likeliest token int [B, T]; and "verdict_logp" [B, K], for rows that say
+            what is asked about them.
         """
         ...
 

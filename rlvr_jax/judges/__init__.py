@@ -11,7 +11,13 @@ This room knows no policy and no rows: `experience.judge` asks for the rows of a
 from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one
 from rlvr_jax.judges.judge import Judge, Verdicts
 from rlvr_jax.judges.parse import as_shares, number, points, two_numbers, yes_or_no
-from rlvr_jax.judges.prompts import comparison, question, rubric_question
+from rlvr_jax.judges.prompts import (
+    comparison,
+    constraints_question,
+    question,
+    rubric_question,
+    shown_by,
+)
 from rlvr_jax.judges.replies import Replies
 from rlvr_jax.judges.rubric import check_rubric, read_rubric
 from rlvr_jax.judges.server import server
@@ -28,6 +34,7 @@ __all__ = [
     "by_function",
     "check_rubric",
     "comparison",
+    "constraints_question",
     "number",
     "one_by_one",
     "points",
@@ -35,6 +42,7 @@ __all__ = [
     "read_rubric",
     "rubric_question",
     "server",
+    "shown_by",
     "two_numbers",
     "yes_or_no",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,11 +49,12 @@ class Judge:
 
     Fields:
       call: who is asked; None: the policy itself, which whoever asks puts here.
-      prompt_of: texts by name -> messages.
+      prompt_of: texts by name -> messages; none where there is nothing to ask.
       parse: words -> numbers, or None.
       names: of the numbers, as many as `parse` reads.
       tries: questions at most to one text, while the words cannot be read or do not come.
       most_calls, most_tokens: the budget of the run; None: none.
+      without: each number of a text about which nothing is asked.
       replies: what was said before.
     Raises:
       ValueError: no names; fewer than one try; a budget below 0.
@@ -66,6 +67,7 @@ class Judge:
     tries: int = 2
     most_calls: int | None = None
     most_tokens: int | None = None
+    without: float = float("nan")
     replies: Replies = field(default_factory=Replies)
 
     def __post_init__(self):
@@ -79,7 +81,7 @@ class Judge:
 
     def ask(
         self,
-        texts: Sequence[Mapping[str, str]],
+        texts: Sequence[Mapping[str, Any]],
         step: int,
         spread: Spread = alone,
         shares: int = 1,
@@ -94,8 +96,10 @@ class Judge:
         """
         messages = [tuple(self.prompt_of(**each)) for each in texts]
         numbers = np.full((len(texts), len(self.names)), np.nan)
+        numbers[[not own for own in messages]] = self.without
         words = [""] * len(texts)
-        open_ = list(range(len(texts)))
+        open_ = [place for place, own in enumerate(messages) if own]
+        number = len(open_)
         counts: Counter[str] = Counter()
         own = dict.fromkeys(("judge_calls", "judge_tokens", "judge_unreadable"), 0)
         for attempt in range(self.tries):
@@ -118,7 +122,7 @@ class Judge:
                 else:
                     numbers[place] = said
             open_ = still
-        metrics = {"judge_asked": len(texts), "judge_no_verdict": len(open_), **own}
+        metrics = {"judge_asked": number, "judge_no_verdict": len(open_), **own}
         metrics |= {f"judge_failed/{why}": count for why, count in counts.items() if why}
         return Verdicts(numbers, words, {name: float(value) for name, value in metrics.items()})
 

@@ -10,10 +10,11 @@ from rlvr_jax.judges.calls import Message
 from rlvr_jax.judges.rubric import check_rubric
 from rlvr_jax.objectives import Criterion
 
-__all__ = ["PromptOf", "comparison", "question", "rubric_question"]
+__all__ = ["PromptOf", "comparison", "constraints_question", "question", "rubric_question"]
+__all__ += ["shown_by"]
 
 PromptOf = Callable[..., Sequence[Message]]
-"""(prompt=, response=, reference=, …) -> messages; texts, by name."""
+"""(prompt=, response=, reference=, meta=) -> messages; texts by name, and `Prompt.meta`."""
 
 GRADE = """\
 Question:
@@ -68,6 +69,43 @@ def question(template: str = GRADE) -> PromptOf:
 def comparison(template: str = COMPARE) -> PromptOf:
     """A template that shows two answers, {response} and {other}."""
     return question(template)
+
+
+def constraints_question(name: str = "soft") -> PromptOf:
+    """Asks whether an answer keeps all constraints of its prompt that no rule can check; nothing
+    where it has none.
+
+    Args:
+      name: of a list of texts in `Prompt.meta`.
+    Source: VerIF, https://github.com/THU-KEG/VerIF.
+    """
+
+    def prompt_of(*, prompt, response, meta, **others):
+        del others
+        constraints = meta.get(name, ())
+        if not constraints:
+            return ()
+        listed = "\n".join(f"- {constraint}" for constraint in constraints)
+        text = (
+            f"Request:\n{prompt}\n\nAnswer:\n{response}\n\nDoes the answer keep all of these?\n"
+            f"{listed}\n\nThink it through, then write YES or NO alone on the last line."
+        )
+        return ({"role": "user", "content": text},)
+
+    return prompt_of
+
+
+def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
+    """Shows what a function makes of responses, such as the answer without the thought.
+
+    Args:
+      show: (response) -> text.
+    """
+
+    def shown(*, response, **others):
+        return prompt_of(response=show(response), **others)
+
+    return shown
 
 
 def rubric_question(rubric: Sequence[Criterion]) -> PromptOf:

@@ -46,11 +46,13 @@ class TrainConfig:
     """JSON file of criteria that the judge gives points for, each an object with a name and if
     wanted text, weight, maximum, kind; empty: one number for the whole."""
     judge_prompt: str = ""
-    """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; empty:
+    """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
+    constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0. Empty:
     a question for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
     """As name=value: temperature (0), tries (1), tokens (512) and seconds (60) of a reply, at_once
-    (32), retries (4), highest (10) of a number without a rubric."""
+    (32), retries (4), highest (10) of a number without a rubric, visible (false): it is shown what
+    stands behind <response> alone."""
     judge_budget: tuple[str, ...] = ()
     """Most calls and tokens of the run, as calls=1000 tokens=1000000; behind it there is no
     verdict."""

@@ -12,19 +12,22 @@ import numpy as np
 from rlvr_jax import parallel, policy
 from rlvr_jax.experience import RunActor, Sampler, Stage, judge
 from rlvr_jax.experience.prompts import PromptTable
-from rlvr_jax.experience.stages.rewards.judge import writing
+from rlvr_jax.experience.stages.grading.judge import writing
 from rlvr_jax.judges import (
     Call,
     Judge,
     Replies,
     as_shares,
     by_function,
+    constraints_question,
     number,
     points,
     question,
     read_rubric,
     rubric_question,
     server,
+    shown_by,
+    yes_or_no,
 )
 from rlvr_jax.own import own_function
 from rlvr_jax.parallel import parameter_shardings
@@ -33,8 +36,9 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
+from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "judging"]
+__all__ = ["REPLIES", "judge_of", "judging"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -47,13 +51,25 @@ def judging(config: TrainConfig) -> list[Stage]:
     """The stage that asks the judge of a run; none without one.
 
     Raises:
+      ValueError: as `judge_of`.
+    """
+    found = judge_of(config, config.run_dir / REPLIES)
+    return [judge(*found)] if found else []
+
+
+def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
+    """The judge that settings name, and how the policy is sampled where it is the judge.
+
+    Args:
+      replies: file of what it said; None: nothing is kept.
+    Raises:
       ValueError: a judge that cannot be made, or settings of one where there is none.
     """
     if not config.judge:
         for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
             if given := getattr(config, name):
                 raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
-        return []
+        return None
     options = _read(_options, "judge_options", config.judge_options)
     budget = _read(_budget, "judge_budget", config.judge_budget)
     if config.judge_rubric and config.judge_prompt:
@@ -61,15 +77,19 @@ def judging(config: TrainConfig) -> list[Stage]:
             "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
             f" {config.judge_prompt!r}"
         )
-    names, prompt_of = ["judge"], question()
+    names, prompt_of, without = ["judge"], question(), float("nan")
     parse = as_shares(number(0, options["highest"]), [options["highest"]])
     if config.judge_rubric:
         rubric = read_rubric(Path(config.judge_rubric))
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
+    elif config.judge_prompt == "constraints":
+        prompt_of, parse, without = constraints_question(), yes_or_no(), 1.0
     elif config.judge_prompt:
         prompt_of = question(_text(Path(config.judge_prompt)))
+    if options["visible"]:
+        prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
     asked = Judge(
         _call(config, options, sampling),
@@ -79,9 +99,10 @@ def judging(config: TrainConfig) -> list[Stage]:
         options["tries"],
         budget["calls"],
         budget["tokens"],
-        Replies(config.run_dir / REPLIES, parallel.is_first()),
+        without,
+        Replies(replies, parallel.is_first()),
     )
-    return [judge(asked, sampling)]
+    return asked, sampling
 
 
 def _options(
@@ -92,6 +113,7 @@ def _options(
     at_once: int = 32,
     retries: int = 4,
     highest: float = 10.0,
+    visible: bool = False,
 ):
     """What `judge_options` may set."""
     return dict(locals())

@@ -26,7 +26,8 @@ on a command line those of all others, whose names may hold anything, stand behi
 
 A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
 `verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of
-theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`).
+theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`). `with_verdicts` puts prompts beside
+its own that ask whether a solution is right.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step; `python -m
 rlvr_jax.tasks` shows it for all built-in tasks.
@@ -52,11 +53,13 @@ from rlvr_jax.tasks.grading import GradingError, grades_of, no_verdict_on_error
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
+from rlvr_jax.tasks.verdicts import Labelled, with_verdicts
 
 __all__ = [
     "Batches",
     "Grade",
     "GradingError",
+    "Labelled",
     "Prompt",
     "Response",
     "SelfCheck",
@@ -74,6 +77,7 @@ __all__ = [
     "no_verdict_on_error",
     "self_check",
     "verifier",
+    "with_verdicts",
     "without_options",
 ]
 
@@ -89,16 +93,16 @@ _BUILT_IN = {
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",
-    "humaneval": "humaneval",
+    "humaneval": "code.humaneval",
     "knights": "puzzles.knights",
-    "lean": "lean",
+    "lean": "code.lean",
     "operators": "operators",
-    "optimisation": "optimisation",
-    "sql": "sql",
-    "programs": "programs",
+    "optimisation": "code.optimisation",
+    "sql": "code.sql",
+    "programs": "code.programs",
     "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
-    "verilog": "verilog",
+    "verilog": "code.verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels import token_stats
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics"]
+__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics", "verdicts"]
 
 OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 
@@ -23,7 +23,7 @@ DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | OF_TEACHER
 
 MEASURED = {
     *token_stats.STATISTICS,
-    *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp"),
+    *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp", "verdict_logp"),
     *OF_TEACHER,
 }
 """All that `statistics` can measure."""
@@ -63,7 +63,7 @@ def statistics(
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp", "candidate_logp"} - OF_TEACHER
+    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - OF_TEACHER
     if "candidate_logp" in needs:
         own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - OF_TEACHER) & own else None
@@ -81,7 +81,41 @@ def statistics(
     if "second_prompt_logp" in needs:
         beside = after_second_prompt(rollouts)
         stats = replace(stats, second_prompt_logp=score(model, params, beside).logp)
+    if "verdict_logp" in needs:
+        stats = replace(stats, verdict_logp=verdicts(model, params, rollouts))
     return stats
+
+
+def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
+    """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and what is asked."""
+    response, asked = rollouts.length, rollouts.asked_length
+    width = rollouts.tokens.shape[1] + rollouts.asked_tokens.shape[1] + 1
+    places = jnp.arange(width, dtype=response.dtype)[None]
+
+    def at(tokens, places):
+        # A column more, for what is asked may be nothing.
+        padded = jnp.pad(tokens, ((0, 0), (0, 1)))
+        inside = jnp.clip(places, 0, tokens.shape[1])
+        return jnp.take_along_axis(padded, inside, axis=1)
+
+    behind = places - response[:, None]
+    tokens = jnp.where(behind < 0, at(rollouts.tokens, places), at(rollouts.asked_tokens, behind))
+    last = response + asked
+    whole = replace(rollouts, tokens=jnp.where(places < last[:, None], tokens, 0))
+    hidden = hidden_states(model, params, whole)
+    state = jnp.take_along_axis(hidden, last[:, None, None], axis=1)
+    ids = rollouts.verdict_ids
+    everywhere = jnp.ones(ids.shape, bool)
+    framed = replace(
+        rollouts,
+        tokens=ids,
+        mask=everywhere,
+        supervised=None,
+        temperature=everywhere.astype(rollouts.temperature.dtype),
+    )
+    states = jnp.broadcast_to(state, (*ids.shape, state.shape[-1]))
+    unembedding = model.unembedding(params).astype(hidden.dtype)
+    return score_hidden(model, states, unembedding, framed, {"logp"}).logp
 
 
 def after_second_prompt(rollouts: Rollouts) -> Rollouts:

@@ -103,6 +103,8 @@ def check_needs(
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
     if "second_tokens" not in given:
         known -= {"second_prompt_logp", "old_second_prompt_logp"}
+    if "verdict_ids" not in given:
+        known -= {"verdict_logp"}
     if recipe.teacher is not None:
         known.add("teacher_logp")
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}

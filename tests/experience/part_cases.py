@@ -15,6 +15,7 @@ from rlvr_jax.experience import (
     all_wrong,
     ask_experts,
     ask_greedily,
+    ask_verdict,
     begin_near_the_end,
     begin_with_prefixes,
     bootstrap_replies,
@@ -36,8 +37,10 @@ from rlvr_jax.experience import (
     embed,
     entropy_heated,
     experience,
+    find_formulas,
     from_drafts,
     fuse_statements,
+    grade_also,
     growing_horizon,
     guide_first_rows,
     heat_solved,
@@ -48,7 +51,9 @@ from rlvr_jax.experience import (
     imitate_solutions,
     join_groups,
     judge,
+    kinds_in_order,
     likely_answers,
+    mark_triggers,
     mask_truncated,
     mask_void,
     mastery_pool,
@@ -67,6 +72,7 @@ from rlvr_jax.experience import (
     random_templates,
     rare_event_pair,
     rate_first,
+    rate_pairs,
     recompose,
     recover,
     redraw,
@@ -78,6 +84,8 @@ from rlvr_jax.experience import (
     remember_hints,
     replace_failures,
     restart_every,
+    reward_itself,
+    reward_odds,
     reward_template,
     rewrite_prompts,
     salvage,
@@ -137,6 +145,7 @@ from rlvr_jax.objectives import (
     wins,
 )
 from rlvr_jax.rollout import annealed
+from rlvr_jax.tasks import Grade
 
 EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 
@@ -166,6 +175,13 @@ def some_for_each(outcomes, most):
 
 OF_ITSELF = Judge(None, question("{response}"), number(0, 100), ["good"], tries=3)
 OF_TWO = Judge(None, comparison(), two_numbers(0, 100), ["first", "second"])
+
+
+def counted(prompts, responses):
+    """A second verifier: how many words there are, and no verdict on answers without any."""
+    del prompts
+    numbers = [len(response.text.split()) for response in responses]
+    return [Grade(float(n > 3) if n else None, info={"words": float(n)}) for n in numbers]
 
 
 def answer_alone(prompt, response):
@@ -349,6 +365,20 @@ CASES = {
             tournament(compare_with(OF_TWO, both_orders=False), wins),
         ]
     ),
+    "grade_also": lambda: experience(
+        stages=[grade_also(counted, ["words"], "long"), refill(uniform, 2), shape(column(0))]
+    ),
+    "kinds_in_order": lambda: experience(
+        kinds_in_order(["odd", "even"]), stages=[refill(uniform, 2)]
+    ),
+    "ask_verdict": lambda: experience(stages=[ask_verdict(["a", "b"], "sure?")]),
+    "reward_itself": lambda: experience(stages=[ask_verdict(["a"]), reward_itself(0.1, -2.0)]),
+    "reward_odds": lambda: experience(
+        stages=[reward_odds("so?", ["a", "b"]), redraw(all_wrong, hint(0.5)), shape(column(0))]
+    ),
+    "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
+    "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
+    "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

@@ -16,3 +16,15 @@ def fair(messages):
     """Points of two criteria."""
     assert "long (0 to 2)" in messages[-1]["content"]
     return "long: 1.5\nkind: 1"
+
+
+def kept(messages):
+    """Keeps what has an even number in it."""
+    answer = messages[-1]["content"].partition("Answer:\n")[2].partition("\n")[0]
+    return "YES" if any(word in "02468" for word in answer.split()) else "NO"
+
+
+def thirds(messages):
+    """Accepts every third length."""
+    answer = messages[-1]["content"].partition("Answer:\n")[2].partition("\n\n")[0]
+    return "10" if len(answer) % 3 == 0 else "0"

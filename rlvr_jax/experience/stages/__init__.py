@@ -22,6 +22,15 @@ from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
+from rlvr_jax.experience.stages.grading import (
+    ask_verdict,
+    compare_with,
+    grade_also,
+    judge,
+    rate_pairs,
+    reward_itself,
+    reward_odds,
+)
 from rlvr_jax.experience.stages.problems.abstractions import discover_abstractions
 from rlvr_jax.experience.stages.problems.conjectures import imitate_proofs
 from rlvr_jax.experience.stages.problems.fuse import fuse_statements
@@ -29,7 +38,7 @@ from rlvr_jax.experience.stages.problems.questions import pose_questions
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
 from rlvr_jax.experience.stages.rewards.embed import embed
-from rlvr_jax.experience.stages.rewards.judge import compare_with, judge
+from rlvr_jax.experience.stages.rewards.marks import find_formulas, mark_triggers
 from rlvr_jax.experience.stages.rewards.reference_answer import likely_answers
 from rlvr_jax.experience.stages.rewards.relabel import relabel
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
@@ -58,6 +67,7 @@ __all__ = [
     "add_traces",
     "all_right",
     "all_wrong",
+    "ask_verdict",
     "bootstrap_replies",
     "branch",
     "budget_for_hard",
@@ -69,7 +79,9 @@ __all__ = [
     "draw_controllers",
     "draw_more",
     "embed",
+    "find_formulas",
     "fuse_statements",
+    "grade_also",
     "guide_first_rows",
     "imitate_hard",
     "imitate_interventions",
@@ -79,6 +91,7 @@ __all__ = [
     "join_groups",
     "judge",
     "likely_answers",
+    "mark_triggers",
     "mask_truncated",
     "mask_void",
     "mean_at_most",
@@ -86,6 +99,7 @@ __all__ = [
     "outside",
     "place_ranked_traces",
     "pose_questions",
+    "rate_pairs",
     "recompose",
     "recover",
     "redraw",
@@ -95,6 +109,8 @@ __all__ = [
     "rehearse",
     "relabel",
     "replace_failures",
+    "reward_itself",
+    "reward_odds",
     "reward_template",
     "rewrite_prompts",
     "salvage",

@@ -1,7 +1,8 @@
 """Rewards: what a rollout earns, as pure functions of arrays; a row's, a group's or a batch's.
 
     what one is      a plain `Reward`, or a `Shaping` with a state, a step and curves (parts)
-    made of others   `total`, `gated`, `bounded`, `over_steps`, `column` (composition, schedules)
+    made of others   `total`, `product`, `gated`, `bounded`, `over_steps`, `column` (composition,
+                     schedules)
     by length        `length_cosine`, `short_of_group`, `length_excess`, `steady_reasoning`
     without labels   `agreement` (consensus), `Certainty` (certainty)
     controls         `random_reward`, `inverted_outcome`

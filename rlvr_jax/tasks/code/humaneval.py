@@ -21,8 +21,8 @@ from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.code.programs import CODE, programs
 from rlvr_jax.tasks.generated import SIZE
-from rlvr_jax.tasks.programs import CODE, programs
 from rlvr_jax.verifiers.checks import Check
 
 __all__ = ["humaneval"]

@@ -11,8 +11,8 @@ from typing import Any
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, program, value
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.tasks.program_steps import KINDS, Step, chain, draw_input, program, value
 from rlvr_jax.verifiers.checks import Check
 
 __all__ = ["CODE", "programs"]

@@ -15,8 +15,8 @@ from random import Random
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.code.sql_themes import THEMES, Theme, filled, schema
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.tasks.sql_themes import THEMES, Theme, filled, schema
 from rlvr_jax.verifiers.checks import Check
 from rlvr_jax.verifiers.programs.sqlite_engine import run_sqlite
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +11,14 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.experience.parts import Actor, Stage, stateless
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import Call, Judge, Replies, Reply, Verdicts
 from rlvr_jax.judges.calls import OVER_BUDGET
 from rlvr_jax.judges.judge import alone
 from rlvr_jax.parallel import gather
 
-__all__ = ["compare_with", "judge", "writing"]
+__all__ = ["asked_about", "compare_with", "judge", "writing"]
 
 
 def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
@@ -41,7 +41,9 @@ def judge(asked: Judge, sampling: Mapping[str, Any] | None = None) -> Stage:
         rows = np.flatnonzero(batch.decided & [not ask.rating for ask in batch.asks])
         if not len(rows):
             return batch, {}
-        numbers, words, counts = _asked(asked, _texts(batch, rows), actor, turn, sampling)
+        numbers, words, counts = asked_about(
+            asked, batch, rows, actor, turn.step, turn.key, sampling
+        )
         grades = list(batch.grades)
         unknown = dict.fromkeys(asked.names, float("nan"))
         grades = [replace(grade, info={**grade.info, **unknown}) for grade in grades]
@@ -84,7 +86,7 @@ def compare_with(
             texts += [
                 {**one, "other": two["response"]} for one, two in zip(first, second, strict=True)
             ]
-        numbers, _, counts = _asked(asked, texts, actor, turn, sampling)
+        numbers, _, counts = _asked(asked, texts, actor, turn.step, turn.key, sampling)
         if not both_orders:
             return np.where(swapped[:, None], numbers[:, ::-1], numbers), counts
         one, two = numbers[: len(pairs)], numbers[len(pairs) :, ::-1]
@@ -123,16 +125,32 @@ def writing(
     return Call(ask, json.dumps(["policy", who, told]), together=True)
 
 
-def _asked(
-    asked: Judge, texts: Sequence[Mapping[str, str]], actor: Actor, turn: Turn, sampling
+def asked_about(
+    asked: Judge,
+    batch: Batch,
+    rows: np.ndarray,
+    actor: Actor,
+    step: int,
+    key: jax.Array,
+    sampling: Mapping[str, Any] | None,
 ) -> Verdicts:
+    """What a judge says of some rows of a batch.
+
+    Args:
+      actor, key, sampling: of the policy, where it is the judge.
+      step: of the run.
+    """
+    return _asked(asked, _texts(batch, rows), actor, step, key, sampling)
+
+
+def _asked(asked, texts, actor, step, key, sampling) -> Verdicts:
     if asked.call is None:
         # What is written anew on resume is the same: nothing needs to be kept of it.
-        call = writing(actor, f"step {turn.step}", turn.key, sampling)
-        return replace(asked, call=call, replies=Replies()).ask(texts, turn.step)
+        call = writing(actor, f"step {step}", key, sampling)
+        return replace(asked, call=call, replies=Replies()).ask(texts, step)
     if asked.call.together:
-        return asked.ask(texts, turn.step)
-    return asked.ask(texts, turn.step, _by_owners, jax.process_count())
+        return asked.ask(texts, step)
+    return asked.ask(texts, step, _by_owners, jax.process_count())
 
 
 def _by_owners(ask, questions):
@@ -144,10 +162,15 @@ def _by_owners(ask, questions):
     return [Reply(*reply) for part in replies for reply in part]
 
 
-def _texts(batch: Batch, rows: np.ndarray) -> list[dict[str, str]]:
+def _texts(batch: Batch, rows: np.ndarray) -> list[dict[str, Any]]:
     """What a judge is shown of some rows."""
     taken = batch.take(rows)
     return [
-        {"prompt": prompt.text, "response": response.text, "reference": str(prompt.answer)}
+        {
+            "prompt": prompt.text,
+            "response": response.text,
+            "reference": str(prompt.answer),
+            "meta": prompt.meta,
+        }
         for prompt, response in zip(taken.prompts, taken.responses, strict=True)
     ]

@@ -1,0 +1,65 @@
+"""InterCode's SQL environment: queries until one action is "submit", which is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlvr_jax.tools.base import Tool, ToolError
+from rlvr_jax.tools.environment import Reply
+from rlvr_jax.tools.sql import sql
+from rlvr_jax.verifiers.texts.intercode import sql_reward
+
+__all__ = ["SqlEpisodes", "sql_episodes"]
+
+
+@dataclass(frozen=True)
+class SqlEpisodes:
+    """The environment of `sql_episodes`; its state is the last table that was shown."""
+
+    gold_of: Callable[[Any], str]
+    tool: Tool
+    stops: tuple[str, ...]
+    label: str
+    judges: bool = True
+
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+        """The gold query, and nothing shown yet."""
+        return (self.gold_of(prompt), None), []
+
+    def reply(self, state: Any, text: str) -> Reply:
+        """The rows of a query or what is wrong with it; "submit" ends the episode and is paid by
+        the last table, "skip" ends it without."""
+        gold, shown = state
+        action = text
+        for stop in self.stops:
+            action = action.removesuffix(stop)
+        action = action.strip()
+        if action == "skip":
+            return Reply(state, done=True, reward=0.0, outcome=0.0)
+        if action.startswith("submit"):
+            wanted = self.tool.run({"query": gold}, None)[1]
+            reward = 0.0 if shown is None else sql_reward(shown.split("\n"), wanted.split("\n"))
+            return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
+        try:
+            table = self.tool.run({"query": action}, None)[1]
+        except ToolError as error:
+            return Reply((gold, None), f"Error: {error}\n", reward=0.0, info={"errors": 1.0})
+        return Reply((gold, table), f"{table}\n", reward=0.0, info={"actions": 1.0})
+
+
+def sql_episodes(
+    gold_of: Callable[[Any], str], setup: str = "", file: str = "", stop: str = "\n"
+) -> SqlEpisodes:
+    """Episodes of queries on one database.
+
+    Args:
+      gold_of: (prompt) -> the query whose rows are wanted.
+      setup, file: of the database, as for `sql`.
+      stop: that ends an action.
+    Raises:
+      ValueError: as `sql`.
+    """
+    tool = sql(setup, file)
+    return SqlEpisodes(gold_of, tool, (stop,), f"sql_episodes({file or 'setup'})")

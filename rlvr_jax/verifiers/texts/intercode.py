@@ -1,0 +1,99 @@
+"""Partial rewards of InterCode: how near a query's rows or a shell's work are to what was wanted.
+
+Source: https://github.com/princeton-nlp/intercode (envs/bash, envs/sql).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+__all__ = ["bash_reward", "sql_reward"]
+
+_BASE, _PART = 0.01, 0.33
+_TERM = re.compile(r"\b\w\w+\b")
+
+
+def sql_reward(answer: Sequence[Hashable], gold: Sequence[Hashable]) -> float:
+    """Rows in common over rows of both, as multisets, times Kendall's τ of the order of the common
+    ones: in [-1, 1].
+
+    The k-th copy of a row in the answer belongs to its k-th copy in the gold; τ is of the places in
+    the gold (places: ours; the authors compare texts of rows), and left out for fewer than two. Two
+    empty results are equal. Rounded to two digits where there is a τ.
+    """
+    if not answer and not gold:
+        return 1.0
+    own, wanted = Counter(answer), Counter(gold)
+    share = sum((own & wanted).values()) / sum((own | wanted).values())
+    where: dict[Hashable, list[int]] = {}
+    for place, row in enumerate(gold):
+        where.setdefault(row, []).append(place)
+    taken: Counter[Hashable] = Counter()
+    places = []
+    for row in answer:
+        copies = where.get(row, ())
+        if taken[row] < len(copies):
+            places.append(copies[taken[row]])
+            taken[row] += 1
+    number = len(places)
+    if number < 2:
+        return share
+    pairs = number * (number - 1) / 2
+    discordant = _inversions(places)
+    return round(share * (pairs - 2 * discordant) / pairs, 2)
+
+
+def bash_reward(
+    missing: int, extra: int, common: int, right: int, output: str, gold_output: str
+) -> float:
+    """0.01 and three parts of 0.33 each: the file system's changes, their contents, the output.
+
+    Args:
+      missing, extra: changes of the gold that were not made, and others that were.
+      common, right: changes that both made, and those whose content is right; all of it where there
+        are none.
+      output, gold_output: what both printed; compared by words (tf-idf), letter by letter where
+        neither has any.
+    """
+    changes = _PART * (1 - math.erf(missing + extra))
+    contents = _PART * (right / common if common else 1.0)
+    return round(
+        _BASE
+        + round(changes, 2)
+        + round(contents, 2)
+        + round(_PART * _cosine(output, gold_output), 2),
+        2,
+    )
+
+
+def _cosine(one: str, other: str) -> float:
+    counts = [Counter(_TERM.findall(text.lower())) for text in (one, other)]
+    terms = sorted(counts[0] | counts[1])
+    if not terms:
+        return float(one == other)
+    weight = {t: math.log(3 / (1 + sum(t in count for count in counts))) + 1 for t in terms}
+    rows = [[count[t] * weight[t] for t in terms] for count in counts]
+    norms = [math.sqrt(sum(x * x for x in row)) for row in rows]
+    if not all(norms):
+        return 0.0
+    return sum(a * b for a, b in zip(*rows, strict=True)) / (norms[0] * norms[1])
+
+
+def _inversions(places: list[int]) -> int:
+    """How many pairs stand in the other order, by sorting."""
+    if len(places) < 2:
+        return 0
+    middle = len(places) // 2
+    left, right = places[:middle], places[middle:]
+    count = _inversions(left) + _inversions(right)
+    left.sort()
+    right.sort()
+    at = 0
+    for value in right:
+        while at < len(left) and left[at] < value:
+            at += 1
+        count += len(left) - at
+    return count

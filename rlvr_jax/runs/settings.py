@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from typing import Any
 
 from rlvr_jax import methods
@@ -103,6 +104,9 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
                 f" {now[name]}"
             )
+    # Runs of older versions have the places of functions in their texts.
+    told = {name: plain_text(value) for name, value in stored["hyperparameters"].items()}
+    stored = {**stored, "hyperparameters": told}
     missing = now["hyperparameters"].keys() - stored["hyperparameters"].keys()
     if missing and stored["settings"].get("method") == now["settings"]["method"]:
         parameters = inspect.signature(methods.method(now["method"]).recipe).parameters
@@ -113,5 +117,15 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value if JSON knows it, else its text."""
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+    """The value if JSON knows it, else its text; of a function its name, as its text says where it
+    lies in this process."""
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    return plain_text(str(value))
+
+
+def plain_text(value: Any) -> Any:
+    """A text without the places of functions; what is no text as it is."""
+    if not isinstance(value, str):
+        return value
+    return re.sub(r"<function (\S+) at 0x[0-9a-f]+>", r"\1", value)

@@ -1,7 +1,9 @@
 """What settings come to: what a method prescribes, what stands for a rule, what is refused."""
 
 import dataclasses
+import inspect
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import check_config
 from rlvr_jax.runs.run import check_group_size, make_run
-from rlvr_jax.runs.settings import check_settings, resolved, shown_settings
+from rlvr_jax.runs.settings import check_same_run, check_settings, resolved, shown_settings
+from rlvr_jax.runs.settings import plain as as_text
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.types import replace
@@ -139,3 +142,18 @@ def test_dynamic_sampling_is_one_setting(model):
     terms = run_card(dataclasses.replace(dapo, dynamic_sampling=0))[0]["loss_terms"]
     assert terms[-1] == "experience: shape(overlong_shaping)"
     assert terms[-2].startswith("experience: refill(uniform")
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_what_is_stored_of_a_method_is_the_same_in_every_process(name):
+    """A function among the defaults has no place in memory: the run goes on in another process."""
+    parameters = inspect.signature(methods.method(name).recipe).parameters.values()
+    assert not [each for each in parameters if re.search("0x[0-9a-f]", str(as_text(each.default)))]
+
+
+def test_a_run_of_an_older_version_with_such_a_place_goes_on(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run")
+    card, _, _ = run_card(config)
+    functions = {"aggregation": "<function token_mean at 0x7f9f0d26efc0>"}
+    now = {**card, "hyperparameters": {**card["hyperparameters"], "aggregation": "token_mean"}}
+    check_same_run({**now, "hyperparameters": {**now["hyperparameters"], **functions}}, now)

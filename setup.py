@@ -36,6 +36,7 @@ ROOMS = [
     "tasks.data",
     "tasks.puzzles",
     "tasks.synthesis",
+    "tasks.worlds",
     "training",
     "verifiers",
     "verifiers.formulas",

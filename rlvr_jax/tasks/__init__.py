@@ -9,7 +9,8 @@ name says where it comes from:
       sql, optimisation, verilog, lean,
       instructions, ifbench,
       programs, humaneval, partial_sums,
-      arithmetic_forms
+      arithmetic_forms, expressions,
+      python_functions
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -85,6 +86,7 @@ _BUILT_IN = {
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
     "enigmata": "puzzles.enigmata",
+    "expressions": "worlds.expressions",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
@@ -96,6 +98,7 @@ _BUILT_IN = {
     "optimisation": "optimisation",
     "sql": "sql",
     "programs": "programs",
+    "python_functions": "worlds.python_functions",
     "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
     "verilog": "verilog",

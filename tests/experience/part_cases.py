@@ -28,6 +28,7 @@ from rlvr_jax.experience import (
     demonstrate,
     discover_abstractions,
     draw_more,
+    earn_learnability,
     embed,
     entropy_heated,
     experience,
@@ -55,6 +56,7 @@ from rlvr_jax.experience import (
     plain,
     pose_questions,
     prioritized,
+    propose_and_solve,
     prove_hard_ones,
     random_templates,
     rare_event_pair,
@@ -296,6 +298,10 @@ CASES = {
         ]
     ),
     "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
+    "propose_and_solve": lambda: experience(propose_and_solve(references=2, capacity=5)),
+    "earn_learnability": lambda: experience(
+        propose_and_solve(references=2, capacity=5), stages=[earn_learnability(samples=2)]
+    ),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

@@ -27,6 +27,7 @@ from rlvr_jax.experience.stages.masks import mask_truncated
 from rlvr_jax.experience.stages.problems.abstractions import discover_abstractions
 from rlvr_jax.experience.stages.problems.conjectures import imitate_proofs
 from rlvr_jax.experience.stages.problems.fuse import fuse_statements
+from rlvr_jax.experience.stages.problems.learnability import earn_learnability
 from rlvr_jax.experience.stages.problems.questions import pose_questions
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
@@ -63,6 +64,7 @@ __all__ = [
     "demonstrate",
     "discover_abstractions",
     "draw_more",
+    "earn_learnability",
     "embed",
     "fuse_statements",
     "guide_first_rows",

@@ -18,6 +18,7 @@ name says where it comes from:
     jsonl:path/to/questions.jsonl              files of mathematics questions (`data`), as are those
                                                of json:, csv:, parquet: and arrow:
     tfds:name                                  a data set of TensorFlow Datasets
+    traces:path/to/teacher.jsonl               another task with verified answers as its solutions
     package.module:name                        yours: a Task, or a function that returns one
 
 The words before `:` in all lines but the last are reserved, and so are the names of the first: a
@@ -115,6 +116,7 @@ _PREFIXES = {
     "parquet": "parquet:path/to/file.parquet",
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",
+    "traces": "traces:path/to/file.jsonl",
 }
 _MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
 _MODULES["enigmata"] = "puzzles.enigmata"

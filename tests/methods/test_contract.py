@@ -49,7 +49,11 @@ OWN_BASELINE = {
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
 BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
-NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "calibrl", "hpt", "reinforce", "ssp"}
+NOT_ZERO_ALONE = {
+    *OWN_BASELINE,
+    *BRINGS_ADVANTAGE,
+    *("absolute_zero", "calibrl", "hpt", "reinforce", "ssp"),
+}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
 IMITATES = {"critique_ft", "expert_iteration", "stp"}

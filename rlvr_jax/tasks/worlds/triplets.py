@@ -101,7 +101,7 @@ def propose_prompt(world: World, kind: str, references: Sequence[Triplet]) -> Pr
 
 def is_proposal(prompt: Prompt) -> bool:
     """Whether a prompt asks for a proposal."""
-    return prompt.answer["role"] == "propose"
+    return isinstance(prompt.answer, dict) and prompt.answer.get("role") == "propose"
 
 
 def proposal_in(world: World, prompts: Sequence[Prompt], texts: Sequence[str]):

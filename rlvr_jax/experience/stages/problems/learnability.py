@@ -20,8 +20,10 @@ from rlvr_jax.tasks.worlds.triplets import Triplet, is_proposal, proposal_in, so
 
 __all__ = ["earn_learnability"]
 
+RIGHT = 0.5
+"""An outcome above this counts as right."""
 READABLE = "readable"
-"""Of `Grade.info`: whether there is an answer, or a proposal, at all."""
+"""Of `Grade.info`: whether there is an answer, or a proposal; there is where that says nothing."""
 
 
 def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0) -> Stage:
@@ -47,8 +49,8 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
     def apply(batch, actor, turn):
         task = turn.setting.task
         proposed = np.array([is_proposal(ask.prompt) for ask in batch.asks])
-        right = batch.decided & (batch.rollouts.outcome > 0)
-        readable = np.array([grade.info.get(READABLE, 0.0) > 0 for grade in batch.grades])
+        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        readable = np.array([grade.info.get(READABLE, 1.0) > 0 for grade in batch.grades])
         reward = np.asarray(composed_solver_reward(right, readable, wrong, malformed)).copy()
         told = {}
         if (~proposed).any():

@@ -1,6 +1,11 @@
-"""Held-out pass rates of a policy folder.
+"""Held-out pass rates of a policy folder, and of choosing one of its answers.
 
-python -m experiments.evaluate --model runs/dapo/policy --task brackets
+    python -m experiments.evaluate --model runs/dapo/policy --task brackets
+    python -m experiments.evaluate --model runs/rl_v/policy --task arithmetic \\
+        --choose majority weighted best_of_n --scorer verdict
+
+What chooses never asks the task's verifier. Its curves are over n = 1, 2, 4, … answers, beside
+pass@n, which no rule can exceed but by chance.
 """
 
 from __future__ import annotations
@@ -8,22 +13,44 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import jax
+import numpy as np
 import tyro
 
+from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
+from rlvr_jax.experience import RunActor
+from rlvr_jax.experience.choosing import (
+    RULES,
+    Answered,
+    Recorder,
+    Score,
+    by_implicit_reward,
+    by_judge,
+    by_likelihood,
+    by_verdict,
+    chosen_rates,
+    sizes_up_to,
+)
 from rlvr_jax.experience.evaluation import (
+    Evaluation,
+    answered,
     evaluate,
     evaluation_sampler,
     held_out_indices,
     ks_for,
 )
-from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.rollout import named_key
+from rlvr_jax.runs import TrainConfig, check_config, guarded, preset
+from rlvr_jax.runs.judging import judge_of
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.training.layout import make_reshard
+
+SCORERS = ("logp", "verdict", "judge", "implicit_prm")
 
 
 @dataclass(frozen=True)
@@ -46,27 +73,68 @@ class Config:
     """Of the sampler."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
+    unsafe_local: bool = False
+    """As in experiments.train."""
     seed: int = 0
     """Of the rollouts."""
+    choose: tuple[str, ...] = ()
+    """Rules that choose one of n answers: majority, weighted, best_of_n, lower_bound."""
+    scorer: str = "logp"
+    """Who scores answers for them: logp, their likelihood; verdict, the policy's own yes or no;
+    judge; implicit_prm, the log-ratio of two policies."""
+    strength: float = 0.1
+    """Of the lower bound: how much few answers are mistrusted."""
+    question: str = " Is this solution correct? Answer Yes or No."
+    """Behind an answer, for verdicts."""
+    yes: str = " Yes"
+    """Of a verdict: one token."""
+    no: str = " No"
+    """Of a verdict: one token."""
+    reward_model: str = ""
+    """Policy folder of implicit_prm."""
+    reference: str = ""
+    """Policy folder that it is compared with; empty: the evaluated policy."""
+    scale: float = 0.05
+    """Of its log-ratio."""
+    judge: str = ""
+    """Of the scorer judge, as in experiments.train, as are its settings below."""
+    judge_rubric: str = ""
+    """Criteria of the judge."""
+    judge_prompt: str = ""
+    """What it is shown."""
+    judge_options: tuple[str, ...] = ()
+    """How it is asked."""
+    judge_budget: tuple[str, ...] = ()
+    """What it may cost."""
+    judge_replies: Path | None = None
+    """File that keeps what it says, so that nobody is asked twice."""
     mesh: str = ""
     """Devices, as in experiments.train; empty: one, and on a CPU one per core for many rollouts."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Prints one number a line, and of pass@k an interval over the choice of prompts."""
+    """Prints one number a line, and of pass@k and of choices an interval over the choice of
+    prompts."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    _check_choice(config)
     start = preset(config.task, "grpo")
     settings = dataclasses.replace(
         start,
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
+        unsafe_local=config.unsafe_local,
         seed=config.seed,
         temperature=config.temperature,
         response_tokens=config.response_tokens or start.response_tokens,
         evaluation_prompts=config.prompts,
         evaluation_samples=config.samples,
         mesh=config.mesh,
+        judge=config.judge,
+        judge_rubric=config.judge_rubric,
+        judge_prompt=config.judge_prompt,
+        judge_options=config.judge_options,
+        judge_budget=config.judge_budget,
         # Nothing is updated: the mesh splits the rollouts of a step.
         minibatches=1,
         micro_batches=0,
@@ -78,13 +146,20 @@ def main(arguments: Sequence[str]) -> None:
     sampler = evaluation_sampler(
         loaded.sampler, len(indices), config.samples, mesh_given=bool(config.mesh)
     )
+    params = make_reshard(loaded.model, sampler.model)(loaded.params)
+    recorder = None
+    if config.choose:
+        score = _scorer(config, settings, loaded, sampler, params)
+        plain = partial(answered, sampler, params, loaded.test_table)
+        recorder = Recorder(plain, score)
     result = evaluate(
         sampler,
-        make_reshard(loaded.model, sampler.model)(loaded.params),
+        params,
         loaded.test_table,
         indices,
         config.samples,
         jax.random.key(config.seed),
+        answer=recorder,
     )
     print(
         f"{len(indices)} prompts x {result.n} samples of at most {sampler.response_tokens} tokens,"
@@ -95,6 +170,68 @@ def main(arguments: Sequence[str]) -> None:
     for k in ks_for(result.n):
         interval = bootstrap_mean(estimates([result.counts()], k), result.weights)
         print(f"{f'held_out/pass@{k} over prompts':<40} {interval}")
+    if recorder is not None:
+        _print_choices(config, recorder.answered(), result)
+
+
+def _check_choice(config: Config) -> None:
+    """Refuses rules and scorers that there are not.
+
+    Raises:
+      ValueError: names the option.
+    """
+    for name in config.choose:
+        if name not in RULES:
+            raise ValueError(f"choose must be among {', '.join(RULES)}, got {name!r}")
+    if config.scorer not in SCORERS:
+        raise ValueError(f"scorer must be among {', '.join(SCORERS)}, got {config.scorer!r}")
+    for option, scorer in (("judge", "judge"), ("reward_model", "implicit_prm")):
+        if config.choose and config.scorer == scorer and not getattr(config, option):
+            raise ValueError(f"{option} must be given for scorer {scorer}, got ''")
+
+
+def _scorer(config: Config, settings: TrainConfig, loaded, sampler, params) -> Score:
+    """What scores answers."""
+    if not loaded.sampler.task.answers and {*config.choose} - {"best_of_n"}:
+        raise ValueError(
+            f"choose must be best_of_n for task {config.task!r}, whose grades name no answers, got"
+            f" {' '.join(config.choose)}"
+        )
+    actor = RunActor(sampler, params, {"plain": loaded.test_table}, 0, None)
+    if config.scorer == "judge":
+        asked, sampling = judge_of(settings, config.judge_replies)
+        return by_judge(asked, actor, named_key(config.seed, "judge", 0), sampling)
+    own = loaded.model, loaded.params
+    if config.scorer == "verdict":
+        return by_verdict(actor, *own, config.question, (config.yes, config.no))
+    if config.scorer == "implicit_prm":
+        reward = load_policy(settings, sampler.task, config.reward_model)
+        reference = own
+        if config.reference:
+            other = load_policy(settings, sampler.task, config.reference)
+            reference = other.model, other.params
+        return by_implicit_reward((reward.model, reward.params), reference, config.scale)
+    return by_likelihood
+
+
+def _print_choices(config: Config, found: Answered, result: Evaluation) -> None:
+    """A line for each rule and number of answers."""
+    rules = list(dict.fromkeys(["majority"] * _votes(found) + list(config.choose)))
+    print(f"chosen by {config.scorer}: {found.tokens:.0f} tokens, {found.unscored} without a score")
+    curves = chosen_rates(found, rules, config.strength)
+    for n in sizes_up_to(found.right.shape[1]):
+        told = pass_at_k(
+            np.full(len(found.right), found.right.shape[1]), found.right.sum(axis=1), n
+        )
+        rows = {"pass": told} | {name: curve[n] for name, curve in curves.items()}
+        for name, values in rows.items():
+            interval = bootstrap_mean(values[None], result.weights)
+            print(f"{f'choice/{name}@{n}':<40} {interval}")
+
+
+def _votes(found: Answered) -> bool:
+    """Whether any answer was named, so that votes can be counted."""
+    return bool((found.answer >= 0).any())
 
 
 if __name__ == "__main__":

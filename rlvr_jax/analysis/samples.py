@@ -15,6 +15,7 @@ __all__ = ["kept_samples", "number_or", "shown_samples"]
 
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
+_JUDGE = 400  # of what a judge said
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
 
 
@@ -102,6 +103,9 @@ def _verifier(row: dict[str, Any]) -> str:
         parts.append(str(row["stage"]))
     if row.get("verdict") is False:
         parts.append("no verdict")
+    if row.get("said"):
+        text = " ".join(str(row["said"]).split())
+        parts.append(f"judge: {text[:_JUDGE]}{'…' if len(text) > _JUDGE else ''}")
     return " · ".join(parts)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,10 +15,13 @@ import numpy as np
 from rlvr_jax.experience import grades
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import GIVEN, Batch, concatenate
+from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
+from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts, axes_of
 
 __all__ = ["RunActor", "behind_given", "rows_of_responses"]
@@ -55,8 +60,8 @@ class RunActor:
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Samples all asks; see `Actor`. Asks that differ in round, samples, or in whether they
-        have a temperature or given tokens are drawn by calls of their own.
+        """Samples all asks; see `Actor`. Asks that differ in round, samples or limit, or in
+        whether they have a temperature or given tokens are drawn by calls of their own.
 
         Raises:
           ValueError: as `prompts`; given tokens that leave no room for a response.
@@ -64,11 +69,13 @@ class RunActor:
         started = time.perf_counter()
         sampler = self.sampler
         if sampling:
-            sampler = replace(sampler, sampling=replace(sampler.sampling, **sampling))
+            how = dict(sampling)
+            sampler = replace(sampler, record_top=how.pop("record_top", 0))
+            sampler = replace(sampler, sampling=replace(sampler.sampling, **how))
         given = [self._given(ask) for ask in asks]
         calls: dict[tuple, list[int]] = {}
         for place, (ask, (tokens, _)) in enumerate(zip(asks, given, strict=True)):
-            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0)
+            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0, ask.limit)
             calls.setdefault(kind, []).append(place)
         first = np.array([ask.first_sample for ask in asks])
         # Asks that say themselves which samples they are need no other numbers.
@@ -123,9 +130,46 @@ class RunActor:
         """Token statistics [B, T] by name; see `Actor`."""
         return self.scorer(batch.rollouts, needs, of)
 
+    def write(
+        self,
+        chats: Sequence[Sequence[Mapping[str, str]]],
+        key: jax.Array,
+        attempts: Sequence[int],
+        sampling: Mapping[str, Any] | None = None,
+    ) -> list[Written | None]:
+        """Free texts; see `Actor`. Without a chat template the contents stand behind each other,
+        empty lines between them. The budget is that of a response."""
+        # Free texts do not begin as the task's prompts do.
+        writer = replace(self, sampler=replace(self.sampler, opening=0))
+        room = self.sampler.model.config.max_positions - self.sampler.response_tokens
+        asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
+        fits = [len(writer._prompt(ask)) <= room for ask in asks]
+        own = [ask for ask, there in zip(asks, fits, strict=True) if there]
+        if not own:
+            return [None] * len(asks)
+        drawn = writer.draw(own, key, sampling)
+        told = (
+            Written(response.text, int(length))
+            for response, length in zip(drawn.responses, drawn.rollouts.length, strict=True)
+        )
+        return [next(told) if there else None for there in fits]
+
+    def _free(self, chat: Sequence[Mapping[str, str]], attempt: int) -> Ask:
+        """An ask that no task knows, with a number that the chat gives it."""
+        number = zlib.crc32(json.dumps([dict(message) for message in chat]).encode()) >> 1
+        *before, last = chat
+        prompt = Prompt(last["content"], messages=before)
+        if not self.sampler.tokenizer.chat_template:
+            prompt = Prompt("\n\n".join(message["content"] for message in chat))
+        return Ask(prompt, number, 1, first_sample=attempt)
+
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template and without special tokens."""
         return encode_text(self.sampler.tokenizer, text)
+
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
+        return np.asarray(fetch(self.params["embedding"]))
 
     def stop_token(self) -> int:
         """The first of the sampler's stop tokens, which is the tokenizer's end of sequence."""
@@ -207,12 +251,17 @@ class RunActor:
         samples = asks[0].samples
         begun = [ids for ids, _ in given]
         prompts = tokens, length
+        # What is drawn may be less than a response: then it is spread over one.
+        whole = not any(begun) and asks[0].limit is None
         if any(begun):
             quarter = -(-sampler.response_tokens // QUARTERS)
             most = -(-max(map(len, begun)) // quarter) * quarter
             least = min(map(len, begun)) // quarter * quarter
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
             prompts = _with_given(tokens, length, begun, most)
+        if asks[0].limit is not None:
+            room = min(asks[0].limit, sampler.response_tokens)
+            sampler = replace(sampler, response_tokens=room)
 
         def call(sampler, part):
             heat = None if temperature is None else temperature[part]
@@ -242,11 +291,11 @@ class RunActor:
             drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
             rows = np.arange(len(asks) * samples, dtype=np.int32)
             drawn = replace(drawn, group=rows // np.int32(samples), rollout_id=rows)
-        if any(begun):
+        if not whole:
             rows = [ids for ids in begun for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
-            whole = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
-            drawn = behind_given(drawn, *whole, rows, trained, self.sampler.response_tokens)
+            shown = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
+            drawn = behind_given(drawn, *shown, rows, trained, self.sampler.response_tokens)
         return drawn
 
 

@@ -10,7 +10,7 @@ name of the part, so that a checkpoint survives another part being inserted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -23,6 +23,7 @@ from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.grades import grade_answers
 from rlvr_jax.experience.parts import Actor, Curriculum, Draw, Setting, Stage, Turn
 from rlvr_jax.rollout import named_key
+from rlvr_jax.tasks import Task
 
 __all__ = ["Collected", "Experience", "experience"]
 
@@ -78,9 +79,8 @@ class Experience:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Records of `Rollouts` that curricula and stages fill."""
-        parts = (*self.curricula.values(), *self.stages.values())
-        return frozenset().union(*(part.gives for part in parts))
+        """Records of `Rollouts` that curricula, the draw and the stages fill."""
+        return frozenset().union(*(part.gives for part in self.parts.values()))
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -97,6 +97,21 @@ class Experience:
     def rounds(self) -> int:
         """Batches of prompts that a step may take at most."""
         return 1 + sum(stage.rounds for stage in self.stages.values())
+
+    def graded(self, task: Task) -> Task:
+        """The task with the rewards that stages add to its grades, these first.
+
+        Raises:
+          ValueError: a name that the task's own rewards have, or two stages.
+        """
+        more = [name for stage in self.stages.values() for name in stage.rewards]
+        every = [*more, *task.rewards]
+        if taken := sorted({name for name in more if every.count(name) > 1}):
+            raise ValueError(
+                f"experience: rewards of stages must have names of their own on task {task.name!r},"
+                f" got {taken} twice"
+            )
+        return replace(task, rewards=every) if more else task
 
     def drawn_samples(self, samples: int) -> int:
         """Rollouts of a group that are drawn first, for so many to be trained on."""
@@ -168,7 +183,7 @@ def experience(
       stages: act on the drawn batch, in the given order.
     Raises:
       ValueError: what is no part; a stage that takes rows for answers behind a draw that splits
-        them.
+        them, or one that counts on its rows behind a draw that may give fewer.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for where, kind, given in (
@@ -183,6 +198,10 @@ def experience(
             raise ValueError(
                 f"experience: draw must give each answer as one row for {stage.label}, got"
                 f" {draw.label}"
+            )
+        if draw is not None and draw.fewer and stage.counts:
+            raise ValueError(
+                f"experience: draw must give all rows that {stage.label} asks for, got {draw.label}"
             )
     named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)
@@ -215,14 +234,19 @@ class _Step:
             )
         batch = self.grade(self.draw(asks))
         for name, stage in self.chain.stages.items():
-            key = _key(self.setting, name, self.step)
-            turn = Turn(self.step, key, self.setting, self.more)
-            batch, state, told = stage.apply(batch, self, self.state.get(name, ()), turn)
-            _check_batch(stage.label, batch)
-            if name in self.state:
-                self.state[name] = _like(stage.label, self.state[name], state)
-            _add(self.metrics, told, name)
+            if not stage.at_grading:
+                batch = self._staged(name, stage, batch, self.more)
         return Collected(batch, self.state, self.seen, self.metrics)
+
+    def _staged(self, name: str, stage: Stage, batch: Batch, more, sums: bool = False) -> Batch:
+        key = _key(self.setting, name, self.step)
+        turn = Turn(self.step, key, self.setting, more)
+        batch, state, told = stage.apply(batch, self, self.state.get(name, ()), turn)
+        _check_batch(stage.label, batch)
+        if name in self.state:
+            self.state[name] = _like(stage.label, self.state[name], state)
+        _add(self.metrics, told, name, sums)
+        return batch
 
     def _propose(self) -> list[Ask]:
         """The asks of a round that are trained; those that only rate are drawn and graded here."""
@@ -258,6 +282,9 @@ class _Step:
         """The batch with grades, rows of one trace with that of its last one; it is among what is
         seen, unless another policy wrote all of it."""
         graded = grade_answers(self.actor.grade, batch)
+        for name, stage in self.chain.stages.items():
+            if stage.at_grading:
+                graded = self._staged(name, stage, graded, _no_more, sums=True)
         foreign = batch.rollouts.off_policy
         if foreign is None or not foreign.all():
             self.seen.append(graded)
@@ -288,6 +315,11 @@ class _Counting:
         self.metrics["given_tokens"] += given
         self.metrics["drawn_tokens"] += float(batch.rollouts.length.sum()) - given
         return batch
+
+    def write(self, *asked, **how) -> list[Any]:
+        told = self.actor.write(*asked, **how)
+        self.metrics["drawn_tokens"] += float(sum(text.tokens for text in told if text))
+        return told
 
     def score(self, batch: Batch, *asked, **how) -> dict[str, Any]:
         self.metrics["scored_tokens"] += float(batch.rollouts.length.sum())

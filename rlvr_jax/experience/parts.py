@@ -11,7 +11,9 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 
 __all__ = [
     "Actor",
@@ -20,6 +22,7 @@ __all__ = [
     "Setting",
     "Stage",
     "Turn",
+    "Written",
     "no_state",
     "same_size",
     "stateless",
@@ -41,6 +44,8 @@ class Setting:
       steps: of the run.
       rounds: batches of prompts that a step may take at most.
       vocabulary: size of the policy's; 0: not known.
+      width: of its hidden states; 0: not known.
+      told: where what environments say is kept; None: nowhere.
     """
 
     task: Task
@@ -52,6 +57,8 @@ class Setting:
     steps: int = 1
     rounds: int = 1
     vocabulary: int = 0
+    width: int = 0
+    told: Told | None = None
 
 
 class Turn(NamedTuple):
@@ -77,6 +84,18 @@ class Turn(NamedTuple):
         return np.random.default_rng(np.asarray(jax.random.key_data(self.key)).tolist())
 
 
+class Written(NamedTuple):
+    """A free text of a policy.
+
+    Fields:
+      text: without the stop token.
+      tokens: that were drawn.
+    """
+
+    text: str
+    tokens: int
+
+
 class Actor(Protocol):
     """The current policy at work; parts talk to nothing else.
 
@@ -96,7 +115,8 @@ class Actor(Protocol):
         Args:
           key: of the part and step; a row is keyed by it, the ask's round and number, and its
             sample.
-          sampling: settings of the sampler other than the run's.
+          sampling: settings of the sampler other than the run's; and "record_top", how many of the
+            most probable tokens are recorded beside each drawn one.
           constants: what a logits processor reads, traced.
         """
         ...
@@ -119,9 +139,10 @@ class Actor(Protocol):
         "current", "start" or "teacher".
 
         Args:
-          needs: of "logp" and "entropy", [B, T], and either "all_logp", log-probs of the vocabulary
-            [B, T, V], or "mean_hidden", the mean last hidden state of the tokens on the mask [B,
-            D].
+          needs: of "logp" and "entropy", [B, T], and one of "all_logp", log-probs of the vocabulary
+            [B, T, V]; "mean_hidden", the mean last hidden state of the tokens on the mask [B, D];
+            "max_id", the likeliest token int [B, T]; and "verdict_logp" [B, K], for rows that say
+            what is asked about them.
         """
         ...
 
@@ -129,8 +150,31 @@ class Actor(Protocol):
         """Tokens [n, P], right-padded, and lengths [n] of what asks show."""
         ...
 
+    def write(
+        self,
+        chats: Sequence[Sequence[Mapping[str, str]]],
+        key: jax.Array,
+        attempts: Sequence[int],
+        sampling: Mapping[str, Any] | None = None,
+    ) -> list[Written | None]:
+        """Free text: what the policy answers to chats that are no prompts of the task.
+
+        Args:
+          chats: messages, each {"role": …, "content": …}; the last one is the user's.
+          key: of the part and step; an answer depends on it, the chat and the attempt.
+          attempts: number of the try at each chat.
+          sampling: as for `draw`.
+        Returns:
+          None for a chat that leaves no room for an answer.
+        """
+        ...
+
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without a template."""
+        ...
+
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
         ...
 
     def stop_token(self) -> int:
@@ -204,6 +248,10 @@ class Draw:
         to training alone (processors, drafts).
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
+      environment: that answers the policy in the middle of a response, if it is known before the
+        task; what it says at the start of an episode stands before each prompt.
+      gives: records of `Rollouts` that it fills, for the objective.
+      fewer: it may give fewer rows than are asked for.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -215,6 +263,9 @@ class Draw:
     of_policy: bool = False
     most: float = 1.0
     splits: bool = False
+    environment: Environment | None = None
+    gives: frozenset[str] = frozenset()
+    fewer: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,6 +282,11 @@ class Stage:
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
+      counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
+        refused.
+      at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
+        not in its place in the order. What it tells are counts, which are summed.
+      rewards: names of numbers that it adds to grades, further rewards of the task.
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -245,6 +301,9 @@ class Stage:
     most: float = 1.0
     updates: int = 0
     by_row: bool = False
+    counts: bool = False
+    at_grading: bool = False
+    rewards: tuple[str, ...] = ()
 
 
 def stateless(

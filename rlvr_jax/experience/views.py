@@ -18,6 +18,7 @@ __all__ = [
     "augmented",
     "begin_with",
     "begin_with_flaw",
+    "digest",
     "hide_words",
     "hint",
     "solution_prefix",
@@ -163,7 +164,7 @@ def with_answer(answer: str) -> View:
             return Shown(task.show_answer(prompt, answer))
         return Shown(f"{prompt.text}{SOLVED}{answer}")
 
-    return View(f"with_answer({_digest(answer)})", show)
+    return View(f"with_answer({digest(answer)})", show)
 
 
 def with_note(note: str) -> View:
@@ -177,7 +178,7 @@ def with_note(note: str) -> View:
             return Shown(task.show_hint(prompt, note))
         return Shown(f"{prompt.text}{NOTE}{note}")
 
-    return View(f"with_note({_digest(note)})", show)
+    return View(f"with_note({digest(note)})", show)
 
 
 def with_two_answers(right: str, wrong: str, request: str = "") -> View:
@@ -196,10 +197,10 @@ def with_two_answers(right: str, wrong: str, request: str = "") -> View:
             return Shown(task.show_answer(hinted, wrong))
         return Shown(f"{prompt.text}{SOLVED}{right}{FAILED}{wrong}\n\n{request}".rstrip())
 
-    return View(f"with_two_answers({_digest(right, wrong, request)})", show)
+    return View(f"with_two_answers({digest(right, wrong, request)})", show)
 
 
-def _digest(*texts: str) -> str:
+def digest(*texts: str) -> str:
     """A short name of texts: those of views that show the same are equal."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 

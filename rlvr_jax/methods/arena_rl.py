@@ -13,7 +13,7 @@ https://github.com/Alibaba-NLP/qqr
 The seeded knockout, the paper's choice, ranks nearly as well as a round robin at a cost linear in
 N; the released examples use the anchor. The Swiss form is as meant: the released one gives points
 to the wrong players. Ranks know no margins, so a group of equally good answers has full advantages.
-The judge compares two answers (`judge`); by default it is the verifier's outcome, theirs a model
+The judge compares two answers (`compare`); by default it is the verifier's outcome, theirs a model
 that reads whole trajectories in both orders, and whose failure counts 5 against 5.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import compare_by, experience, tournament
-from rlvr_jax.experience.stages.tournament import Judge
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives import (
     Schedule,
     anchor,
@@ -84,7 +84,7 @@ SWISS = Arena(swiss, by_swiss)
 
 def arena_rl(
     arena: Arena = KNOCKOUT,
-    judge: Judge = compare_by(),  # noqa: B008 (a function)
+    compare: Compare = compare_by(),  # noqa: B008 (a function)
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     epsilon: float = 1e-6,
@@ -93,7 +93,8 @@ def arena_rl(
 
     Args:
       arena: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.
-      judge: (batch, pairs of rows, turn) -> the scores of both.
+      compare: (batch, pairs of rows, actor, turn) -> the scores of both, and counts; such as
+        `compare_with(judge)`.
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
     """
@@ -103,7 +104,7 @@ def arena_rl(
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[tournament(judge, arena.reward, arena.schedule)]),
+        experience=experience(stages=[tournament(compare, arena.reward, arena.schedule)]),
     )
 
 

@@ -11,13 +11,14 @@ https://github.com/shawn0728/ARES
 
 s is `hesitation_score`, n* the mean count at that difficulty. The threshold of a response is the
 95th percentile of its W, that of a batch their median. The authors take the entropy of the ten
-likeliest tokens and a tail, and the word that was likeliest, not the sampled one; we read the
-sampler's full entropy and `trigger`. Their α adapts to the rounding error of the target, a slow
-random walk; here it is constant. Every wrong response earns at least half of its score, so that
-wrong responses to hard prompts differ by their counts only. A group of equal outcomes has
-advantages that are not 0 where its counts differ.
+likeliest tokens and a tail; we read the sampler's full entropy. Like them we count where a word was
+likeliest, whatever was drawn; the list of words is ours. Their α adapts to the rounding error of
+the target, a slow random walk; here it is constant. Every wrong response earns at least half of its
+score, so that wrong responses to hard prompts differ by their counts only. A group of equal
+outcomes has advantages that are not 0 where its counts differ.
 """
 
+from rlvr_jax.experience import experience, mark_triggers
 from rlvr_jax.objectives.advantages.hesitation_reward import HesitationScale, hesitation_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -26,6 +27,7 @@ from rlvr_jax.types import Method, Recipe
 
 
 def ares(
+    triggers: str = "wait however but alternatively hmm maybe actually",
     window: int = 4,
     percentile: float = 95.0,
     threshold_keep: float = 0.99,
@@ -38,6 +40,8 @@ def ares(
     """Clip-higher on the token mean, on rewards for hesitation that fits the difficulty.
 
     Args:
+      triggers: words that begin a second thought, blanks between them; those of the policy's
+        tokenizer that are one token count.
       window: tokens whose entropy is averaged (w).
       percentile: of a response's window entropies, its threshold.
       threshold_keep: share of the old running mean of the threshold.
@@ -50,7 +54,8 @@ def ares(
             advantage=hesitation_advantage(window, percentile, threshold_keep, scale, epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[mark_triggers(triggers.split())]),
     )
 
 
@@ -59,5 +64,5 @@ METHOD = Method(
     "ARES: Multimodal Adaptive Reasoning via Difficulty-Aware Token-Level Entropy Shaping",
     "https://github.com/shawn0728/ARES",
     changes="reward, surrogate",
-    left_out="the KL whose weight adapts to the difficulty; the list of trigger words",
+    left_out="the KL whose weight adapts to the difficulty",
 )

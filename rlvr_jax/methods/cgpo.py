@@ -7,15 +7,17 @@
     CODPO:   -log σ(β (Δ⁺ - Δ⁻)) - λ logp(a⁺) / |a⁺|, a⁺ best accepted, a⁻ worst rejected
     CRRAFT:  -R_c(a*) logp(a*), a* best accepted row with log-ratio up to KL_max
 
-The last two are means over the prompts that take part. Rows marked `off_policy` are the ā; judges
-are columns of `component_rewards`. R̃ is 0 for rejected and for far responses alike, and its
-baseline is the batch's: prompts where everything fails are pushed as well. Two equations of the
-text have slips (the sign of the likelihood term, a ratio of logs for the log of a ratio); these are
-the consistent readings. KL_max, β and λ are ours: the text says that they were set per task.
+The last two are means over the prompts that take part. The ā are the worked solutions of the
+prompts (`off_policy`); judges are columns of `component_rewards`, the task's or those of `--judge`.
+R̃ is 0 for rejected and for far responses alike, and its baseline is the batch's: prompts where
+everything fails are pushed as well. Two equations of the text have slips (the sign of the
+likelihood term, a ratio of logs for the log of a ratio); these are the consistent readings. KL_max,
+β and λ are ours: the text says that they were set per task.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.objectives.advantages.constraints import (
     Judges,
     constrained_advantage,
@@ -56,7 +58,7 @@ def cgpo(
     kl_max: float = 5.0,
     scale: float = 0.1,
     likelihood_coefficient: float = 1.0,
-    judges: Judges = (1,),
+    judges: Sequence[int] = (1,),
     optimizer: Callable[..., Objective] = crpg,
 ) -> Recipe:
     """Constrained rewards under one of three optimizers.
@@ -72,7 +74,10 @@ def cgpo(
     check_bound("cgpo", kl_max=kl_max)
     check_positive("cgpo", scale=scale)
     check_at_least(0, "cgpo", likelihood_coefficient=likelihood_coefficient)
-    return Recipe(objective=optimizer(kl_max, scale, likelihood_coefficient, judges))
+    return Recipe(
+        objective=optimizer(kl_max, scale, likelihood_coefficient, tuple(judges)),
+        experience=experience(stages=[add_traces()]),
+    )
 
 
 def _only(regularizer):

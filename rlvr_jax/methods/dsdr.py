@@ -10,11 +10,11 @@ https://github.com/SUSTechBruce/DSDR
 
 A reconstruction from the abstract and summaries. The two halves of d, the mapping of the cosine,
 λ_d (a tenth of the reward gap), λ_l and τ are ours; the clip is DAPO's. In an all-right group d
-alone makes the advantages, and the division by the standard deviation blows it up to full size.
-Rows come with an embedding and with the ids of their formulas.
+alone makes the advantages, and the division by the standard deviation blows it up to full size. The
+embedding is the mean hidden state of the policy, formulas are what `equations` finds: ours too.
 """
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import embed, experience, find_formulas, shape
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.group_diversity import (
@@ -50,7 +50,9 @@ def dsdr(
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[shape(diversity_reward(reward_coefficient))]),
+        experience=experience(
+            stages=[embed("current"), find_formulas(), shape(diversity_reward(reward_coefficient))]
+        ),
     )
 
 
@@ -60,5 +62,5 @@ METHOD = Method(
     "https://github.com/SUSTechBruce/DSDR",
     changes="reward, regularizer",
     evidence="reconstruction",
-    left_out="the encoder of the responses and the extraction of formulas",
+    left_out="the encoder of the responses",
 )

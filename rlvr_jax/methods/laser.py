@@ -17,6 +17,7 @@ from the authors' code, not run against it. The average of the clipped loss is G
 which one the authors use was not found.
 """
 
+from rlvr_jax.experience import ask_verdict, experience, reward_itself
 from rlvr_jax.objectives.advantages.self_verification import self_reward_loss, self_rewarded
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_mean
@@ -25,6 +26,7 @@ from rlvr_jax.types import Method, Recipe
 
 
 def laser(
+    token: str = "<|vision_start|>",
     coefficient: float = 0.1,
     scale: float = 0.1,
     reference_logp: float = -23.0,
@@ -38,6 +40,7 @@ def laser(
     """GRPO without KL, with a loss that fits a self-reward and a share of it in the advantage.
 
     Args:
+      token: one that never occurs (z_c), a text of one token of the policy's tokenizer.
       coefficient: weight of the squared error.
       scale: of the log-prob of the special token (β).
       reference_logp: its log-prob under the reference policy (c), nats.
@@ -54,7 +57,8 @@ def laser(
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=fit,
             aggregation=rollout_mean_token_mean(),
-        )
+        ),
+        experience=experience(stages=[ask_verdict([token]), reward_itself(scale, reference_logp)]),
     )
 
 

@@ -13,6 +13,7 @@ softmax over Yes and No; at test time it ranks responses (`best_answer`) or weig
 REINFORCE with a group mean as one of the algorithms that the paper combines with.
 """
 
+from rlvr_jax.experience import ask_verdict, experience
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.advantages.self_verification import verdict_loss
 from rlvr_jax.objectives.algebra.core import objective
@@ -21,11 +22,18 @@ from rlvr_jax.objectives.surrogates.policy_gradient import reinforce
 from rlvr_jax.types import Method, Recipe
 
 
-def rl_v(verification_coefficient: float = 1.0) -> Recipe:
+def rl_v(
+    verification_coefficient: float = 1.0,
+    question: str = " Is this solution correct? Answer Yes or No.",
+    yes: str = " Yes",
+    no: str = " No",
+) -> Recipe:
     """REINFORCE with a group mean, plus the cross entropy of a verdict on each rollout.
 
     Args:
       verification_coefficient: weight of the cross entropy (λ).
+      question: behind a response.
+      yes, no: what may be said then, texts of one token each of the policy's tokenizer.
     """
     verify = [verdict_loss(verification_coefficient)] if verification_coefficient else []
     return Recipe(
@@ -34,7 +42,8 @@ def rl_v(verification_coefficient: float = 1.0) -> Recipe:
             surrogate=reinforce(),
             regularizers=verify,
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[ask_verdict([yes, no], question)]),
     )
 
 
@@ -45,5 +54,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2505.04842",
     changes="regularizer",
     evidence="reconstruction",
-    left_out="the second pass; longer budgets until a response is judged right",
+    left_out="longer budgets until a response is judged right",
 )

@@ -6,13 +6,14 @@ https://arxiv.org/abs/2509.21319
     r_i  = ln p(Yes) - ln p(No) of a judge, asked whether the response satisfies the principle
     A_i  = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = Σ PPO clip / Σ n_i
 
-The odds are a reward of the task (`number`); the policy does not see the principle, which must be
-one within a group. They are unbounded, and of a sharp judge nearly binary: `bound` is ours. The
-judge is trained by `verdict_loss`, the cross entropy of its token over the whole vocabulary;
-`odds_of_yes` is what it says. Constants of RL were not found, and are GRPO's.
+The odds are a reward of the task (`number`), or, with a `principle`, those of the policy that the
+run begins with, asked behind each response by one token; the policy does not see the principle,
+which must be one within a group. They are unbounded, and of a sharp judge nearly binary: `bound` is
+ours. The judge is trained by `verdict_loss`, the cross entropy of its token over the whole
+vocabulary; `odds_of_yes` is what it says. Constants of RL were not found, and are GRPO's.
 """
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import experience, reward_odds, shape
 from rlvr_jax.objectives import (
     bounded,
     column,
@@ -26,6 +27,9 @@ from rlvr_jax.types import Method, Recipe
 
 
 def rlbff(
+    principle: str = "",
+    yes: str = " Yes",
+    no: str = " No",
     number: int = 0,
     bound: float | None = None,
     clip_low: float = 0.2,
@@ -35,6 +39,9 @@ def rlbff(
     """GRPO on the token mean, on a judge's odds.
 
     Args:
+      principle: what the policy that the run begins with is asked behind each response, such as
+        " Is it short? Answer Yes or No."; "": the odds are the task's.
+      yes, no: what may be said then, texts of one token each of the policy's tokenizer.
       number: of the task's rewards, the odds.
       bound: of the odds on both sides; None: none.
       clip_low, clip_high: half-widths of the trust region.
@@ -48,7 +55,10 @@ def rlbff(
             aggregation=token_mean(),
         ),
         experience=experience(
-            stages=[shape(total({"odds": odds if bound is None else bounded(odds, -bound, bound)}))]
+            stages=[
+                *([reward_odds(principle, (yes, no))] if principle else []),
+                shape(total({"odds": odds if bound is None else bounded(odds, -bound, bound)})),
+            ]
         ),
     )
 

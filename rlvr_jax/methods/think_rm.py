@@ -9,12 +9,12 @@ https://github.com/IlgeeHong/Think-RM
 
 If d_ij = r_i - r_j that is GRPO's advantage; contradictory strengths shrink it, as cycles cancel
 above the root and not below. ε stands inside the root. What the judge cannot say is a draw. Each
-pair is asked in one order. The judge (`judge`) gives two scores of which the difference is d; by
+pair is asked in one order. The judge (`compare`) gives two scores of which the difference is d; by
 default the verifier's outcomes, theirs a model trained by RL to think before its verdict.
 """
 
 from rlvr_jax.experience import compare_by, experience, tournament
-from rlvr_jax.experience.stages.tournament import Judge
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives import (
     difference_advantage,
     difference_table,
@@ -28,7 +28,7 @@ from rlvr_jax.types import Method, Recipe
 
 
 def think_rm(
-    judge: Judge = compare_by(),  # noqa: B008 (a function)
+    compare: Compare = compare_by(),  # noqa: B008 (a function)
     kl_coefficient: float = 1e-4,
     clip_low: float = 0.2,
     clip_high: float = 0.2,
@@ -37,7 +37,8 @@ def think_rm(
     """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
 
     Args:
-      judge: (batch, pairs of rows, turn) -> the scores of both.
+      compare: (batch, pairs of rows, actor, turn) -> the scores of both, and counts; such as
+        `compare_with(judge)`.
       kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       clip_low, clip_high: half-widths of the trust region.
       epsilon: inside the root of the deviation.
@@ -56,7 +57,7 @@ def think_rm(
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[tournament(judge, difference, advantage=advantage)]),
+        experience=experience(stages=[tournament(compare, difference, advantage=advantage)]),
     )
 
 

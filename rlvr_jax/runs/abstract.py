@@ -142,7 +142,9 @@ class AbstractRun:
         if self.recipe.teacher is not None:
             known["teacher_logp"] = drawn.behaviour_logp
         sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
-            "Q": drawn.prompt_tokens.shape[1]
+            "Q": drawn.prompt_tokens.shape[1],
+            "D": self.model.config.width,
+            "K": 5,  # of a mixture; it does not matter how many there are
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
         chain = self.recipe.experience

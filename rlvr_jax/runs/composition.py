@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from pathlib import Path
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
+from rlvr_jax.runs.judging import judging
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of"]
+__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of", "with_environment"]
 
 
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
@@ -32,7 +32,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
         budget = config.response_tokens or task.response_tokens
         own = resolve_hyperparameters(config.experience, (), budget, config.steps)
         chain = methods.recipe(config.experience, **own).experience or experience()
-    first = []
+    first = judging(config)
     if config.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
@@ -40,7 +40,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
                 f" {config.experience or config.method!r}, which refills batches by itself, got"
                 f" {config.dynamic_sampling}"
             )
-        first = [refill(stage_room.uniform, config.dynamic_sampling)]
+        first += [refill(stage_room.uniform, config.dynamic_sampling)]
     last = [own_stage(name) for name in config.stage]
     if config.mask_truncated:
         last.append(mask_truncated())
@@ -51,7 +51,9 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     return replace(recipe, experience=chain)
 
 
-def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: int) -> Setting:
+def setting_of(
+    config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
+) -> Setting:
     """What the parts of an experience may know of a run."""
     return Setting(
         task,
@@ -63,6 +65,7 @@ def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: i
         config.steps,
         chain.rounds,
         vocabulary,
+        width,
     )
 
 
@@ -82,26 +85,23 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
                 )
 
 
+def with_environment(task: Task, environment: Environment | None) -> Task:
+    """The task with what an environment says first before each of its prompts."""
+    if environment is None:
+        return task
+
+    def told(prompt):
+        _, messages = environment.start(prompt)
+        return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
+
+    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
+
+
 def own_stage(name: str) -> Stage:
     """The stage of module:function, called with the arguments behind a second colon."""
-    module, colon, rest = name.partition(":")
+    module, _, rest = name.partition(":")
     function, _, given = rest.partition(":")
-    if not (module and colon and function):
-        raise ValueError(f"stage must be module:function, got {name!r}")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), function, None)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(f"stage: no module {module!r} can be imported, got {name!r}") from None
-    finally:
-        sys.path.remove(here)
-    if not callable(found):
-        raise ValueError(
-            f"stage: module {module!r} must have a function {function!r}, got {name!r}"
-        )
+    found = own_function("stage", f"{module}:{function}", name)
     pairs = tuple(filter(None, given.split(",")))
     arguments = read_arguments(f"stage {function}", found, pairs)
     missing = [

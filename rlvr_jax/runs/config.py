@@ -37,6 +37,25 @@ class TrainConfig:
     method's own; empty: its own."""
     stage: tuple[str, ...] = ()
     """Stages of your own that act last, each as module:function or module:function:name=value,…."""
+    judge: str = ""
+    """Who grades beside the verifier: policy, the policy itself; folder:<policy folder>;
+    server:<model>, at the address OPENAI_BASE_URL with the key OPENAI_API_KEY of the environment;
+    or module:function, from messages to text. Its numbers, in [0, 1], are the first rewards of the
+    task, for methods that weigh rewards. Empty: nobody."""
+    judge_rubric: str = ""
+    """JSON file of criteria that the judge gives points for, each an object with a name and if
+    wanted text, weight, maximum, kind; empty: one number for the whole."""
+    judge_prompt: str = ""
+    """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
+    constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0. Empty:
+    a question for a number from 0 to 10."""
+    judge_options: tuple[str, ...] = ()
+    """As name=value: temperature (0), tries (1), tokens (512) and seconds (60) of a reply, at_once
+    (32), retries (4), highest (10) of a number without a rubric, visible (false): it is shown what
+    stands behind <response> alone."""
+    judge_budget: tuple[str, ...] = ()
+    """Most calls and tokens of the run, as calls=1000 tokens=1000000; behind it there is no
+    verdict."""
     task: str = "brackets"
     """Built-in name (with options behind a colon), reasoning_gym:<data set>, jsonl:<files> (json:,
     csv:, parquet:, arrow:), tfds:<name>, or module:name."""
@@ -44,6 +63,9 @@ class TrainConfig:
     """Of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
     columns: tuple[str, ...] = ()
     """Columns of files that no known schema names: prompt=question,answer=solution."""
+    unsafe_local: bool = False
+    """Run what models write also where this machine has nothing to keep it in (`python -m
+    rlvr_jax.sandbox` says what it has); otherwise that has no verdict."""
     model: str = ""
     """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")

@@ -22,7 +22,7 @@ from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
-from rlvr_jax.runs.composition import setting_of
+from rlvr_jax.runs.composition import setting_of, with_environment
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
@@ -241,6 +241,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
     """
     chain = recipe.experience
+    task = chain.graded(with_environment(task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
@@ -267,7 +268,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         chain.views,
         chain.drawn_samples(config.samples_per_prompt),
     )
-    setting = setting_of(config, task, chain, start.model.config.vocab_size)
+    setting = setting_of(
+        config, task, chain, start.model.config.vocab_size, start.model.config.width
+    )
     sampler = start.sampler
     if not config.mesh:
         mesh = sampling_mesh(sampler.model, sampler.wave[0])

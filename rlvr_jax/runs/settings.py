@@ -22,6 +22,7 @@ _FREE = {
     "steps",
     "checkpoint_every",
     "samples_kept",
+    "judge_budget",
     "mesh",
     "sample_mesh",
     "sample_waves",

@@ -147,6 +147,7 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
                 "stage": grade.stage,
                 "timed_out": grade.timed_out,
                 "verdict": grade.outcome is not None,
+                "said": grade.said,
                 "tokens": token_texts(
                     run.start.tokenizer, batch.rollouts.tokens[row, :length].tolist()
                 ),

@@ -28,7 +28,8 @@ on a command line those of all others, whose names may hold anything, stand behi
 
 A task of your own is a `Task`; `from_rows` makes one of dictionaries. `graded_one_by_one` makes its
 `verify` from a function of one prompt and one response, `from_trl` and `from_verl` from rewards of
-theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`).
+theirs, `verifier` from a check (`rlvr_jax.verifiers.checks`). `with_verdicts` puts prompts beside
+its own that ask whether a solution is right.
 
 `Batches` orders the prompts, `self_check` grades known answers before the first step; `python -m
 rlvr_jax.tasks` shows it for all built-in tasks.
@@ -41,11 +42,11 @@ import dataclasses
 import difflib
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
@@ -54,11 +55,13 @@ from rlvr_jax.tasks.grading import GradingError, grades_of, no_verdict_on_error
 from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
 from rlvr_jax.tasks.rewards import from_trl, from_verl, graded_one_by_one
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
+from rlvr_jax.tasks.verdicts import Labelled, with_verdicts
 
 __all__ = [
     "Batches",
     "Grade",
     "GradingError",
+    "Labelled",
     "Prompt",
     "Response",
     "SelfCheck",
@@ -76,6 +79,7 @@ __all__ = [
     "no_verdict_on_error",
     "self_check",
     "verifier",
+    "with_verdicts",
     "without_options",
 ]
 
@@ -92,17 +96,17 @@ _BUILT_IN = {
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",
-    "humaneval": "humaneval",
+    "humaneval": "code.humaneval",
     "knights": "puzzles.knights",
-    "lean": "lean",
+    "lean": "code.lean",
     "operators": "operators",
-    "optimisation": "optimisation",
-    "sql": "sql",
-    "programs": "programs",
+    "optimisation": "code.optimisation",
+    "sql": "code.sql",
+    "programs": "code.programs",
     "python_functions": "worlds.python_functions",
     "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
-    "verilog": "verilog",
+    "verilog": "code.verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
@@ -188,7 +192,11 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         )
     if not (prefix and rest):
         return _load(name, {})  # says what is wrong with it
-    source = _prefixed(name, prefix) if prefix in _PREFIXES else _user_object(name, prefix, rest)
+    source = (
+        _prefixed(name, prefix)
+        if prefix in _PREFIXES
+        else own("load", name, partial(_unknown, name))
+    )
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {
         option: read_option(name, option, text, known.get(option))
@@ -213,7 +221,7 @@ def _load(name: str, options: dict[str, Any]) -> Task:
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
         return _make(name, _prefixed(name, prefix), options, rest)
-    return _make(name, _user_object(name, prefix, rest), options)
+    return _make(name, own("load", name, partial(_unknown, name)), options)
 
 
 def without_options(name: str) -> str:
@@ -295,26 +303,6 @@ def _needs(name: str) -> Iterator[None]:
             f"load: task {name!r} needs the package {package}, which is not installed: run"
             f" `pip install {_PACKAGES[missing]}`"
         ) from error
-
-
-def _user_object(name: str, module: str, attribute: str) -> Any:
-    """What a user's module has under a name; the current directory is searched first."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        # A module that the user's module misses is the user's own traceback.
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(_unknown(name, f"no module {module!r} can be imported")) from None
-    finally:
-        sys.path.remove(here)
-    if not hasattr(found, attribute):
-        close = difflib.get_close_matches(attribute, dir(found), n=3)
-        hint = f"; closest: {', '.join(close)}" if close else ""
-        raise ValueError(f"load: module {module!r} must have {attribute!r}, which it has not{hint}")
-    return getattr(found, attribute)
 
 
 def _unknown(name: str, reason: str = "no built-in task has this name") -> str:

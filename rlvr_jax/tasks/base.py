@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rlvr_jax.tools import Environment
+
 __all__ = ["Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show", "StepScore", "Task"]
 __all__ += ["Verify"]
 
@@ -96,6 +98,7 @@ class Grade:
       answer: the final answer; equal texts are equal answers. None, and a text of white space:
         the response gives none, or the task does not say (`Task.answers`).
       stage: where the verifier decided, a word or two such as "exact"; for the samples.
+      said: the words of a judge; for the samples.
     Raises:
       ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
     """
@@ -106,6 +109,7 @@ class Grade:
     info: Mapping[str, float] = field(default_factory=dict)
     answer: str | None = None
     stage: str = ""
+    said: str = ""
 
     def __post_init__(self):
         if self.outcome is None and self.reward is not None:
@@ -114,9 +118,9 @@ class Grade:
             )
         if not isinstance(self.info, Mapping):
             raise ValueError(f"Grade: info must be numbers by name, got {self.info!r}")
-        for name in ("answer", "stage"):
+        for name in ("answer", "stage", "said"):
             text = getattr(self, name)
-            if not isinstance(text, str) and (text is not None or name == "stage"):
+            if not isinstance(text, str) and (text is not None or name != "answer"):
                 raise ValueError(f"Grade: {name} must be a text, got {text!r}")
         reward = self.outcome if self.reward is None else self.reward
         # Grades go between processes as JSON, which knows no numbers of numpy.
@@ -184,6 +188,8 @@ class Task:
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
       notes: sentences about where the prompts come from, said once when a run begins.
+      environment: that answers in the middle of a response where the run draws in turns; None: the
+        task has none.
     Raises:
       ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
         that are no names of theirs.
@@ -205,6 +211,7 @@ class Task:
     world: Any = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()
+    environment: Environment | None = None
 
     def __post_init__(self):
         for split in ("train", "test"):

@@ -19,7 +19,7 @@ from rlvr_jax.rollout import named_key
 from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.programs import Programs
+from rlvr_jax.training.programs import MORE, Programs
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
@@ -89,26 +89,28 @@ class Scorer:
     start: Callable[[], Params]
 
     def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
-        """Statistics by name, [B, T], [B, T, V] of "all_logp", [B, D] of "mean_hidden".
+        """Statistics by name, [B, T], [B, T, V] of "all_logp", [B, D] of "mean_hidden", [B, K] of
+        "verdict_logp".
 
         Args:
-          needs: of "logp", "entropy", and either "all_logp" or "mean_hidden".
+          needs: of "logp", "entropy", and one of "all_logp", "mean_hidden", "max_id" and
+            "verdict_logp".
           of: "current" or "start".
         Raises:
           ValueError: another need or policy.
         """
         needs = {*needs}
         large = needs - {"logp", "entropy"}
-        unknown = large - {"all_logp", "mean_hidden"}
+        made = {one: name for name, more in MORE.items() for one in more}
+        unknown = large - made.keys()
         if unknown or len(large) > 1 or of not in ("current", "start"):
             raise ValueError(
-                "score: needs must be among logp, entropy and either all_logp or mean_hidden, of"
-                f" the current or the start policy, got {sorted(needs)} of {of!r}"
+                f"score: needs must be among logp, entropy and one of {', '.join(made)}, of the"
+                f" current or the start policy, got {sorted(needs)} of {of!r}"
             )
         params = self.params if of == "current" else self.start()
         programs = self.learner.programs
-        made = {"all_logp": programs.measure_all, "mean_hidden": programs.measure_hidden}
-        program = made[large.pop()] if large else programs.measure
+        program = getattr(programs, made[large.pop()] if large else "measure")
         size, count = self.learner.plan.rows, len(rollouts.group)
         found = []
         for first in range(0, count, size):

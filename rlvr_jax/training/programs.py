@@ -27,6 +27,16 @@ from rlvr_jax.types import Recipe, Rollouts
 __all__ = ["Programs", "jitted", "make_programs"]
 
 
+MORE = {
+    "measure": (),
+    "measure_all": ("all_logp",),
+    "measure_hidden": ("mean_hidden",),
+    "measure_likeliest": ("max_id",),
+    "measure_verdicts": ("verdict_logp",),
+}
+"""What programs that measure tell beside log-probs and entropies."""
+
+
 @dataclass(frozen=True)
 class Programs:
     """The compiled programs of a run, each compiled once.
@@ -42,6 +52,8 @@ class Programs:
       measure_all: the same with "all_logp" [B, T, V] of the whole vocabulary.
       measure_hidden: the same with "mean_hidden" [B, D], the mean over the tokens on the mask of
         the last hidden states that they are predicted from.
+      measure_likeliest: the same with "max_id", int [B, T], the likeliest token.
+      measure_verdicts: the same with "verdict_logp" [B, K].
       score_prompts: the same arguments -> "prompt_logp" [B, P].
       decide_once: the objective's, for the rollouts of a step; None if it has none.
       update: (state, rollouts of one update, key, fresh, other) -> (state, metrics, record), with
@@ -59,6 +71,8 @@ class Programs:
     measure: Callable[..., dict[str, jax.Array]]
     measure_all: Callable[..., dict[str, jax.Array]]
     measure_hidden: Callable[..., dict[str, jax.Array]]
+    measure_likeliest: Callable[..., dict[str, jax.Array]]
+    measure_verdicts: Callable[..., dict[str, jax.Array]]
     score_prompts: Callable[..., dict[str, jax.Array]]
     decide_once: Callable[..., tuple[Rollouts, dict, dict]] | None
     update: Callable[..., tuple[TrainState, dict, dict]]
@@ -93,9 +107,7 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
-    measure, measure_all, measure_hidden = (
-        _jitted_measure(model, plan, more) for more in ({}, {"all_logp"}, {"mean_hidden"})
-    )
+    measures = {name: _jitted_measure(model, plan, more) for name, more in MORE.items()}
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -104,9 +116,10 @@ def make_programs(
     reshard = make_reshard(model, sampler)
     return Programs(
         score=lambda params, rollouts: score(params, put(rollouts)),
-        measure=lambda params, rollouts: measure(params, put(rollouts)),
-        measure_all=lambda params, rollouts: measure_all(params, put(rollouts)),
-        measure_hidden=lambda params, rollouts: measure_hidden(params, put(rollouts)),
+        **{
+            name: lambda params, rollouts, of=measured: of(params, put(rollouts))
+            for name, measured in measures.items()
+        },
         score_prompts=lambda params, rollouts: score_prompts(params, put(rollouts)),
         decide_once=decide and (lambda rollouts, *others: decide(put(rollouts), *others)),
         update=lambda state, rollouts, *others: step(state, base, put(rollouts), *others),
@@ -118,12 +131,13 @@ def make_programs(
 
 
 def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any:
-    """The program that measures log-probs and entropies of any rows, and log-probs of all tokens or
-    mean hidden states where they are asked for."""
+    """The program that measures log-probs and entropies of any rows, and what else is asked for."""
 
     def of_piece(params, rollouts):
-        stats = statistics(model, params, rollouts, {"logp", "entropy"})
+        needs = {"logp", "entropy", *more} - {"all_logp", "mean_hidden"}
+        stats = statistics(model, params, rollouts, needs)
         found = {"logp": stats.logp, "entropy": stats.entropy}
+        found |= {name: getattr(stats, name) for name in ("max_id", "verdict_logp") if name in more}
         if "all_logp" in more:
             found["all_logp"] = policy.score_vocabulary(model, params, rollouts)
         if "mean_hidden" in more:
@@ -174,6 +188,8 @@ def jitted(
         # Held-out rollouts have no second prompt.
         beside = rollouts.second_tokens is not None
         own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
+        if rollouts.candidate_ids is None:
+            own.pop("old_candidate_logp", None)
         needs = set(own.values())
         stats = statistics(model, params, rollouts, needs, options, shared, opening)
         return {field: getattr(stats, name) for field, name in own.items()}

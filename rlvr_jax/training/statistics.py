@@ -7,22 +7,29 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels import token_stats
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics"]
+__all__ = ["DIVERGENCES", "MEASURED", "after_second_prompt", "statistics", "verdicts"]
 
 OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 
 DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | OF_TEACHER
 """Statistics that compare the policy with a second one, or are of that."""
 
-MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp", "second_prompt_logp", *OF_TEACHER}
+MEASURED = {
+    *token_stats.STATISTICS,
+    *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp", "verdict_logp"),
+    *OF_TEACHER,
+}
 """All that `statistics` can measure."""
+
+CANDIDATES = ("hidden", "logsumexp")
+"""What log-probs of candidates are made of."""
 
 
 def statistics(
@@ -38,7 +45,8 @@ def statistics(
     """Statistics [B, T] of the policy, differentiable in `params`; 0 off `Rollouts.scored`.
 
     Args:
-      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids".
+      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that have
+        candidates.
       options, shared, opening: as for `policy.score`.
       other: the second policy of divergences, of the same shape; no gradient flows into it. It
         reads the second prompts of rows that have one.
@@ -55,16 +63,59 @@ def statistics(
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp"} - OF_TEACHER
+    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - OF_TEACHER
+    if "candidate_logp" in needs:
+        own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - OF_TEACHER) & own else None
     stats = score(model, params, rollouts, own, options, shared, opening, compared)
+    if "candidate_logp" in needs:
+        unembedding = model.unembedding(params).astype(stats.hidden.dtype)
+        logits = logits_of_ids(model, stats.hidden, unembedding, rollouts, rollouts.candidate_ids)
+        logp = logits.astype(stats.logsumexp.dtype) - stats.logsumexp[:, :, None]
+        logp = jnp.where(rollouts.scored[:, :, None], logp, 0)
+        left = {name: getattr(stats, name) if name in needs else None for name in CANDIDATES}
+        stats = replace(stats, candidate_logp=logp, **left)
     if OF_TEACHER & {*needs}:
         ids = stats.topk_ids if "teacher_topk_logp" in needs else None
         stats = replace(stats, **_of_teacher(model, second, rollouts, ids))
     if "second_prompt_logp" in needs:
         beside = after_second_prompt(rollouts)
         stats = replace(stats, second_prompt_logp=score(model, params, beside).logp)
+    if "verdict_logp" in needs:
+        stats = replace(stats, verdict_logp=verdicts(model, params, rollouts))
     return stats
+
+
+def verdicts(model: Model, params: Params, rollouts: Rollouts) -> Float[Array, "B K"]:
+    """`TokenStats.verdict_logp`, by a pass of its own over prompt, response and what is asked."""
+    response, asked = rollouts.length, rollouts.asked_length
+    width = rollouts.tokens.shape[1] + rollouts.asked_tokens.shape[1] + 1
+    places = jnp.arange(width, dtype=response.dtype)[None]
+
+    def at(tokens, places):
+        # A column more, for what is asked may be nothing.
+        padded = jnp.pad(tokens, ((0, 0), (0, 1)))
+        inside = jnp.clip(places, 0, tokens.shape[1])
+        return jnp.take_along_axis(padded, inside, axis=1)
+
+    behind = places - response[:, None]
+    tokens = jnp.where(behind < 0, at(rollouts.tokens, places), at(rollouts.asked_tokens, behind))
+    last = response + asked
+    whole = replace(rollouts, tokens=jnp.where(places < last[:, None], tokens, 0))
+    hidden = hidden_states(model, params, whole)
+    state = jnp.take_along_axis(hidden, last[:, None, None], axis=1)
+    ids = rollouts.verdict_ids
+    everywhere = jnp.ones(ids.shape, bool)
+    framed = replace(
+        rollouts,
+        tokens=ids,
+        mask=everywhere,
+        supervised=None,
+        temperature=everywhere.astype(rollouts.temperature.dtype),
+    )
+    states = jnp.broadcast_to(state, (*ids.shape, state.shape[-1]))
+    unembedding = model.unembedding(params).astype(hidden.dtype)
+    return score_hidden(model, states, unembedding, framed, {"logp"}).logp
 
 
 def after_second_prompt(rollouts: Rollouts) -> Rollouts:
@@ -88,6 +139,7 @@ def _of_teacher(
     told = score_hidden(model, *second, rollouts, needs)
     if ids is None:
         return {"teacher_entropy": told.entropy}
-    logits = logits_of_ids(model, *second, rollouts, ids).astype(told.entropy.dtype)
+    logits = logits_of_ids(model, *jax.lax.stop_gradient(second), rollouts, ids)
+    logits = logits.astype(told.entropy.dtype)
     logp = jnp.where(rollouts.scored[:, :, None], logits - told.logsumexp[:, :, None], 0)
     return {"teacher_entropy": told.entropy, "teacher_topk_logp": logp}

@@ -80,7 +80,8 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
     for field in old_statistics(objective):
         if field == "old_tempered_logp":
             shapes[field] = (*tokens, len(dict(objective.records)[field]))
-        elif field != "old_topk_logp":  # its tokens are known in the update's own pass only
+        # Tokens that are known in the update's own pass only, or in the rollouts.
+        elif field not in ("old_topk_logp", "old_candidate_logp"):
             shapes[field] = tokens
     return shapes
 
@@ -102,6 +103,8 @@ def check_needs(
     known = {*MEASURED, *old_statistics(objective), "reference_logp", "batch_statistics"}
     if "second_tokens" not in given:
         known -= {"second_prompt_logp", "old_second_prompt_logp"}
+    if "verdict_ids" not in given:
+        known -= {"verdict_logp"}
     if recipe.teacher is not None:
         known.add("teacher_logp")
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}

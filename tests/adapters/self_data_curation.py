@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import by_group, on_mask
 
-from rlvr_jax.experience.stages.screen import unsolved
+from rlvr_jax.experience.stages.rounds.screen import unsolved
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import replace
 

@@ -4,6 +4,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 """
 
 import numpy as np
+from small_environments import Counting
 
 from rlvr_jax.experience import (
     PLAIN,
@@ -14,26 +15,33 @@ from rlvr_jax.experience import (
     all_wrong,
     ask_experts,
     ask_greedily,
+    ask_verdict,
     begin_near_the_end,
     begin_with_prefixes,
     bootstrap_replies,
     branch,
+    branch_at_best,
+    branch_rounds,
     budget_for_hard,
     cells_by_kind,
     chosen_prompts,
     chunks,
     climb_formats,
     compare_by,
+    compare_with,
     critical_token,
     demonstrate,
     discover_abstractions,
+    draw_controllers,
     draw_more,
     earn_learnability,
     embed,
     entropy_heated,
     experience,
+    find_formulas,
     from_drafts,
     fuse_statements,
+    grade_also,
     growing_horizon,
     guide_first_rows,
     heat_solved,
@@ -43,8 +51,12 @@ from rlvr_jax.experience import (
     imitate_right,
     imitate_solutions,
     join_groups,
+    judge,
+    kinds_in_order,
     likely_answers,
+    mark_triggers,
     mask_truncated,
+    mask_void,
     mastery_pool,
     mean_at_most,
     mix_views,
@@ -58,10 +70,13 @@ from rlvr_jax.experience import (
     prioritized,
     propose_and_solve,
     prove_hard_ones,
+    prune,
     random_templates,
     rare_event_pair,
     rate_first,
+    rate_pairs,
     recompose,
+    recover,
     redraw,
     refill,
     refine,
@@ -71,12 +86,15 @@ from rlvr_jax.experience import (
     remember_hints,
     replace_failures,
     restart_every,
+    reward_itself,
+    reward_odds,
     reward_template,
     rewrite_prompts,
     salvage,
     score_steps,
     screen,
     search_hint,
+    search_tree,
     second_prompt,
     select_cleanest,
     select_consistent,
@@ -89,10 +107,13 @@ from rlvr_jax.experience import (
     show_to_worst,
     shrinking_pool,
     shuffled_epochs,
+    soft_thinking,
     solved_at_most,
     start_from_prefixes,
+    summaries,
     synthesize_problems,
     tournament,
+    turns,
     uniform,
     unsolved_pool,
     variance_promotion,
@@ -100,7 +121,7 @@ from rlvr_jax.experience import (
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
-from rlvr_jax.experience.stages.reference_answer import Spliced
+from rlvr_jax.experience.stages.rewards.reference_answer import Spliced
 from rlvr_jax.experience.views import (
     augmented,
     begin_with_flaw,
@@ -109,10 +130,12 @@ from rlvr_jax.experience.views import (
     with_note,
     written_hint,
 )
+from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
 from rlvr_jax.objectives import (
     Criterion,
     anchor,
     by_rubric,
+    column,
     group_normalized,
     novelty_bonus,
     over_steps,
@@ -124,8 +147,9 @@ from rlvr_jax.objectives import (
     wins,
 )
 from rlvr_jax.rollout import annealed
+from rlvr_jax.tasks import Grade
 
-EXPERTS = [with_note("a"), with_note("longer"), with_note("c")]
+EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 
 TESTS_OF_GROUPS = {
     "all_right": all_right,
@@ -149,6 +173,17 @@ def shortest(batch, rows, number, turn):
 
 def some_for_each(outcomes, most):
     return np.arange(len(outcomes)) % (most - outcomes.shape[1])
+
+
+OF_ITSELF = Judge(None, question("{response}"), number(0, 100), ["good"], tries=3)
+OF_TWO = Judge(None, comparison(), two_numbers(0, 100), ["first", "second"])
+
+
+def counted(prompts, responses):
+    """A second verifier: how many words there are, and no verdict on answers without any."""
+    del prompts
+    numbers = [len(response.text.split()) for response in responses]
+    return [Grade(float(n > 3) if n else None, info={"words": float(n)}) for n in numbers]
 
 
 def answer_alone(prompt, response):
@@ -181,7 +216,19 @@ CASES = {
     "entropy_heated": lambda: experience(draw=entropy_heated(strength=0.05, pivot=0.8)),
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
     "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
+    "branch_rounds": lambda: experience(
+        draw=branch_rounds(tokens=2, weight=1.0, share=0.5, top=3, window=2)
+    ),
+    "branch_rounds(probed)": lambda: experience(
+        draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
+    ),
+    "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
+    "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
+    "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
+    "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
+    "turns": lambda: experience(draw=turns(Counting())),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
@@ -198,6 +245,7 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
@@ -220,6 +268,8 @@ CASES = {
     "budget_for_hard": lambda: experience(
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
+    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
+    "recover": lambda: experience(stages=[recover(contexts=2, capacity=4)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(
@@ -312,6 +362,29 @@ CASES = {
     "compare_by": lambda: experience(
         stages=[tournament(compare_by(1), wins, anchor, advantage=win_rates)]
     ),
+    "judge": lambda: experience(
+        stages=[judge(OF_ITSELF), redraw(all_wrong, hint(0.5)), shape(column(0))]
+    ),
+    "compare_with": lambda: experience(
+        stages=[
+            tournament(compare_with(OF_TWO), win_rates),
+            tournament(compare_with(OF_TWO, both_orders=False), wins),
+        ]
+    ),
+    "grade_also": lambda: experience(
+        stages=[grade_also(counted, ["words"], "long"), refill(uniform, 2), shape(column(0))]
+    ),
+    "kinds_in_order": lambda: experience(
+        kinds_in_order(["odd", "even"]), stages=[refill(uniform, 2)]
+    ),
+    "ask_verdict": lambda: experience(stages=[ask_verdict(["a", "b"], "sure?")]),
+    "reward_itself": lambda: experience(stages=[ask_verdict(["a"]), reward_itself(0.1, -2.0)]),
+    "reward_odds": lambda: experience(
+        stages=[reward_odds("so?", ["a", "b"]), redraw(all_wrong, hint(0.5)), shape(column(0))]
+    ),
+    "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
+    "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
+    "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

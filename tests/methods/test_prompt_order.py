@@ -14,7 +14,7 @@ from rlvr_jax.experience.curricula.level_stages import level_stage
 from rlvr_jax.experience.curricula.mastery import exchanged
 from rlvr_jax.experience.curricula.skills import most_skills, next_active, skill_reward
 from rlvr_jax.experience.curricula.solution_stages import given_steps
-from rlvr_jax.experience.stages.replace_failures import failure_sources
+from rlvr_jax.experience.stages.donors.replace_failures import failure_sources
 from rlvr_jax.methods import recipe
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.tasks.arithmetic_forms import arithmetic_forms

@@ -10,6 +10,7 @@ prompts by weights and counts.
 """
 
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
+from rlvr_jax.experience.curricula.blocks import kinds_in_order
 from rlvr_jax.experience.curricula.cells import cells_by_kind
 from rlvr_jax.experience.curricula.chosen import chosen_prompts
 from rlvr_jax.experience.curricula.difficulty_batches import pieces_by_difficulty
@@ -47,6 +48,7 @@ __all__ = [
     "chosen_prompts",
     "climb_formats",
     "heat_solved",
+    "kinds_in_order",
     "mastery_pool",
     "mix_views",
     "one_level_at_a_time",

@@ -12,7 +12,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.curricula.batches import order_of
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.stages.score_steps import scored_steps
+from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 from rlvr_jax.experience.store import Store, empty_store, oldest, pop_oldest, push, taken
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive, check_within

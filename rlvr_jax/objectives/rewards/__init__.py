@@ -1,7 +1,8 @@
 """Rewards: what a rollout earns, as pure functions of arrays; a row's, a group's or a batch's.
 
     what one is      a plain `Reward`, or a `Shaping` with a state, a step and curves (parts)
-    made of others   `total`, `gated`, `bounded`, `over_steps`, `column` (composition, schedules)
+    made of others   `total`, `product`, `gated`, `bounded`, `over_steps`, `column` (composition,
+                     schedules)
     by length        `length_cosine`, `short_of_group`, `length_excess`, `steady_reasoning`
     without labels   `agreement` (consensus), `Certainty` (certainty)
     controls         `random_reward`, `inverted_outcome`
@@ -24,6 +25,7 @@ it to rollouts. Everything in the `__all__` of the modules below can be imported
 """
 
 from rlvr_jax.objectives.rewards.abstention import *
+from rlvr_jax.objectives.rewards.call_match import *
 from rlvr_jax.objectives.rewards.certainty import *
 from rlvr_jax.objectives.rewards.composition import *
 from rlvr_jax.objectives.rewards.consensus import *

@@ -13,7 +13,7 @@ from rlvr_jax.objectives.rewards.parts import Shaping, as_shaping, judged_mean, 
 from rlvr_jax.objectives.shaping import Reward
 from rlvr_jax.types import Rollouts
 
-__all__ = ["bounded", "column", "gated", "over_steps", "total"]
+__all__ = ["bounded", "column", "gated", "over_steps", "product", "total"]
 
 Part = Reward | Shaping
 
@@ -46,6 +46,28 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None)
         for factor, part in zip(factors, parts.values(), strict=True)
     )
     return _combined(f"total({told})", list(parts.values()), add, list(parts))
+
+
+def product(parts: Mapping[str, Part]) -> Shaping:
+    """R = Π_k r_k; a part of 0 hides the others, each of which has a curve of its own.
+
+    Args:
+      parts: r, by the name of the curve.
+    Metrics: reward/<name>, the mean of each part, and what the parts tell.
+    Raises:
+      ValueError: no parts.
+    """
+    if not parts:
+        raise ValueError("product: parts must be at least one, got none")
+
+    def multiply(values):
+        kind, whole = values[0].dtype, values[0]
+        for value in values[1:]:
+            whole = whole * value.astype(kind)
+        return whole
+
+    told = ", ".join(as_shaping(part).label for part in parts.values())
+    return _combined(f"product({told})", list(parts.values()), multiply, list(parts))
 
 
 def gated(part: Part, when: Callable[[Rollouts], Bool[Array, "B"]], closed: float = 0.0) -> Shaping:

@@ -7,11 +7,11 @@
                 `standardize_advantage`, `redistribute_credit`, `emphasize_late_tokens`,
                 `amplify_confident_errors`, `amplify_informative`, `amplify_long_errors`,
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
-                `imitate_controllers`
+                `imitate_controllers`, `average_over_copies`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
                 `weigh_unlikely`, `reweight_cells`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
-                `truncate_importance`, `band_importance`, `drop_drifted_failures`
+                `truncate_importance`, `band_importance`, `drop_drifted_failures`, `cells_alike`
     mask        `drop_truncated`, `drop_weightless`, `drop_by_ratio`, `drop_by_divergence`,
                 `drop_entropy_lowering`, `drop_entropy_lowering_steps`, `drop_neutral_rollouts`,
                 `drop_off_policy`, `drop_perfect_groups`, `drop_unstable_steps`, `drop_untaught`,
@@ -26,6 +26,7 @@ Advantages and terms that belong to one of these stand beside it: `normalized_by
 """
 
 from rlvr_jax.objectives.transforms.balance import *
+from rlvr_jax.objectives.transforms.cell_shares import *
 from rlvr_jax.objectives.transforms.certainty_credit import *
 from rlvr_jax.objectives.transforms.confidence import *
 from rlvr_jax.objectives.transforms.confident_errors import *
@@ -50,5 +51,6 @@ from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
 from rlvr_jax.objectives.transforms.target_temperature import *
 from rlvr_jax.objectives.transforms.teachers import *
+from rlvr_jax.objectives.transforms.tree_credit import *
 from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from rlvr_jax.verifiers.maths import verify_math
+from rlvr_jax.verifiers.maths.verifier import verify_math
 
 __all__ = ["agreement", "difficulty", "equal_answers", "gated_reward", "names_answer"]
 

@@ -12,12 +12,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Set
 
+from rlvr_jax.verifiers.answers import after_thinking, in_tag
 from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.texts.format_rewards import well_formed
 
-__all__ = ["check", "clusters", "items", "listed", "set_scores"]
+__all__ = ["check", "clusters", "extract", "formed", "items", "listed", "set_scores"]
 
 _SEPARATORS = re.compile(r"[,;\n\r]")
 _ENDS = " .*'\"“”‘’„«»`"
+
+
+def extract(response: str) -> str | None:
+    """What stands in the last closed <answer>, without one what follows the thinking."""
+    answer = in_tag(response)
+    return after_thinking(response) if answer is None else answer
+
+
+def formed(response: str, gold: object = None) -> float:
+    """1 for a thought in <think> and behind it an <answer>, each once and nothing beside them."""
+    del gold
+    return float(well_formed(response))
 
 
 def items(text: str) -> list[str]:

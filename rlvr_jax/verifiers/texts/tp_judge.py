@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from rlvr_jax.verifiers.answers import after_thinking
+from rlvr_jax.verifiers.checks import Finding
 from rlvr_jax.verifiers.exact import DECIMALS
 from rlvr_jax.verifiers.texts.relations import decide
 
@@ -23,6 +25,7 @@ __all__ = [
     "allocation",
     "autoformalise",
     "check",
+    "check_lines",
     "check_step",
     "faithful",
     "judge",
@@ -65,6 +68,17 @@ def check(answer: str | Sequence[str], gold: object = None) -> float | None:
     del gold  # the arithmetic is right or wrong by itself
     verdict = judge([answer] if isinstance(answer, str) else answer)
     return {"VERIFIED": 1.0, "FALSE": 0.0}.get(verdict)
+
+
+def check_lines(response: str, gold: object = None) -> Finding:
+    """`check` of the lines behind the thinking, each a step; the stage is the verdict.
+
+    Info: `steps`, and `false_steps`, the number of those that do not hold.
+    """
+    del gold
+    steps = [line for line in after_thinking(response).splitlines() if line.strip()]
+    info = {"steps": len(steps), "false_steps": sum(check_step(s) == "FALSE" for s in steps)}
+    return Finding(check(steps), None, judge(steps), info)
 
 
 def autoformalise(

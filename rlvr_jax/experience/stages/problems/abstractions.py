@@ -106,6 +106,7 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
         gives=frozenset({"cell"}),
         most=3.0,
         by_row=True,
+        counts=True,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
-from rlvr_jax.experience.stages.imitate_right import to_imitate
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,

@@ -1,0 +1,112 @@
+"""How long judging takes, against its floor.
+
+python -m experiments.bench_judges
+
+A server of this command answers every call after a fixed time on loopback, from a process of its
+own. The floor is rows × calls × that time / calls under way at a time: nothing but waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+
+from rlvr_jax.judges import Judge, number, question, server
+from rlvr_jax.judges.server import ADDRESS
+from rlvr_jax.runs import guarded
+
+REPLY = json.dumps(
+    {"choices": [{"message": {"content": "Good.\n7"}}], "usage": {"total_tokens": 10}}
+).encode()
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is asked, and how slow the server is."""
+
+    rows: int = 512
+    """Answers that are judged."""
+    calls: int = 2
+    """Questions about each."""
+    at_once: int = 32
+    """Calls that are under way at a time."""
+    milliseconds: float = 100.0
+    """Until the server answers."""
+    repeats: int = 3
+    """Measurements, of which the median is told."""
+    serve: bool = False
+    """Be the server: prints its address and ends with its input."""
+
+
+async def _answer(reader, writer, seconds: float) -> None:
+    while head := await reader.readuntil(b"\r\n\r\n"):
+        lines = head.decode("latin-1").lower().split("\r\n")
+        length = next(line for line in lines if line.startswith("content-length:"))
+        await reader.readexactly(int(length.partition(":")[2]))
+        await asyncio.sleep(seconds)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(REPLY) + REPLY)
+
+
+async def _serve(seconds: float) -> None:
+    async def answer(reader, writer):
+        try:
+            await _answer(reader, writer, seconds)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=256)
+    print(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+def _measure(config: Config, address: str) -> float:
+    """Seconds to judge all rows once."""
+    call = server("bench", at_once=config.at_once, environment={ADDRESS: address})
+    judges = [
+        Judge(call, question(f"Question {which}: {{response}}"), number(), ["number"])
+        for which in range(config.calls)
+    ]
+    texts = [{"response": f"answer {row}"} for row in range(config.rows)]
+    started = time.perf_counter()
+    for judge in judges:
+        found = judge.ask(texts, 0)
+        if found.metrics["judge_no_verdict"]:
+            raise ValueError(f"bench_judges: all rows must have a verdict, got {found.metrics}")
+    return time.perf_counter() - started
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints a line."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    seconds = config.milliseconds / 1000
+    if config.serve:
+        asyncio.run(_serve(seconds))
+        return
+    command = [sys.executable, "-m", "experiments.bench_judges", "--serve"]
+    command += ["--milliseconds", str(config.milliseconds)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            address = child.stdout.readline().strip()
+            taken = sorted(_measure(config, address) for _ in range(config.repeats))
+        finally:
+            child.stdin.close()
+    waves = -(-config.rows // config.at_once) * config.calls
+    floor, median = waves * seconds, taken[len(taken) // 2]
+    print(
+        f"{config.rows} rows x {config.calls} calls, {config.at_once} at once,"
+        f" {config.milliseconds:g} ms each: {median:.2f} s, floor {floor:.2f} s,"
+        f" {median / floor:.2f} x"
+    )
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,269 @@
+"""Choosing one of N answers at test time, by scores that are not the verifier's.
+
+Answers of an evaluation are recorded (`Recorder`) with a score each; `chosen_rates` says how often
+the answer that a rule chooses is right, against the number of answers that it chooses from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from rlvr_jax import policy
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.evaluation import Answer
+from rlvr_jax.experience.parts import Actor
+from rlvr_jax.experience.stages.grading.judge import asked_about
+from rlvr_jax.experience.stages.grading.verdicts import asked_rows
+from rlvr_jax.judges import Judge
+from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
+from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.training.statistics import verdicts
+from rlvr_jax.types import Rollouts
+
+__all__ = [
+    "RULES",
+    "Answered",
+    "Recorder",
+    "by_implicit_reward",
+    "by_judge",
+    "by_likelihood",
+    "by_verdict",
+    "chosen_rates",
+    "sizes_up_to",
+]
+
+Score = Callable[[Batch], tuple[np.ndarray, float]]
+"""(answers) -> a score of each in [0, 1], NaN where there is none; and tokens that it took."""
+
+RIGHT = 0.5
+ROWS_AT_ONCE = 64
+MOST_ROWS = 8192
+"""Answers that a rule looks at together: ids of clusters are products of their numbers."""
+
+RULES = {
+    "majority": vote_count,
+    "weighted": vote_sum,
+    "best_of_n": own_score,
+    "lower_bound": lower_bound,
+}
+"""By what one of N answers is chosen; all but `best_of_n` ask which answers agree."""
+
+
+class Answered(NamedTuple):
+    """What was answered, prompt by prompt.
+
+    Fields:
+      right: bool [P, N], by the task's verifier.
+      answer: int [P, N], class of the final answer among those of its prompt; negative: none.
+      score: [P, N], 0 where there is none.
+      unscored: answers without a score.
+      tokens: that scoring took.
+    """
+
+    right: np.ndarray
+    answer: np.ndarray
+    score: np.ndarray
+    unscored: int
+    tokens: float
+
+
+class Recorder:
+    """Scores the answers of an evaluation as they come, each once.
+
+    Args:
+      answer: gives the answers of a call.
+      score: of them.
+    """
+
+    def __init__(self, answer: Answer, score: Score):
+        self._answer, self._score = answer, score
+        self._known: dict[int, dict[int, list[tuple[bool, str | None, float]]]] = {}
+        self.tokens = 0.0
+
+    def __call__(self, indices: np.ndarray, key: jax.Array, first_sample: np.ndarray) -> Batch:
+        """The answers of a call; what a call is filled up with was known before."""
+        batch = self._answer(indices, key, first_sample)
+        new, places = [], []
+        for rows, index, first in zip(batch.groups, indices, first_sample, strict=True):
+            own = self._known.setdefault(int(index), {})
+            if int(first) not in own:
+                own[int(first)] = []
+                new.append(rows)
+                places += [own[int(first)]] * len(rows)
+        if new:
+            taken = batch.take(np.concatenate(new))
+            scores, tokens = self._score(taken)
+            self.tokens += tokens
+            for place, grade, score in zip(places, taken.grades, scores.tolist(), strict=True):
+                place.append(((grade.outcome or 0.0) >= RIGHT, grade.answer, score))
+        return batch
+
+    def answered(self) -> Answered:
+        """All that was recorded, prompts in the order of their numbers."""
+        table = [
+            [told for first in sorted(own) for told in own[first]]
+            for _, own in sorted(self._known.items())
+        ]
+        right, texts, score = (
+            np.array([[told[part] for told in row] for row in table], kind)
+            for part, kind in enumerate((bool, object, float))
+        )
+        answer = np.full(right.shape, -1, np.int32)
+        for row, own in enumerate(texts):
+            known: dict[str, int] = {}
+            for place, text in enumerate(own):
+                if text is not None:
+                    answer[row, place] = known.setdefault(text, len(known))
+        there = ~np.isnan(score)
+        return Answered(right, answer, np.where(there, score, 0), int((~there).sum()), self.tokens)
+
+
+def sizes_up_to(samples: int) -> list[int]:
+    """1, 2, 4, … up to the number of answers."""
+    return [2**power for power in range(samples.bit_length()) if 2**power <= samples]
+
+
+def chosen_rates(
+    answered: Answered, rules: Sequence[str], strength: float = 0.1
+) -> dict[str, dict[int, np.ndarray]]:
+    """How often the chosen one of n answers is right, by rule and n, of each prompt [P].
+
+    The answers to a prompt are split into as many sets of n as there are, over which it is a mean;
+    a set without any answer is wrong where the rule asks which agree.
+
+    Args:
+      rules: of `RULES`.
+      strength: of the lower bound.
+    Raises:
+      ValueError: another rule.
+    """
+    prompts, samples = answered.right.shape
+    found: dict[str, dict[int, np.ndarray]] = {}
+    for name in rules:
+        if name not in RULES:
+            raise ValueError(f"choose must be among {', '.join(RULES)}, got {name!r}")
+        rule = lower_bound(strength) if name == "lower_bound" else RULES[name]
+        parsed = name != "best_of_n"
+        found[name] = {
+            n: np.concatenate(
+                [
+                    _rates(Answered(*(x[part] for x in answered[:3]), 0, 0.0), n, rule, parsed)
+                    for part in np.array_split(
+                        np.arange(prompts), -(-prompts * samples // MOST_ROWS)
+                    )
+                ]
+            )
+            for n in sizes_up_to(samples)
+        }
+    return found
+
+
+def _rates(answered: Answered, n: int, rule, parsed: bool) -> np.ndarray:
+    prompts, samples = answered.right.shape
+    sets = samples // n
+    right, answer, score = (x[:, : sets * n].reshape(-1) for x in answered[:3])
+    group = np.repeat(np.arange(prompts * sets, dtype=np.int32), n)
+    number = np.arange(len(group), dtype=np.int32)
+    there = answer >= 0 if parsed else None
+    chosen = choose(score.astype(np.float32), answer, group, number, rule, there)
+    hits = np.bincount(group, right & np.asarray(chosen), prompts * sets)
+    return hits.reshape(prompts, sets).mean(axis=1)
+
+
+def by_likelihood(batch: Batch) -> tuple[np.ndarray, float]:
+    """The geometric mean of the probabilities of an answer's tokens when they were drawn."""
+    rollouts = batch.rollouts
+    count = np.maximum(rollouts.mask.sum(axis=1), 1)
+    return np.exp(np.where(rollouts.mask, rollouts.behaviour_logp, 0).sum(axis=1) / count), 0.0
+
+
+def by_judge(asked: Judge, actor: Actor, key: jax.Array, sampling: Mapping[str, Any]) -> Score:
+    """The mean of a judge's numbers, NaN without any.
+
+    Args:
+      asked: whose call, if it has none, is the policy itself.
+      actor: the policy.
+      key, sampling: of its words.
+    """
+
+    def score(batch):
+        everything = np.arange(len(batch))
+        told = asked_about(asked, batch, everything, actor, 0, key, sampling)
+        there = ~np.isnan(told.numbers)
+        total = np.where(there, told.numbers, 0).sum(axis=1)
+        mean = total / np.maximum(there.sum(axis=1), 1)
+        return np.where(there.any(axis=1), mean, np.nan), told.metrics["judge_tokens"]
+
+    return score
+
+
+def by_verdict(
+    actor: Actor, model: Model, params: Params, question: str, answers: Sequence[str]
+) -> Score:
+    """p(yes) / (p(yes) + p(no)) of a policy that is asked behind each answer; 0 for cut ones.
+
+    Args:
+      actor: that knows the tokens.
+      model, params: of the policy.
+      question: behind an answer.
+      answers: yes and no, texts of one token each.
+    Source: RL^V, https://arxiv.org/abs/2505.04842.
+    """
+    said = jax.jit(partial(verdicts, model))
+
+    def score(batch):
+        rows = asked_rows(batch, actor, answers, question).rollouts
+        logp = _in_pieces(lambda part: said(params, part), rows)
+        odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
+        tokens = _context_tokens(rows) + float(rows.asked_length.sum())
+        return np.where(rows.truncated, 0, odds), tokens
+
+    return score
+
+
+def by_implicit_reward(reward: tuple[Model, Params], reference: tuple[Model, Params], scale: float):
+    """σ(β Σ log π / π_ref) of a reward model that is a policy, and its reference.
+
+    Args:
+      reward, reference: of the same tokens as the answers.
+      scale: β.
+    Raises:
+      ValueError: a scale that is not positive.
+    Source: https://github.com/PRIME-RL/ImplicitPRM.
+    """
+    check_positive("by_implicit_reward", scale=scale)
+    programs = [(jax.jit(partial(_logp, model)), params) for model, params in (reward, reference)]
+
+    def score(batch):
+        own, other = (
+            _in_pieces(lambda part, run=run, params=params: run(params, part), batch.rollouts)
+            for run, params in programs
+        )
+        total = np.where(batch.rollouts.mask, own - other, 0).sum(axis=1)
+        return 1 / (1 + np.exp(-scale * total)), 2 * _context_tokens(batch.rollouts)
+
+    return score
+
+
+def _logp(model, params, rollouts):
+    return policy.score(model, params, rollouts).logp
+
+
+def _in_pieces(run: Callable[[Rollouts], jax.Array], rollouts: Rollouts) -> np.ndarray:
+    """What a program tells of all rows, some at a time; the last piece is filled up."""
+    count, found = len(rollouts.group), []
+    for first in range(0, count, ROWS_AT_ONCE):
+        rows = np.arange(first, first + ROWS_AT_ONCE) % count
+        told = run(jax.tree.map(lambda x, rows=rows: x[rows], rollouts))
+        found.append(np.asarray(told)[: min(ROWS_AT_ONCE, count - first)])
+    return np.concatenate(found).astype(float)
+
+
+def _context_tokens(rollouts: Rollouts) -> float:
+    return float(rollouts.prompt_length.sum() + rollouts.length.sum())

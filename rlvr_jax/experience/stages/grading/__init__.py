@@ -1,0 +1,16 @@
+"""Who else grades: a judge, a second verifier, the policy itself."""
+
+from rlvr_jax.experience.stages.grading.grade_also import grade_also
+from rlvr_jax.experience.stages.grading.judge import compare_with, judge
+from rlvr_jax.experience.stages.grading.rate_pairs import rate_pairs
+from rlvr_jax.experience.stages.grading.verdicts import ask_verdict, reward_itself, reward_odds
+
+__all__ = [
+    "ask_verdict",
+    "compare_with",
+    "grade_also",
+    "judge",
+    "rate_pairs",
+    "reward_itself",
+    "reward_odds",
+]

@@ -1,0 +1,129 @@
+"""The policy rates its own answers, two at a time, and learns to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Shown, View
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.views import digest
+from rlvr_jax.judges import two_numbers
+from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.tasks import Grade
+
+__all__ = ["ask_to_rate", "rate_pairs", "rating_reward"]
+
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+
+LEAST, MOST = 1, 10
+
+Show = Callable[[str, str, str], str]
+"""(text of the prompt, two answers) -> what the policy is shown."""
+
+
+def ask_to_rate(prompt: str, first: str, second: str) -> str:
+    """Asks for two ratings on the last line."""
+    return (
+        f"{prompt}\n\nFirst answer:\n{first}\n\nSecond answer:\n{second}\n\nRate both answers from"
+        f" {LEAST} to {MOST}. End with a line of the two ratings, a comma between them."
+    )
+
+
+def rating_reward(words: str, right: tuple[bool, bool], tolerance: float) -> float | None:
+    """The share of the two ratings that are near the truth; None if they cannot be read.
+
+    A rating from 1 to 10, scaled to [0, 1], is near if it is within the tolerance of 1 for a right
+    answer and of 0 for a wrong one.
+    """
+    read = two_numbers(LEAST, MOST)(words)
+    if read is None or any(value != round(value) for value in read):
+        return None
+    scaled = [(value - LEAST) / (MOST - LEAST) for value in read]
+    near = [abs(own - truth) <= tolerance for own, truth in zip(scaled, right, strict=True)]
+    return sum(near) / 2
+
+
+def rate_pairs(
+    pairs: int = 2, tolerance: float = 0.2, show: Show = ask_to_rate, label: str = "ask_to_rate"
+) -> Stage:
+    """Adds rows in which the policy rates two answers of a group.
+
+    Pairs are drawn among those with a right answer, in a random order of the two; each is rated as
+    often as a group has rows, and these are a group of their own, whose outcome and reward is the
+    share of the ratings that are near the truth (`rating_reward`), 0 where they cannot be read.
+    Rows of answers have the cell 0, ratings the cell 1.
+
+    Args:
+      pairs: of a group at most.
+      tolerance: of a rating, in [0, 1].
+      show: (prompt, first answer, second answer) -> what the policy is shown.
+      label: of `show`.
+    Reads: outcome, the texts of answers. Draws: a group for each pair. Writes: cell.
+    Metrics: rated_pairs (per group), unreadable_ratings (share), rating_reward (mean).
+    Raises:
+      ValueError: no pairs, or a tolerance out of range; when called, answers that leave no room.
+    Source: V_1; the mean of the two ratings is ours.
+    """
+    check_count(1, "rate_pairs", pairs=pairs)
+    check_within(0, 1, "rate_pairs", tolerance=tolerance)
+
+    def apply(batch, actor, turn):
+        random, texts = turn.random(), [response.text for response in batch.responses]
+        right = np.asarray(batch.rollouts.outcome) > RIGHT
+        asks, truths = [], []
+        for rows in batch.groups:
+            for first, second in _drawn(rows[batch.decided[rows]], right, pairs, random):
+                shown = show(batch.asks[first].prompt.text, texts[first], texts[second])
+                ask = batch.asks[first]
+                asks.append(replace(ask, view=_view(shown), samples=turn.setting.samples, given=()))
+                truths.append((bool(right[first]), bool(right[second])))
+        batch = batch.with_rollouts(cell=np.zeros(len(batch), np.int32))
+        told = {"rated_pairs": len(asks) / len(batch.groups)}
+        if not asks:
+            return batch, told
+        rated, earned = _graded(actor.draw(asks, turn.key), truths, tolerance)
+        unread = np.isnan(earned)
+        told["unreadable_ratings"] = float(unread.mean())
+        told["rating_reward"] = float(np.where(unread, 0, earned).mean())
+        return concatenate([batch, rated]), told
+
+    named = f"rate_pairs(pairs={pairs}, tolerance={tolerance:g}, {label})"
+    views = (_view(show("", "", "")),)
+    gives = frozenset({"cell"})
+    return stateless(apply, named, views=views, gives=gives, most=1.0 + pairs, by_row=True)
+
+
+def _drawn(rows, right, pairs, random) -> list[tuple[int, int]]:
+    """Some pairs of rows, not both of them wrong, in a random order of the two."""
+    known = [
+        (int(i), int(j))
+        for place, i in enumerate(rows)
+        for j in rows[place + 1 :]
+        if right[i] or right[j]
+    ]
+    chosen = random.permutation(len(known))[:pairs]
+    swapped = random.uniform(size=len(chosen)) < 0.5
+    return [known[n][::-1] if swap else known[n] for n, swap in zip(chosen, swapped, strict=True)]
+
+
+def _view(text: str) -> View:
+    # What is shown is made in the step: equal texts are equal views.
+    return View(f"rate_pairs({digest(text)})", lambda prompt, task: Shown(text))
+
+
+def _graded(drawn: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray]:
+    """Rows of ratings with their grades, and what each earned, NaN where it cannot be read."""
+    earned = np.full(len(drawn), np.nan)
+    responses = drawn.responses
+    for rows, truth in zip(drawn.groups, truths, strict=True):
+        for row in rows:
+            found = rating_reward(responses[row].text, truth, tolerance)
+            earned[row] = np.nan if found is None else found
+    reward = np.where(np.isnan(earned), 0, earned).astype(drawn.rollouts.reward.dtype)
+    rated = drawn.with_rollouts(outcome=reward, reward=reward, cell=np.ones(len(drawn), np.int32))
+    return replace(rated, grades=[Grade(value) for value in reward.tolist()]), earned

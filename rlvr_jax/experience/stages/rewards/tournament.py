@@ -1,0 +1,127 @@
+"""Answers to one prompt are compared with each other, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.grades import component_rewards
+from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
+from rlvr_jax.objectives import Met, Schedule, round_robin
+
+__all__ = ["compare_by", "tournament"]
+
+Rows = Sequence[tuple[int, int]]
+Compare = Callable[[Batch, Rows, Actor, Turn], tuple[np.ndarray, dict[str, float]]]
+"""(batch, pairs of rows, actor, turn) -> [n, 2], the scores of both, NaN where nobody can say; and
+counts."""
+Standing = Callable[[int, Sequence[Sequence[Met]]], np.ndarray]
+"""(players, rounds) -> [players]."""
+
+
+def compare_by(column: int | None = None) -> Compare:
+    """Compares by a number that each answer has.
+
+    Args:
+      column: of the task's rewards; None: the outcome.
+    """
+
+    def compare(batch, pairs, actor, turn):
+        del actor
+        numbers = batch.rollouts.outcome
+        if column is not None:
+            known = batch.rollouts.component_rewards
+            own = component_rewards(batch, turn.setting.task) if known is None else known
+            numbers = np.asarray(own)[:, column]
+        return numbers[np.array(pairs)], {}
+
+    compare.__name__ = "compare_by_outcome" if column is None else f"compare_by_{column}"
+    return compare
+
+
+def tournament(
+    compare: Compare,
+    reward: Standing,
+    schedule: Schedule = round_robin,
+    advantage: Standing | None = None,
+) -> Stage:
+    """Gives every answer the reward of how it did against the others of its group.
+
+    Answers without a verdict do not play. All groups of a round are compared at once.
+
+    Args:
+      compare: who compares.
+      reward: of the rounds.
+      schedule: who meets.
+      advantage: of the rounds; the rows then bring it, and the objective estimates none.
+    Reads: outcome, what `compare` reads. Writes: reward, and advantage if it is given.
+    Metrics: what `compare` counts, compared_pairs, unreadable_pairs, right_wins (of the pairs of a
+      right and a wrong answer, the share in which the right one has the higher score; a draw is
+      half).
+    """
+
+    def apply(batch, actor, turn):
+        players = [rows[batch.decided[rows]] for rows in batch.groups]
+        counts: dict[str, float] = {}
+
+        def ask(pairs):
+            scores, told = compare(batch, pairs, actor, turn)
+            for name, count in told.items():
+                counts[name] = counts.get(name, 0.0) + count
+            return scores
+
+        rounds = _played(players, schedule, ask)
+        earned = np.zeros(len(batch), batch.rollouts.reward.dtype)
+        credit = np.zeros(len(batch), batch.rollouts.reward.dtype)
+        for rows, own in zip(players, rounds, strict=True):
+            if len(rows):
+                earned[rows] = reward(len(rows), own)
+                credit[rows] = 0 if advantage is None else advantage(len(rows), own)
+        known = {"reward": earned}
+        if advantage is not None:
+            mask = batch.rollouts.mask
+            known["advantage"] = np.where(mask, credit[:, None], 0).astype(credit.dtype)
+        return batch.with_rollouts(**known), counts | _told(batch, players, rounds)
+
+    label = f"tournament({compare.__name__}, {reward.__name__}, {schedule.__name__})"
+    gives = frozenset({"advantage"} if advantage is not None else ())
+    return stateless(apply, label, gives=gives, by_row=True)
+
+
+def _played(players, schedule, compare) -> list[list[list[Met]]]:
+    """The rounds of each group; those of one number are compared together."""
+    rounds: list[list[list[Met]]] = [[] for _ in players]
+    while True:
+        asked = [
+            schedule(len(rows), own) if len(rows) > 1 else []
+            for rows, own in zip(players, rounds, strict=True)
+        ]
+        pairs = [
+            (int(rows[i]), int(rows[j]))
+            for rows, own in zip(players, asked, strict=True)
+            for i, j in own
+        ]
+        if not pairs:
+            return rounds
+        scores = np.asarray(compare(pairs), float).tolist()
+        for own, new in zip(rounds, asked, strict=True):
+            if new:
+                own.append([Met(*pair, *scores.pop(0)) for pair in new])
+
+
+def _told(batch: Batch, players, rounds) -> dict[str, float]:
+    right = np.asarray(batch.rollouts.outcome) > 0.5
+    number = unreadable = 0
+    won = []
+    for rows, own in zip(players, rounds, strict=True):
+        for first, second, one, other in (match for matches in own for match in matches):
+            number += 1
+            if np.isnan(one) or np.isnan(other):
+                unreadable += 1
+            elif right[rows[first]] != right[rows[second]]:
+                ahead = np.sign(one - other) * (1 if right[rows[first]] else -1)
+                won.append(0.5 + 0.5 * ahead)
+    told = {"compared_pairs": float(number), "unreadable_pairs": float(unreadable)}
+    return told | ({"right_wins": float(np.mean(won))} if won else {})

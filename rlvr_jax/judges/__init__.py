@@ -1,0 +1,48 @@
+"""Judges: models that grade what no verifier can.
+
+A `Judge` puts texts into a prompt, asks a `Call` (a server, the policy itself, another folder, a
+function of one's own), and reads numbers from its words. What it cannot read, and what fails, is no
+verdict, and is counted. Replies and failures are kept in a file beside the run (`Replies`), so that
+a run that is killed and resumed gives the same bytes without asking again.
+
+This room knows no policy and no rows: `experience.judge` asks for the rows of a batch.
+"""
+
+from rlvr_jax.judges.calls import Call, Question, Reply, Spending, by_function, one_by_one
+from rlvr_jax.judges.judge import Judge, Verdicts
+from rlvr_jax.judges.parse import as_shares, number, points, two_numbers, yes_or_no
+from rlvr_jax.judges.prompts import (
+    comparison,
+    constraints_question,
+    question,
+    rubric_question,
+    shown_by,
+)
+from rlvr_jax.judges.replies import Replies
+from rlvr_jax.judges.rubric import check_rubric, read_rubric
+from rlvr_jax.judges.server import server
+
+__all__ = [
+    "Call",
+    "Judge",
+    "Question",
+    "Replies",
+    "Reply",
+    "Spending",
+    "Verdicts",
+    "as_shares",
+    "by_function",
+    "check_rubric",
+    "comparison",
+    "constraints_question",
+    "number",
+    "one_by_one",
+    "points",
+    "question",
+    "read_rubric",
+    "rubric_question",
+    "server",
+    "shown_by",
+    "two_numbers",
+    "yes_or_no",
+]

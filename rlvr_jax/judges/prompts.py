@@ -1,0 +1,131 @@
+"""What judges are shown: functions from texts to messages."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rlvr_jax.judges.calls import Message
+from rlvr_jax.judges.rubric import check_rubric
+from rlvr_jax.objectives import Criterion
+
+__all__ = ["PromptOf", "comparison", "constraints_question", "question", "rubric_question"]
+__all__ += ["shown_by"]
+
+PromptOf = Callable[..., Sequence[Message]]
+"""(prompt=, response=, reference=, meta=) -> messages; texts by name, and `Prompt.meta`."""
+
+GRADE = """\
+Question:
+{prompt}
+
+Answer:
+{response}
+
+How good is this answer, from 0 (wrong or useless) to 10 (right and complete)? Think it through, \
+then write the number alone on the last line."""
+
+COMPARE = """\
+Question:
+{prompt}
+
+First answer:
+{response}
+
+Second answer:
+{other}
+
+Rate both answers from 1 to 10. Write on the last line the rating of the first, a comma, and the \
+rating of the second."""
+
+
+def question(template: str = GRADE) -> PromptOf:
+    """A template with names in braces, in one message of the user.
+
+    Args:
+      template: such as "{prompt} … {response}"; {reference} is the right answer. A brace of the
+        text is written twice.
+    Raises:
+      ValueError: a template that does not show the response, or that names what there is not.
+    """
+    try:
+        names = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+    except ValueError as error:
+        raise ValueError(f"question: template must have whole braces, got {error}") from None
+    known = {"prompt", "response", "other", "reference"}
+    if "response" not in names or names - known:
+        raise ValueError(
+            f"question: template must show {{response}} and name none but {sorted(known)}, got"
+            f" {sorted(names)}"
+        )
+
+    def prompt_of(**texts: Any):
+        return ({"role": "user", "content": template.format(**texts)},)
+
+    return prompt_of
+
+
+def comparison(template: str = COMPARE) -> PromptOf:
+    """A template that shows two answers, {response} and {other}."""
+    return question(template)
+
+
+def constraints_question(name: str = "soft") -> PromptOf:
+    """Asks whether an answer keeps all constraints of its prompt that no rule can check; nothing
+    where it has none.
+
+    Args:
+      name: of a list of texts in `Prompt.meta`.
+    Source: VerIF, https://github.com/THU-KEG/VerIF.
+    """
+
+    def prompt_of(*, prompt, response, meta, **others):
+        del others
+        constraints = meta.get(name, ())
+        if not constraints:
+            return ()
+        listed = "\n".join(f"- {constraint}" for constraint in constraints)
+        text = (
+            f"Request:\n{prompt}\n\nAnswer:\n{response}\n\nDoes the answer keep all of these?\n"
+            f"{listed}\n\nThink it through, then write YES or NO alone on the last line."
+        )
+        return ({"role": "user", "content": text},)
+
+    return prompt_of
+
+
+def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
+    """Shows what a function makes of responses, such as the answer without the thought.
+
+    Args:
+      show: (response) -> text.
+    """
+
+    def shown(*, response, **others):
+        return prompt_of(response=show(response), **others)
+
+    return shown
+
+
+def rubric_question(rubric: Sequence[Criterion]) -> PromptOf:
+    """Asks for the points of every criterion in one call, a line "name: number" for each.
+
+    Raises:
+      ValueError: as `check_rubric`.
+    """
+    check_rubric(rubric)
+    criteria = "\n".join(
+        f"{one.name} (0 to {one.maximum:g}): {one.text or one.name}" for one in rubric
+    )
+    form = "\n".join(f"{one.name}: …" for one in rubric)
+
+    def prompt_of(*, prompt, response, **others):
+        del others
+        text = (
+            f"Question:\n{prompt}\n\nAnswer:\n{response}\n\nGive points for each criterion:\n"
+            f"{criteria}\n\nThink it through, then end with these lines:\n{form}"
+        )
+        return ({"role": "user", "content": text},)
+
+    return prompt_of

@@ -1,0 +1,50 @@
+r"""Critique RL: a fifth of the prompts asks for a verdict on a solution instead of a solution.
+
+"Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
+https://github.com/TIGER-AI-Lab/Critique-Coder
+
+    R    = 1 if the verdict in the last \conclusion{…} is the truth; of other prompts the outcome
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over groups whose rewards differ
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
+
+What makes the method is the mixture of prompts: `rlvr_jax.tasks.with_verdicts` puts solutions with
+known labels into a task, a share of each batch. With labels out of balance a constant verdict pays.
+Only `true` and `false` are verdicts here; the released pattern takes any text with a T for a yes.
+The authors draw at temperature 0.6 with top-p and top-k, which log-probs do not know.
+"""
+
+from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def critique_rl(
+    max_rounds: int = 3,
+    clip_low: float = 0.2,
+    clip_high: float = 0.3,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """Clip-higher on the token mean of groups of mixed outcomes.
+
+    Args:
+      max_rounds: draws at most to fill one update; ours, it was not found.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[refill(uniform, max_rounds)]),
+    )
+
+
+METHOD = Method(
+    critique_rl,
+    "Critique-Coder: Enhancing Coder Models by Critique Reinforcement Learning",
+    "https://github.com/TIGER-AI-Lab/Critique-Coder",
+    changes="selection",
+    left_out="the solutions with labels; cuts of the sampler",
+)

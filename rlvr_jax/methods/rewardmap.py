@@ -1,0 +1,73 @@
+"""RewardMap: partial credit for routes on a map, and questions from easy to hard.
+
+"RewardMap: Tackling Sparse Rewards in Fine-grained Visual Reasoning via Multi-Stage Reinforcement
+Learning", https://github.com/fscdc/RewardMap
+
+    R    = w (10 correct + detail / 2), w by the map and for a change of lines
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
+
+`Prompt.answer` is what `verifiers.texts.rewardmap` asks for. All questions of one kind come before
+those of the next (`kinds`). w is the same in a group, so that the division by the deviation cancels
+it; and the released detail charges the one leg of a direct route. The average of the clipped loss
+was not found; it is GRPO's.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, grade_also, kinds_in_order, shape
+from rlvr_jax.objectives import (
+    column,
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    rollout_mean_token_mean,
+    total,
+)
+from rlvr_jax.tasks import verifier
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.verifiers.checks import Check
+
+
+def rewardmap(
+    kinds: Sequence[str] = (),
+    kl_coefficient: float = 0.005,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO with a KL on the score of a route, kinds of questions one after the other.
+
+    Args:
+      kinds: of prompts, in their order; none: that of the first prompts of each.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    check = Check("rlvr_jax.verifiers.texts.rewardmap:check")
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
+            aggregation=rollout_mean_token_mean(),
+        ),
+        experience=experience(
+            curriculum=kinds_in_order(kinds),
+            stages=[
+                grade_also(verifier(check, workers=0), ["score", "detail"]),
+                shape(total({"score": column(0)})),
+            ],
+        ),
+    )
+
+
+METHOD = Method(
+    rewardmap,
+    "RewardMap: Tackling Sparse Rewards in Fine-grained Visual Reasoning via Multi-Stage"
+    " Reinforcement Learning",
+    "https://github.com/fscdc/RewardMap",
+    changes="reward, curriculum",
+    left_out="the maps, which are pictures",
+)

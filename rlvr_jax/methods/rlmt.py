@@ -1,0 +1,66 @@
+"""RLMT: chat with a thought before the answer, paid by a reward model that sees the answer alone.
+
+"Language Models that Think, Chat Better", https://github.com/princeton-pli/RLMT
+
+    R    = a reward model of (prompt, what stands behind <response>); no rule is added
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ [PPO clip with dual clip + β k3 - c H] / Σ n_i
+
+The reward is one of the task (`number`): a judge's, which is shown `verifiers.texts.rlmt.visible`,
+or one that the task computes. An answer without a score leaves its group. The authors draw at
+temperature 0.7 (`--temperature`) and score at 1; here log-probs are those of the temperature that
+drew. Their best checkpoint is from half of the run, as the reward is overfitted behind it.
+"""
+
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.objectives import (
+    column,
+    entropy_bonus,
+    group_normalized,
+    kl_penalty,
+    objective,
+    ppo_clip,
+    token_mean,
+    total,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def rlmt(
+    number: int = 0,
+    kl_coefficient: float = 0.001,
+    entropy_coefficient: float = 0.001,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual_clip: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on the token mean with a dual clip, a KL and an entropy bonus, on a preference score.
+
+    Args:
+      number: of the task's rewards, the score.
+      kl_coefficient: weight of the KL (β); with 0 no reference is needed.
+      entropy_coefficient: weight of the mean entropy (c).
+      clip_low, clip_high, dual_clip: trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    terms = [kl_penalty(kl_coefficient)] if kl_coefficient else []
+    terms += [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
+            regularizers=terms,
+            aggregation=token_mean(),
+        ),
+        experience=experience(stages=[shape(total({"preference": column(number)}))]),
+    )
+
+
+METHOD = Method(
+    rlmt,
+    "Language Models that Think, Chat Better",
+    "https://github.com/princeton-pli/RLMT",
+    changes="reward",
+    left_out="the reward model; the warm start on thoughts of a larger model",
+)

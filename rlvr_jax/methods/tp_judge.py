@@ -1,0 +1,69 @@
+"""TP as a judge: a prover goes through the steps of a solution; what it cannot read is no verdict.
+
+"Theorem Prover as a Judge for Synthetic Data Generation" (RLTPF)
+
+    r    = 1 if all steps hold, 0 if one does not, none if one cannot be read
+    A_i  = (r_i - mean) / (std + 1e-6), std with n - 1, over the rows with a verdict
+    loss = mean_i (1/n_i) Σ_t PPO clip
+
+As a reward it is ours; published is an allocation of solutions to imitation and to pairs
+(`verifiers.texts.tp_judge.allocation`), and the loop that has a model state steps for the prover
+(`autoformalise`). The prover here is exact arithmetic on the lines of a response. A right answer is
+not asked for: steps that hold and lead nowhere are paid, so that `outcome_weight` adds the task's
+verifier. Answers whose steps cannot be read are not wrong, but long and wordy ones: what is learned
+from is short and algebraic.
+"""
+
+from rlvr_jax.experience import experience, grade_also, shape
+from rlvr_jax.objectives import (
+    column,
+    group_normalized,
+    objective,
+    plain_outcome,
+    ppo_clip,
+    rollout_mean_token_mean,
+    total,
+)
+from rlvr_jax.tasks import verifier
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.verifiers.checks import Check
+
+
+def tp_judge(
+    outcome_weight: float = 0.0,
+    behind_prompt: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on whether all steps of an answer hold.
+
+    Args:
+      outcome_weight: of the verifier's outcome beside it.
+      behind_prompt: the first step begins with the prompt, as behind "3 + 4 =".
+      clip_low, clip_high: half-widths of the trust region.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    check = Check("rlvr_jax.verifiers.texts.tp_judge:check_lines")
+    proved = grade_also(verifier(check, workers=0), ["false_steps"], "proved", behind_prompt)
+    reward = {"proved": column(0), "outcome": plain_outcome}
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=rollout_mean_token_mean(),
+        ),
+        experience=experience(
+            stages=[proved, shape(total(reward, {"outcome": outcome_weight}))],
+        ),
+    )
+
+
+METHOD = Method(
+    tp_judge,
+    "Theorem Prover as a Judge for Synthetic Data Generation",
+    "",
+    changes="reward",
+    evidence="reconstruction",
+    left_out="the formaliser; a theorem prover; the allocation to imitation and preferences",
+)

@@ -1,0 +1,180 @@
+"""The judge of a run, as its settings name it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax import parallel, policy
+from rlvr_jax.experience import RunActor, Sampler, Stage, judge
+from rlvr_jax.experience.prompts import PromptTable
+from rlvr_jax.experience.stages.grading.judge import writing
+from rlvr_jax.judges import (
+    Call,
+    Judge,
+    Replies,
+    as_shares,
+    by_function,
+    constraints_question,
+    number,
+    points,
+    question,
+    read_rubric,
+    rubric_question,
+    server,
+    shown_by,
+    yes_or_no,
+)
+from rlvr_jax.own import own_function
+from rlvr_jax.parallel import parameter_shardings
+from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import read_arguments
+from rlvr_jax.training.layout import make_meshes
+from rlvr_jax.types import replace
+from rlvr_jax.verifiers.texts.rlmt import visible
+
+__all__ = ["REPLIES", "judge_of", "judging"]
+
+REPLIES = "judge.jsonl"
+"""File of a run directory with what judges said."""
+
+FOLDER_PROMPTS = 16
+"""Texts that another folder answers at a time."""
+
+
+def judging(config: TrainConfig) -> list[Stage]:
+    """The stage that asks the judge of a run; none without one.
+
+    Raises:
+      ValueError: as `judge_of`.
+    """
+    found = judge_of(config, config.run_dir / REPLIES)
+    return [judge(*found)] if found else []
+
+
+def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
+    """The judge that settings name, and how the policy is sampled where it is the judge.
+
+    Args:
+      replies: file of what it said; None: nothing is kept.
+    Raises:
+      ValueError: a judge that cannot be made, or settings of one where there is none.
+    """
+    if not config.judge:
+        for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
+            if given := getattr(config, name):
+                raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
+        return None
+    options = _read(_options, "judge_options", config.judge_options)
+    budget = _read(_budget, "judge_budget", config.judge_budget)
+    if config.judge_rubric and config.judge_prompt:
+        raise ValueError(
+            "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
+            f" {config.judge_prompt!r}"
+        )
+    names, prompt_of, without = ["judge"], question(), float("nan")
+    parse = as_shares(number(0, options["highest"]), [options["highest"]])
+    if config.judge_rubric:
+        rubric = read_rubric(Path(config.judge_rubric))
+        names = [f"judge/{criterion.name}" for criterion in rubric]
+        prompt_of = rubric_question(rubric)
+        parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
+    elif config.judge_prompt == "constraints":
+        prompt_of, parse, without = constraints_question(), yes_or_no(), 1.0
+    elif config.judge_prompt:
+        prompt_of = question(_text(Path(config.judge_prompt)))
+    if options["visible"]:
+        prompt_of = shown_by(prompt_of, visible)
+    sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
+    asked = Judge(
+        _call(config, options, sampling),
+        prompt_of,
+        parse,
+        names,
+        options["tries"],
+        budget["calls"],
+        budget["tokens"],
+        without,
+        Replies(replies, parallel.is_first()),
+    )
+    return asked, sampling
+
+
+def _options(
+    temperature: float = 0.0,
+    tries: int = 1,
+    tokens: int = 512,
+    seconds: float = 60.0,
+    at_once: int = 32,
+    retries: int = 4,
+    highest: float = 10.0,
+    visible: bool = False,
+):
+    """What `judge_options` may set."""
+    return dict(locals())
+
+
+def _budget(calls: int | None = None, tokens: int | None = None):
+    """What `judge_budget` may set."""
+    return dict(locals())
+
+
+def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+    return function(**read_arguments(name, function, pairs))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise ValueError(f"TrainConfig: judge_prompt must be a file, got {str(path)!r}")
+    return path.read_text(encoding="utf-8")
+
+
+def _call(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]) -> Call | None:
+    """Who is asked; None for the policy itself."""
+    kind, _, name = config.judge.partition(":")
+    if config.judge == "policy":
+        return None
+    if kind == "server":
+        own = ("temperature", "tokens", "at_once", "seconds", "retries")
+        return server(name, **{option: options[option] for option in own})
+    if kind == "folder":
+        return _of_folder(name, options["tokens"], config, sampling)
+    function = own_function("judge", config.judge)
+    return by_function(function, config.judge, options["at_once"])
+
+
+def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
+    """Another policy in this process, loaded when it is asked first."""
+    if not Path(path).is_dir():
+        raise ValueError(f"judge: folder must be a policy folder, got {path!r}")
+    key = named_key(config.seed, "judge", 0)
+
+    @functools.cache
+    def call():
+        _, mesh = make_meshes(config.mesh, config.sample_mesh)
+        model, params = policy.load(path, functools.partial(parameter_shardings, mesh=mesh))
+        tokenizer = policy.tokenizer(path)
+        sampler = Sampler(
+            replace(model, mesh=mesh),
+            tokenizer,
+            None,
+            FOLDER_PROMPTS,
+            1,
+            (FOLDER_PROMPTS, 1),
+            min(tokens, model.config.max_positions // 2),
+            Sampling(),
+            stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
+        )
+        nothing = PromptTable((), np.zeros((1, 1), np.int32), np.ones(1, np.int32), tokenizer)
+        return writing(RunActor(sampler, params, {"plain": nothing}, 0, None), path, key, sampling)
+
+    def ask(questions, spending):
+        return call().ask(questions, spending)
+
+    told = sorted(sampling.items())
+    return Call(ask, f"folder {path} {told} {tokens} {config.seed}", together=True)

@@ -1,0 +1,101 @@
+r"""Verdicts on solutions as prompts beside a task's own: is this solution right?
+
+The answer is the label, true or false, and a response gives it in its last \conclusion{…}
+(`rlvr_jax.verifiers.texts.critique_rl`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.verifiers.checks import Check
+
+__all__ = ["KIND", "Labelled", "with_verdicts"]
+
+KIND = "verdict"
+_MODULE = "rlvr_jax.verifiers.texts.critique_rl"
+_VERIFY = verifier(Check(f"{_MODULE}:check", f"{_MODULE}:extract"), workers=0)
+
+ASK = (
+    "{problem}\n\nA solution:\n{solution}\n\nIs it right? Go through it, and end with"
+    " \\conclusion{{True}} or \\conclusion{{False}}."
+)
+
+
+class Labelled(NamedTuple):
+    """A solution with what is known of it.
+
+    Fields:
+      problem: the question.
+      solution: somebody's answer to it.
+      right: whether it is, by tests or a verifier.
+    """
+
+    problem: str
+    solution: str
+    right: bool
+
+
+def with_verdicts(
+    task: Task, labelled: Sequence[Labelled], share: float = 0.2, ask: str = ASK
+) -> Task:
+    """The task with prompts that ask for a verdict on a solution, of kind "verdict".
+
+    The test prompts stay. Labels should be in balance: with other shares a constant verdict pays.
+
+    Args:
+      labelled: solutions, one prompt each; those to one problem are different prompts.
+      share: of the prompts of a batch, in (0, 1); the task's kinds keep their shares of the rest.
+      ask: shows {problem} and {solution}.
+    Raises:
+      ValueError: a share out of range, no solutions, or labels that are all the same.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"with_verdicts: share must be in (0, 1), got {share}")
+    labels = {bool(one.right) for one in labelled}
+    if len(labels) < 2:
+        raise ValueError(
+            f"with_verdicts: labelled must have right and wrong solutions, got {len(labelled)}, of"
+            f" labels {sorted(labels)}"
+        )
+    prompts = [
+        Prompt(
+            ask.format(problem=one.problem, solution=one.solution),
+            answer=bool(one.right),
+            kind=KIND,
+            gold=f"\\conclusion{{{bool(one.right)}}}",
+        )
+        for one in labelled
+    ]
+    mixture = task.mixture or Counter(prompt.kind for prompt in task.train)
+    whole = sum(mixture.values())
+    shares = {kind: (1 - share) * weight / whole for kind, weight in mixture.items()}
+
+    def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+        found: list[Grade | None] = [None] * len(asked)
+        for own, grade in ((True, _VERIFY), (False, task.verify)):
+            rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
+            if rows:
+                told = grade([asked[row] for row in rows], [responses[row] for row in rows])
+                for row, one in zip(rows, told, strict=True):
+                    found[row] = _with_names(one, task.rewards) if own else one
+        return found
+
+    return dataclasses.replace(
+        task,
+        name=f"{task.name}+verdicts",
+        train=[*task.train, *prompts],
+        verify=verify,
+        mixture={**shares, KIND: share},
+    )
+
+
+def _with_names(grade: Grade, rewards: Sequence[str]) -> Grade:
+    """The grade with a NaN for each reward of the task that a verdict does not have."""
+    nothing = {name: float("nan") for name in rewards if name != "outcome"}
+    return dataclasses.replace(grade, info={**nothing, **grade.info})

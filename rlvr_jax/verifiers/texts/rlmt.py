@@ -1,0 +1,33 @@
+"""What of a response a reward model is shown: the answer, never the thought.
+
+    from behind the first <response> up to the first </response> from there
+
+Without an opening it is the whole text; in the strict reading a text that lacks either is NULL. So
+is an empty answer, to which a reward model would give any score (ours).
+
+Source: https://github.com/princeton-pli/RLMT.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CLOSE", "NULL", "OPEN", "visible"]
+
+OPEN, CLOSE = "<response>", "</response>"
+NULL = "[NULL]"
+
+
+def visible(response: str, strict: bool = False) -> str:
+    """The answer, or `NULL`.
+
+    Args:
+      strict: both delimiters must be there.
+    """
+    _, opened, behind = response.partition(OPEN)
+    # White space before the end is dropped only where there is one.
+    answer = behind.lstrip() if opened else response
+    answer, closed, _ = answer.partition(CLOSE)
+    if strict and not (opened and closed):
+        return NULL
+    if closed:
+        answer = answer.rstrip()
+    return answer if answer.strip() else NULL

@@ -1,0 +1,369 @@
+"""Judges: what is read, what is no verdict, what is remembered, what is spent."""
+
+import json
+import math
+import threading
+import time
+
+import judge_server
+import numpy as np
+import pytest
+
+from rlvr_jax.judges import (
+    Judge,
+    Question,
+    Replies,
+    Reply,
+    Spending,
+    by_function,
+    check_rubric,
+    comparison,
+    number,
+    one_by_one,
+    points,
+    question,
+    read_rubric,
+    rubric_question,
+    server,
+    two_numbers,
+    yes_or_no,
+)
+from rlvr_jax.objectives import Criterion
+
+SHOW = question("{prompt} {response}")
+
+
+def asked(*words):
+    return [{"prompt": "say", "response": word, "reference": ""} for word in words]
+
+
+def told(word, attempt=0):
+    return Question(({"role": "user", "content": word},), attempt)
+
+
+def judge(call, **settings):
+    return Judge(call, SHOW, number(), ["good"], **settings)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("Good.\n7", (7.0,)),
+        ("Good.\n7/10\n\n", (7.0,)),
+        ("Score: 7.5", (7.5,)),
+        ("Note: 6", (6.0,)),
+        ("评分：6", (6.0,)),
+        ("评分：６", None),
+        ("评分：六", None),
+        ("7\nbut it could be better", None),
+        ("3 or 8", None),
+        ("11", None),
+        ("-1", None),
+        ("", None),
+        ("<html>502</html>", None),
+        ("nan", None),
+    ],
+)
+def test_one_number_in_the_last_line_is_a_verdict(words, found):
+    assert number()(words) == found
+
+
+def test_two_ratings_and_a_yes_are_read():
+    assert two_numbers()("First is better.\n8, 4") == (8.0, 4.0)
+    for unreadable in ("8", "8, 4, 2", "0, 4", "8, 11", "eight, four"):
+        assert two_numbers()(unreadable) is None
+    assert [yes_or_no()(text) for text in ("so\nYES", "No.", "maybe", "yes and no")] == [
+        (1.0,),
+        (0.0,),
+        None,
+        None,
+    ]
+
+
+def test_points_of_criteria_are_read_by_their_names():
+    read = points([Criterion("right", maximum=2), Criterion("short")])
+    assert read("right: 1\nright: 2/2\n**Short**: 0.5") == (2.0, 0.5)
+    first, second = read("right: 3\nshort: 1")
+    assert math.isnan(first) and second == 1
+    assert read("right: two\nshort:") is None
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        ("[]", "must have criteria"),
+        ("{}", "must be a list"),
+        ("[1", "must be JSON"),
+        ('[{"text": "a"}]', "must have a name"),
+        ('[{"name": "a", "points": 2}]', "none but"),
+        ('[{"name": "a", "weight": "2"}]', "weight must be a number"),
+        ('[{"name": "a", "weight": 0}]', "weight must be positive"),
+        ('[{"name": "a"}, {"name": "a"}]', "must differ"),
+        ('[{"name": "a: b"}]', "without a colon"),
+    ],
+)
+def test_a_rubric_that_cannot_be_used_is_refused(tmp_path, rubric, said):
+    path = tmp_path / "rubric.json"
+    path.write_text(rubric)
+    with pytest.raises(ValueError, match=said):
+        read_rubric(path)
+
+
+def test_a_rubric_asks_for_each_criterion(tmp_path):
+    path = tmp_path / "rubric.json"
+    path.write_text('[{"name": "right", "text": "Is it right?", "maximum": 2}, {"name": "short"}]')
+    rubric = read_rubric(path)
+    check_rubric(rubric)
+    (message,) = rubric_question(rubric)(prompt="1 + 1", response="2", reference="2")
+    assert "right (0 to 2): Is it right?" in message["content"]
+    assert message["content"].endswith("right: …\nshort: …")
+    with pytest.raises(ValueError, match="rubric: must be a file"):
+        read_rubric(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("template", ["{prompt}", "{response} {who}", "{response", "{response} {}"])
+def test_a_template_that_cannot_be_filled_is_refused(template):
+    with pytest.raises(ValueError, match="question: template must"):
+        question(template)
+
+
+def test_two_answers_are_shown():
+    (message,) = comparison()(prompt="p", response="a", other="b", reference="")
+    assert "First answer:\na" in message["content"] and "Second answer:\nb" in message["content"]
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "failure", "calls"),
+    [
+        ("seven", "It is good.\n7", "", 1),
+        ("page", None, "no chat completion", 1),
+        ("refused", None, "status 401", 1),
+        ("busy", None, "status 503", 3),
+        ("lost", None, "no connection", 3),
+        ("never", None, "time-out", 3),
+        ("drip", None, "time-out", 3),
+        ("later", "5", "", 3),
+    ],
+)
+def test_a_server_is_asked_again_where_that_may_help(word, text, failure, calls):
+    with judge_server.serving() as serving:
+        call = server(
+            "m", seconds=0.3, retries=2, wait=0.01, environment=serving.environment, tokens=9
+        )
+        (reply,) = call.ask([told(word)], Spending())
+        assert (reply.text, reply.failure, reply.calls) == (text, failure, calls)
+        path, _, body = serving.seen[0]
+        assert len(serving.seen) == calls and path == "/v1/chat/completions"
+        assert (body["model"], body["max_tokens"], body["temperature"]) == ("m", 9, 0.0)
+
+
+def test_the_key_is_sent_and_nothing_else_says_it(tmp_path):
+    with judge_server.serving() as serving:
+        environment = {**serving.environment, "OPENAI_API_KEY": "secret"}
+        call = server("m", environment=environment)
+        found = judge(call, replies=Replies(tmp_path / "judge.jsonl")).ask(asked("seven"), 0)
+        assert serving.seen[0][1] == "Bearer secret"
+    assert found.numbers.tolist() == [[7.0]] and found.words == ["It is good.\n7"]
+    written = (tmp_path / "judge.jsonl").read_text()
+    assert "secret" not in written + call.identity and "127.0.0.1" not in written
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"environment": {}}, "OPENAI_BASE_URL must be an address .* got none"),
+        ({"environment": {"OPENAI_BASE_URL": "me:pass@host"}}, "got another text"),
+        ({"seconds": 0}, "seconds must be positive"),
+        ({"tokens": 0}, "tokens must be at least 1"),
+        ({"retries": -1}, "retries must be at least 0"),
+        ({"model": ""}, "model must be a name"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_refused(settings, said):
+    given = {"model": "m", "environment": {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, **settings}
+    with pytest.raises(ValueError, match=said):
+        server(**given)
+
+
+def test_a_judge_that_cannot_be_read_is_no_verdict_and_counted():
+    words = ["seven", "nonsense", "two", "chinese", "german", "empty", "page", "refused", "second"]
+    with judge_server.serving() as serving:
+        call = server("m", environment=serving.environment, retries=0)
+        found = judge(call).ask(asked(*words), 0)
+    nan = math.nan
+    np.testing.assert_array_equal(found.numbers[:, 0], [7, nan, nan, nan, 6, nan, nan, nan, 5])
+    assert found.metrics == {
+        "judge_asked": 9,
+        "judge_no_verdict": 6,
+        "judge_unreadable": 4 + 4 + 1,  # of both tries, and of the first of "second"
+        "judge_calls": 9 + 7,
+        "judge_tokens": 10 * (7 + 5),
+        "judge_failed/no chat completion": 2,
+        "judge_failed/status 401": 2,
+    }
+
+
+def test_equal_texts_are_asked_about_once():
+    calls = []
+    call = by_function(lambda messages: calls.append(messages) or "7", "f")
+    found = judge(call).ask(asked("a", "b", "a"), 0)
+    assert len(calls) == 2 and found.numbers.tolist() == [[7], [7], [7]]
+    assert found.metrics["judge_calls"] == 2
+
+
+def broken(messages):
+    raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("function", "why"), [(broken, "RuntimeError"), (lambda messages: 7, "no text")]
+)
+def test_a_function_that_fails_is_no_verdict(function, why):
+    found = judge(by_function(function, "f"), tries=1).ask(asked("a"), 0)
+    assert np.isnan(found.numbers).all() and found.metrics[f"judge_failed/{why}"] == 1
+
+
+def test_questions_are_under_way_together_and_no_more_than_wanted():
+    now, most, lock = [0], [0], threading.Lock()
+
+    def reply(question, spending):
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.02)
+        with lock:
+            now[0] -= 1
+        return Reply("1")
+
+    one_by_one(reply, "slow", at_once=4).ask([told(str(n)) for n in range(16)], Spending())
+    assert most[0] == 4
+    with pytest.raises(ValueError, match="at_once must be at least 1, got 0"):
+        one_by_one(reply, "slow", at_once=0)
+
+
+def counting(words):
+    """A judge that says the next of some words, None for a failure, and counts its calls."""
+    left = iter(words)
+    calls = []
+
+    def function(messages):
+        calls.append(messages)
+        word = next(left)
+        if word is None:
+            raise OSError
+        return word
+
+    return by_function(function, "counting"), calls
+
+
+def test_a_resumed_run_is_told_the_same_without_asking(tmp_path):
+    path = tmp_path / "judge.jsonl"
+
+    def steps(own, first=0):
+        return [own.ask(asked("a", str(step // 2)), step) for step in range(first, 4)]
+
+    call, calls = counting(["1", None, "what?", None, "2", "3", "4", "5", "6", "7"])
+    whole = steps(judge(call, replies=Replies(path)))
+    made = len(calls)
+    for first in range(4):
+        again = steps(judge(call, replies=Replies(path)), first)
+        for one, two in zip(whole[first:], again, strict=True):
+            np.testing.assert_array_equal(one.numbers, two.numbers)
+            assert one.words == two.words and one.metrics == two.metrics
+    assert len(calls) == made and made > 4
+
+
+def test_a_failure_is_replayed_in_its_step_and_asked_again_later(tmp_path):
+    path = tmp_path / "judge.jsonl"
+    call, calls = counting([None, "5"])
+    own = judge(call, tries=1, replies=Replies(path))
+    assert np.isnan(own.ask(asked("a"), 3).numbers).all()
+    assert own.ask(asked("a"), 7).numbers.tolist() == [[5]]
+    again = judge(call, tries=1, replies=Replies(path))
+    assert np.isnan(again.ask(asked("a"), 3).numbers).all()
+    assert again.ask(asked("a"), 9).numbers.tolist() == [[5]]
+    assert len(calls) == 2
+
+
+def test_a_line_that_was_cut_off_is_asked_again_and_others_are_refused(tmp_path):
+    path = tmp_path / "judge.jsonl"
+    call, calls = counting(["1", "2", "3"])
+    judge(call, replies=Replies(path)).ask(asked("a", "b"), 0)
+    path.write_bytes(path.read_bytes()[:-5])
+    found = judge(call, replies=Replies(path)).ask(asked("a", "b"), 0)
+    assert found.numbers.tolist() == [[1], [3]] and len(calls) == 3
+    assert len(path.read_text().splitlines()) == 2
+    path.write_text("{}\n")
+    with pytest.raises(ValueError, match="must hold replies of judges, got line 1"):
+        Replies(path)
+
+
+def test_processes_that_do_not_write_leave_the_file_alone(tmp_path):
+    path = tmp_path / "judge.jsonl"
+    call, _ = counting(["1"])
+    judge(call, replies=Replies(path, writes=False)).ask(asked("a"), 0)
+    assert not path.exists()
+
+
+def test_the_budget_of_calls_holds_over_steps_and_starts(tmp_path):
+    path = tmp_path / "judge.jsonl"
+    call, calls = counting([str(n % 10) for n in range(100)])
+
+    def own():
+        return judge(call, tries=1, most_calls=3, replies=Replies(path))
+
+    first = own().ask(asked("a", "b"), 0)
+    second = own().ask(asked("c", "d", "a"), 1)
+    assert first.metrics["judge_no_verdict"] == 0
+    np.testing.assert_array_equal(np.isnan(second.numbers[:, 0]), [False, True, False])
+    assert second.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
+
+
+def test_the_budget_of_tokens_ends_the_calls():
+    with judge_server.serving() as serving:
+        call = server("m", environment=serving.environment, at_once=1)
+        own = judge(call, tries=1, most_tokens=25)
+        found = own.ask(asked(*"abcde"), 0)
+        # The one that goes over is known only when it has come.
+        assert len(serving.seen) == 3 and found.metrics["judge_tokens"] == 30
+        assert own.ask(asked("f"), 1).metrics["judge_failed/over budget"] == 1
+        assert len(serving.seen) == 3
+
+
+def test_retries_are_taken_from_the_budget():
+    with judge_server.serving() as serving:
+        call = server("m", environment=serving.environment, retries=5, wait=0.0)
+        found = judge(call, tries=1, most_calls=2).ask(asked("busy"), 0)
+        assert len(serving.seen) == 2 and found.metrics["judge_calls"] == 2
+
+
+def test_a_process_of_its_own_is_asked_and_half_the_budget_is_its_share():
+    with judge_server.process() as environment:
+        call = server("m", environment=environment)
+        own = judge(call, most_calls=4, tries=1)
+        found = own.ask(asked("seven", "german", "x"), 0, shares=2)
+    assert found.metrics["judge_failed/over budget"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"names": []}, "names must be those of the numbers"),
+        ({"tries": 0}, "tries must be at least 1"),
+        ({"most_calls": -1}, "most_calls must be at least 0"),
+    ],
+)
+def test_a_judge_that_cannot_judge_is_refused(settings, said):
+    given = {"call": None, "prompt_of": SHOW, "parse": number(), "names": ["good"], **settings}
+    with pytest.raises(ValueError, match=said):
+        Judge(**given)
+
+
+def test_another_model_or_temperature_is_another_judge():
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    made = [
+        server(model, temperature=heat, environment=environment).identity
+        for model in ("a", "b")
+        for heat in (0.0, 1.0)
+    ]
+    assert len(set(made)) == 4 and json.loads(made[0])

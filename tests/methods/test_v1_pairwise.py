@@ -1,0 +1,100 @@
+"""V_1: ratings of pairs are rows beside the answers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+
+from rlvr_jax.experience import experience, rate_pairs
+from rlvr_jax.experience.stages.grading.rate_pairs import rating_reward
+from rlvr_jax.objectives import (
+    Met,
+    Spec,
+    cells_alike,
+    group_centered,
+    objective,
+    reinforce,
+    token_mean,
+    win_rates,
+)
+from rlvr_jax.types import Rollouts, TokenStats
+
+PRINTED = 1e-6
+"""As many digits as the sheet prints."""
+
+
+@pytest.mark.parametrize(
+    ("words", "right", "reward"),
+    [
+        ("Better.\n9, 2", (True, False), 1.0),
+        ("9, 2", (False, True), 0.0),
+        ("10, 9", (True, False), 0.5),
+        ("5, 5", (True, True), 0.0),
+        ("8, 2", (True, True), 0.0),
+        ("9, 10", (True, True), 1.0),
+        ("9", (True, False), None),
+        ("9.5, 2", (True, False), None),
+        ("0, 2", (True, False), None),
+        ("9, 2, 1", (True, False), None),
+        ("", (True, False), None),
+    ],
+)
+def test_a_rating_is_paid_if_it_is_near_the_truth(words, right, reward):
+    assert rating_reward(words, right, 0.2) == reward
+
+
+def test_the_tournament_of_the_sheet():
+    met = [Met(0, 1, 8.0, 4.0), Met(0, 2, 6.0, 6.0), Met(1, 2, 3.0, 9.0)]
+    rates = win_rates(3, [met], 0.1)
+    np.testing.assert_allclose(rates, [0.908163, 0.0, 0.934783], atol=PRINTED)
+
+
+def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
+    chain = experience(stages=[rate_pairs(pairs=2)])
+    total = 0
+    for collected, _, _ in numpy_actor.walk(chain, steps=4):
+        batch = collected.batch
+        ratings = np.asarray(batch.rollouts.cell) == 1
+        outcomes = collected.seen[0].outcomes()
+        # Two right ones make a pair, and a right one has three others.
+        wanted = sum(2 for group in outcomes if np.any(group > 0.5))
+        groups = [rows for rows in batch.groups if ratings[rows].any()]
+        assert len(groups) == wanted and all(ratings[rows].all() for rows in groups)
+        assert all(len(rows) == 4 for rows in groups)
+        labels = {batch.asks[rows[0]].view.label for rows in groups}
+        assert len(labels) == len(groups)
+        total += wanted
+        assert collected.metrics["rated_pairs"] == wanted / 4
+    assert total > 0
+
+
+def test_both_roles_are_trained_and_count_as_wholes(tmp_path):
+    model = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    config = training_runs.settings(
+        model, tmp_path / "run", method="own_methods:rate_plainly", steps=2, response_tokens=3
+    )
+    training_runs.quietly(config)
+    lines = training_runs.metrics(tmp_path / "run")
+    assert max(training_runs.values(lines, "experience/rated_pairs")) > 0
+    assert max(training_runs.values(lines, "gradient_norm")) > 0
+    assert len(training_runs.values(lines, "experience/unreadable_ratings")) > 0
+
+
+def test_the_loss_is_the_sum_of_the_means_of_the_cells():
+    mask = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool)
+    cell = np.array([0, 1, 0, 1])
+    batch = Rollouts.of_responses(
+        np.ones((4, 3)), mask, np.array([1.0, 0, 0.5, 1]), np.array([0, 1, 0, 1]), cell=cell
+    )
+    logp = jnp.asarray(np.where(mask, -np.arange(1.0, 13).reshape(4, 3) / 7, 0))
+    own = objective(
+        group_centered(), [cells_alike()], surrogate=reinforce(), aggregation=token_mean()
+    )
+    state, key = own.init(Spec(2, 4, 3)), jax.random.key(0)
+    loss, _ = own.loss(TokenStats(logp=logp), batch, state, key)
+    advantage = own.signals(TokenStats(logp=logp), batch, state, key).advantage
+    terms = np.asarray(-advantage * logp)
+    wanted = sum(terms[cell == c][mask[cell == c]].mean() for c in (0, 1))
+    np.testing.assert_allclose(loss, wanted, rtol=1e-6)

@@ -1,0 +1,146 @@
+"""Runs with a judge: who may be one, what it costs, and what a resumed run is told."""
+
+import json
+import shutil
+
+import judge_server
+import numpy as np
+import pytest
+import training_runs
+from training_runs import contents, metrics, quietly, settings, values
+
+from rlvr_jax.runs.judging import judging
+
+SHORT = "{response} ="
+"""A question that fits into the positions of the smallest policy."""
+
+
+@pytest.fixture
+def prompt(tmp_path):
+    path = tmp_path / "prompt.txt"
+    path.write_text(SHORT)
+    return str(path)
+
+
+def judged(model, run_dir, judge, **changes):
+    small = dict(method="rlbff", judge=judge, steps=2, evaluation_samples=1)
+    return settings(model, run_dir, **{**small, **changes})
+
+
+def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_path, prompt):
+    run_dir = tmp_path / "run"
+    config = judged(model, run_dir, "own_judges:longer", judge_prompt=prompt, samples_kept=8)
+    quietly(config)
+    lines = metrics(run_dir)
+    asked = values(lines, "experience/judge_asked")
+    assert asked == [16.0, 16.0] and all(told > 0 for told in values(lines, "gradient_norm"))
+    rows = [
+        json.loads(line)
+        for path in sorted((run_dir / "samples").glob("*"))
+        for line in path.read_text().splitlines()
+    ]
+    for row in rows:
+        words = len(row["response"].split())
+        # A row without a verdict has the mean of its group, and no loss.
+        assert not words or row["reward"] == pytest.approx(words / 10)
+        assert row["said"] == (f"so many\n{words}" if words else "nothing there")
+    assert "so many" in (run_dir / "report.html").read_text()
+    reward = np.mean(values(lines, "info/judge"))
+    assert 0 < reward < 0.6
+
+
+@pytest.mark.parametrize("kind", ["policy", "folder"])
+def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
+    judge = "policy" if kind == "policy" else f"folder:{model}"
+    run_dir = tmp_path / "run"
+    options = ("temperature=1.0", "tries=2", "highest=8")
+    quietly(judged(model, run_dir, judge, judge_prompt=prompt, judge_options=options))
+    lines = metrics(run_dir)
+    undecided = values(lines, "experience/judge_no_verdict")
+    assert all(0 < count < 16 for count in undecided), undecided
+    assert all(count > 0 for count in values(lines, "experience/judge_tokens"))
+    drawn = values(lines, "drawn_tokens")
+    own = values(lines, "length")
+    # The words of the policy itself are drawn, those of another folder are not the policy's.
+    more = [whole - 16 * mean for whole, mean in zip(drawn, own, strict=True)]
+    assert all(count > 1 for count in more) if kind == "policy" else np.allclose(more, 0, atol=1e-3)
+    assert (run_dir / "judge.jsonl").exists() == (kind == "folder")
+
+
+def test_a_killed_run_goes_on_in_the_same_bytes_without_the_server(
+    model, tmp_path, prompt, monkeypatch
+):
+    changes = dict(judge_prompt=prompt, steps=4, checkpoint_every=2, evaluate_every=4)
+    with judge_server.serving() as serving:
+        for name, value in serving.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        quietly(judged(model, tmp_path / "whole", "server:m", **changes))
+        assert serving.seen[0][1] == "Bearer secret"
+    whole = tmp_path / "whole"
+    for path in whole.rglob("*"):
+        text = path.read_bytes() if path.is_file() else b""
+        assert b"secret" not in text and b"127.0.0.1" not in text, path
+    again = tmp_path / "again"
+    shutil.copytree(whole, again)
+    shutil.rmtree(again / "checkpoints" / "4")
+    (again / "summary.json").unlink()
+    quietly(judged(model, again, "server:m", resume=True, **changes))
+    assert contents(again) == contents(whole)
+    assert (again / "judge.jsonl").read_bytes() == (whole / "judge.jsonl").read_bytes()
+
+
+def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
+    run_dir = tmp_path / "run"
+    quietly(judged(model, run_dir, "own_judges:broken"))
+    lines = metrics(run_dir)
+    assert values(lines, "experience/judge_failed/OSError") == values(
+        lines, "experience/judge_asked"
+    )
+    assert values(lines, "experience/rows_without_reward") == [16.0, 16.0]
+    assert values(lines, "gradient_norm") == [0.0, 0.0]
+    # The verifier's word is what it was.
+    assert np.mean(values(lines, "outcome")) > 0
+
+
+def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
+    rubric = tmp_path / "rubric.json"
+    rubric.write_text('[{"name": "long", "maximum": 2}, {"name": "kind"}]')
+    run_dir = tmp_path / "run"
+    config = judged(
+        model,
+        run_dir,
+        "own_judges:fair",
+        method="rubric_rewards",
+        hyperparameters=("weights=1,3",),
+        judge_rubric=str(rubric),
+        judge_budget=("calls=5",),
+    )
+    quietly(config)
+    lines = metrics(run_dir)
+    assert sum(values(lines, "experience/judge_calls")) == 5
+    assert sum(values(lines, "experience/judge_failed/over budget")) > 0
+    assert values(lines, "info/judge/long")[0] == 0.75
+    assert values(lines, "experience/criterion/1")[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"judge_rubric": "x"}, "judge_rubric needs a judge, got 'x' alone"),
+        ({"judge": "gpt"}, "judge must be module:function, got 'gpt'"),
+        ({"judge": "no_module:f"}, "judge: no module 'no_module'"),
+        ({"judge": "folder:nowhere"}, "folder must be a policy folder, got 'nowhere'"),
+        ({"judge": "server:m"}, "OPENAI_BASE_URL must be an address"),
+        ({"judge": "policy", "judge_prompt": "nowhere"}, "judge_prompt must be a file"),
+        ({"judge": "policy", "judge_rubric": "nowhere"}, "rubric: must be a file"),
+        ({"judge": "policy", "judge_options": ("hot=1",)}, "must be among temperature, tries"),
+        ({"judge": "policy", "judge_options": ("tries=0",)}, "tries must be at least 1"),
+        ({"judge": "policy", "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
+        ({"judge": "policy", "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
+    ],
+)
+def test_a_judge_that_cannot_be_made_is_refused(changes, said, monkeypatch, tmp_path):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(ValueError, match=said):
+        judging(training_runs.settings("unused", tmp_path / "run", **changes))

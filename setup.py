@@ -44,6 +44,7 @@ ROOMS = [
     "tasks.data",
     "tasks.puzzles",
     "tasks.synthesis",
+    "tasks.worlds",
     "tools",
     "training",
     "verifiers",

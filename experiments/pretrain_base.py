@@ -3,6 +3,8 @@
     python -m experiments.pretrain_base --out rlvr_jax/tasks/base_models/brackets
     python -m experiments.pretrain_base --task hinted_brackets \\
         --out rlvr_jax/tasks/base_models/hinted_brackets
+    python -m experiments.pretrain_base --task expressions \\
+        --out rlvr_jax/tasks/base_models/expressions
 
 Supervised on random traces. Each attempt takes the right form with probability `right_share`,
 whatever the prompt; it is then a solution of that form, if there is one, with probability
@@ -14,6 +16,10 @@ words of a solution) and with another answer (a solution, a trace or an attempt 
 them miscalculated). With probability `heed` the trace goes by what is shown: it completes the hint
 to a solution, repeats a right answer, or makes one attempt of the other form than a wrong one, a
 solution with probability `repair_skill`; else it is a trace as if nothing were shown.
+
+The third base sees questions in the world of expressions, half of them for proposals. An answer is
+right with probability `skill`, else that of another program; a proposal is a random program and
+inputs, with probability `malformed` with a word too many.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Literal, NamedTuple
 
 import jax
@@ -34,6 +41,9 @@ from rlvr_jax import policy, token_stats
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
+from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS, random_program
+from rlvr_jax.tasks.worlds.expressions import VOCABULARY as EXPRESSION_VOCABULARY
+from rlvr_jax.tasks.worlds.triplets import KINDS, split
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Config:
     """How the traces are drawn and learned."""
 
     out: Path
-    task: Literal["brackets", "hinted_brackets"] = "brackets"
+    task: Literal["brackets", "hinted_brackets", "expressions"] = "brackets"
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
@@ -58,6 +68,9 @@ class Config:
     answer_share: float = 0.4
     heed: float = 0.9
     repair_skill: float = 0.5
+    # Of the third.
+    skill: float = 0.5
+    malformed: float = 0.1
 
 
 class Rows(NamedTuple):
@@ -141,12 +154,40 @@ def shown_answer(prompt, config: Config, random: np.random.Generator) -> tuple[s
     return answer, pool[random.integers(len(pool))].text
 
 
+def expression_trace(config: Config, random: Random) -> tuple[str, str]:
+    """A question in the world of expressions, and one random response to it."""
+    kind = random.choice(KINDS)
+    number = random.choice((2, 4)) if kind == "induction" else 1
+    triplet, other = random_program(random, number), random_program(random, number)
+    if random.random() < 0.5:
+        references = [random_program(random, number) for _ in range(random.randint(1, 3))]
+        inputs = " ".join(map(str, triplet.inputs))
+        response = f"{triplet.program} ; {inputs}"
+        if random.random() < config.malformed:
+            response += " ;"
+        return EXPRESSIONS.ask(kind, references), response
+    shown, _ = split(kind, triplet)
+    chosen = triplet if random.random() < config.skill else other
+    answers = {
+        "deduction": chosen.outputs[0],
+        "abduction": chosen.inputs[0],
+        "induction": chosen.program,
+    }
+    return EXPRESSIONS.show(kind, shown), str(answers[kind])
+
+
+def expression_rows(config: Config, ids: dict[str, int]) -> Rows:
+    """Random questions in the world of expressions and a random response to each."""
+    random = Random(config.seed)
+    return padded_rows([expression_trace(config, random) for _ in range(config.num_traces)], ids)
+
+
 def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
     """Random prompts, plain or with what is shown, and a random response to each."""
     random = np.random.default_rng([config.seed, 2] if shown else config.seed)
     prompts = brackets().train
     kinds = {k: [p for p in prompts if p.kind == k] for k in ("easy", "hard")}
-    rows, prompt_length = [], []
+    traces = []
     for _ in range(config.num_traces):
         group = kinds["easy" if random.random() < config.easy_share else "hard"]
         prompt = group[random.integers(len(group))]
@@ -154,8 +195,14 @@ def make_rows(config: Config, ids: dict[str, int], shown: bool) -> Rows:
             text, response = shown_trace(prompt, config, random)
         else:
             text, response = prompt.text, trace(prompt, config, random)
-        rows.append([ids[word] for word in f"{text} {response} .".split()])
-        prompt_length.append(len(text.split()))
+        traces.append((text, response))
+    return padded_rows(traces, ids)
+
+
+def padded_rows(traces: Sequence[tuple[str, str]], ids: dict[str, int]) -> Rows:
+    """Texts of prompts and responses as tokens."""
+    rows = [[ids[word] for word in f"{text} {response} .".split()] for text, response in traces]
+    prompt_length = [len(text.split()) for text, _ in traces]
     lengths = np.array([len(row) for row in rows])
     tokens = np.full((len(rows), lengths.max()), ids[PADDING], np.int32)
     for index, row in enumerate(rows):
@@ -186,18 +233,21 @@ def make_tokenizer(vocabulary: Sequence[str]):
 
 def main(config: Config) -> None:
     """Draws the traces, trains the model, writes the folder."""
-    hinted = config.task == "hinted_brackets"
-    vocabulary = HINTED_VOCABULARY if hinted else VOCABULARY
+    hinted, words = config.task == "hinted_brackets", config.task == "expressions"
+    vocabulary = HINTED_VOCABULARY if hinted else EXPRESSION_VOCABULARY if words else VOCABULARY
     tokenizer = make_tokenizer(vocabulary)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
-    parts = [(make_rows(config, ids, shown=False), config.batch)]
+    rows = expression_rows(config, ids) if words else make_rows(config, ids, shown=False)
+    parts = [(rows, config.batch)]
     if hinted:
         parts.append((make_rows(config, ids, shown=True), config.shown_batch))
     print(f"{len(parts)} x {config.num_traces} traces in {time.perf_counter() - started:.0f} s")
 
-    # Prompts with a hint and an answer, and the response, are 65 tokens at most.
-    shape = policy.named_config("brackets", len(vocabulary), max_positions=96 if hinted else 64)
+    # Prompts with a hint and an answer, and the response, are 65 tokens at most; six references
+    # with six inputs each are 97.
+    positions = 96 if hinted else 128 if words else 64
+    shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)
     params = model.init(jax.random.key(config.seed))
     scale = 0.1

@@ -17,6 +17,7 @@ from rlvr_jax.experience.actor import behind_given, rows_of_responses
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.tasks import Grade, Prompt, StepScore, Task
+from rlvr_jax.tasks.worlds.triplets import Triplet, World
 from rlvr_jax.types import Rollouts
 
 WORDS = 12
@@ -38,6 +39,24 @@ def second_word(prompt, text):
     """The problem of a text with at least two words: its second one."""
     words = text.split()
     return replace(prompt, text=f"about {words[1]}?", solution=()) if len(words) > 1 else None
+
+
+def _one(words):
+    """A program is a word, and gives back its input; so it is its own answer."""
+    return words.split()[0] if words.split() else None
+
+
+ONE_WORD = World(
+    "one word",
+    Triplet("word1", (1,), (1,)),
+    run=lambda pairs: [list(inputs) for _, inputs in pairs],
+    same=lambda one, two: one == two,
+    read_value=lambda text: _one(text),
+    read_program=_one,
+    read_proposal=lambda kind, text: (_one(text), [1]) if _one(text) else None,
+    show=lambda kind, triplet: f"{kind} {triplet.program}",
+    ask=lambda kind, references: f"{kind} unlike {len(references)}",
+)
 
 
 @functools.cache
@@ -74,6 +93,7 @@ def numbered_task(prompts=12, right=0.4):
         answers=True,
         score_steps=words_of,
         read_problem=second_word,
+        world=ONE_WORD,
     )
 
 

@@ -11,9 +11,9 @@ https://github.com/Alibaba-Quark/SSP
                  statistics
 
 With 1 - s a question that nobody can answer is the best one; only its check stands against that.
-Questions that are solved at most half of the time replace invalid ones for some steps. Searching in
-several turns, the judge that answers from what was found, and noise passages wait for an
-environment with a search tool: `is_question` takes the searches of a trajectory once there are any.
+Questions that are solved at most half of the time replace invalid ones for some steps. Here a
+question is written in one turn: the searches of the proposer (`is_question` would judge them), the
+judge that answers from what was found, and noise passages are left out.
 """
 
 from rlvr_jax.experience import experience, pose_questions

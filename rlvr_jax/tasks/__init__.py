@@ -9,7 +9,8 @@ name says where it comes from:
       sql, optimisation, verilog, lean,
       instructions, ifbench,
       programs, humaneval, partial_sums,
-      arithmetic_forms
+      arithmetic_forms, expressions,
+      python_functions
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -17,6 +18,7 @@ name says where it comes from:
     jsonl:path/to/questions.jsonl              files of mathematics questions (`data`), as are those
                                                of json:, csv:, parquet: and arrow:
     tfds:name                                  a data set of TensorFlow Datasets
+    traces:path/to/teacher.jsonl               another task with verified answers as its solutions
     package.module:name                        yours: a Task, or a function that returns one
 
 The words before `:` in all lines but the last are reserved, and so are the names of the first: a
@@ -89,6 +91,7 @@ _BUILT_IN = {
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
     "enigmata": "puzzles.enigmata",
+    "expressions": "worlds.expressions",
     "gsm8k": "tfds",
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
@@ -101,6 +104,7 @@ _BUILT_IN = {
     "optimisation": "code.optimisation",
     "sql": "code.sql",
     "programs": "code.programs",
+    "python_functions": "worlds.python_functions",
     "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
     "verilog": "code.verilog",
@@ -117,6 +121,7 @@ _PREFIXES = {
     "parquet": "parquet:path/to/file.parquet",
     "reasoning_gym": "reasoning_gym:chain_sum",
     "tfds": "tfds:name",
+    "traces": "traces:path/to/file.jsonl",
 }
 _MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
 _MODULES["enigmata"] = "puzzles.enigmata"

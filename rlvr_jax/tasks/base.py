@@ -183,6 +183,8 @@ class Task:
       read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
         states, with the prompt's answer as far as the task has one apart from the question; None if
         it states none. None: a text states what is in its last ```text fence.
+      world: of programs that the policy may make up questions in (`rlvr_jax.tasks.worlds`); None:
+        the task has none.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
       notes: sentences about where the prompts come from, said once when a run begins.
@@ -206,6 +208,7 @@ class Task:
     show_answer: Show | None = None
     score_steps: ScoreSteps | None = None
     read_problem: ReadProblem | None = None
+    world: Any = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()
     environment: Environment | None = None

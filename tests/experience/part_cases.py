@@ -34,6 +34,7 @@ from rlvr_jax.experience import (
     discover_abstractions,
     draw_controllers,
     draw_more,
+    earn_learnability,
     embed,
     entropy_heated,
     experience,
@@ -67,6 +68,7 @@ from rlvr_jax.experience import (
     plain,
     pose_questions,
     prioritized,
+    propose_and_solve,
     prove_hard_ones,
     prune,
     random_templates,
@@ -346,6 +348,10 @@ CASES = {
         ]
     ),
     "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
+    "propose_and_solve": lambda: experience(propose_and_solve(references=2, capacity=5)),
+    "earn_learnability": lambda: experience(
+        propose_and_solve(references=2, capacity=5), stages=[earn_learnability(samples=2)]
+    ),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

@@ -45,11 +45,15 @@ BINARY = {"nsr", "passk_advantage"}
 OWN_BASELINE = {
     *("dcpo", "empg", "f_dpg", "gtpo", "hybrid_npg", "ma_rlhf", "ngrpo", "noisy_reward_correction"),
     *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
-    *("cgpo", "reverse_curriculum", "social_rl", "spae", "ssp", "t_ppo", "ucas"),
+    *("cgpo", "reverse_curriculum", "social_rl", "spae", "t_ppo", "ucas"),
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
 BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
-NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "calibrl", "hpt", "reinforce"}
+NOT_ZERO_ALONE = {
+    *OWN_BASELINE,
+    *BRINGS_ADVANTAGE,
+    *("absolute_zero", "calibrl", "hpt", "reinforce", "ssp"),
+}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
 IMITATES = {"critique_ft", "expert_iteration", "stp"}

@@ -27,6 +27,7 @@ from rlvr_jax.experience.curricula.prefixes import begin_with_prefixes
 from rlvr_jax.experience.curricula.prioritized import prioritized
 from rlvr_jax.experience.curricula.random_templates import random_templates
 from rlvr_jax.experience.curricula.restarts import restart_every
+from rlvr_jax.experience.curricula.self_play import propose_and_solve
 from rlvr_jax.experience.curricula.shown import mix_views, show_as
 from rlvr_jax.experience.curricula.shrinking import shrinking_pool, unsolved_pool
 from rlvr_jax.experience.curricula.skills import withdraw_skills
@@ -53,6 +54,7 @@ __all__ = [
     "one_level_at_a_time",
     "pieces_by_difficulty",
     "prioritized",
+    "propose_and_solve",
     "prove_hard_ones",
     "random_templates",
     "rare_event_pair",

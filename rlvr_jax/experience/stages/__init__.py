@@ -34,6 +34,7 @@ from rlvr_jax.experience.stages.grading import (
 from rlvr_jax.experience.stages.problems.abstractions import discover_abstractions
 from rlvr_jax.experience.stages.problems.conjectures import imitate_proofs
 from rlvr_jax.experience.stages.problems.fuse import fuse_statements
+from rlvr_jax.experience.stages.problems.learnability import earn_learnability
 from rlvr_jax.experience.stages.problems.questions import pose_questions
 from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
@@ -78,6 +79,7 @@ __all__ = [
     "discover_abstractions",
     "draw_controllers",
     "draw_more",
+    "earn_learnability",
     "embed",
     "find_formulas",
     "fuse_statements",

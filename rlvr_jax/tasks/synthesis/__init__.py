@@ -4,7 +4,7 @@
     agreement         answers that independent solutions give alike, difficulty (deepmath)
     evolution         rewrites that are harder and keep their answer (synthrl)
     mutual            labels of inputs by programs that agree (rstar_coder)
-    test_inputs       inputs of programs, from a generator and a validator (rstar_coder)
+    inputs            inputs of programs, from a generator and a validator (rstar_coder)
     concepts          what goes together in a new problem, and how many of each kind (sws)
     coverage          responses of most new n-grams (dr_sci)
 

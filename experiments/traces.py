@@ -1,0 +1,123 @@
+"""Right answers of a policy to the prompts of a task, as a file of traces to learn from.
+
+    python -m experiments.traces --model runs/long/policy --task brackets --out teacher.jsonl
+    python -m experiments.train --method luffy_mixed --task traces:teacher.jsonl --run-dir runs/own
+
+The policy answers train prompts some times each; what the task's verifier grades as right is kept,
+different answers alone. `solution` of a row is the shortest of them, in tokens, or the first one;
+`solutions` are all. A line says how many prompts have a trace, and how many answers were right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import jax
+import numpy as np
+import tyro
+
+from rlvr_jax.experience.evaluation import answered, evaluation_sampler
+from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs.loading import load_policy
+from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks.synthesis.lines import write_lines
+from rlvr_jax.tasks.traces import trace_row
+from rlvr_jax.training.layout import make_reshard
+
+
+@dataclass(frozen=True)
+class Config:
+    """Whose traces, of which prompts."""
+
+    model: Path
+    """Policy folder in Hugging Face's layout."""
+    out: Path
+    """The file of JSON lines; replaced if it is there."""
+    task: str = "brackets"
+    """As in experiments.train."""
+    task_options: tuple[str, ...] = ()
+    """Of the task, as in experiments.train."""
+    columns: tuple[str, ...] = ()
+    """Of its files, as in experiments.train."""
+    prompts: int = 0
+    """Train prompts, the first ones; 0: all."""
+    samples: int = 8
+    """Answers to each."""
+    per_prompt: int = 4
+    """Right answers that are kept of a prompt, at most."""
+    shown: Literal["shortest", "first"] = "shortest"
+    """Which of them is the solution."""
+    temperature: float = 1.0
+    """Of the sampler."""
+    response_tokens: int = 0
+    """Budget of a response; 0: that of experiments.train for the task."""
+    seed: int = 0
+    """Of the answers."""
+    mesh: str = ""
+    """Devices, as in experiments.train."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Samples, grades, writes; prints what is in the file."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    for name, least in (("prompts", 0), ("samples", 1), ("per_prompt", 1)):
+        if getattr(config, name) < least:
+            raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")
+    start = preset(config.task, "grpo")
+    settings = dataclasses.replace(
+        start,
+        model=str(config.model),
+        task_options=config.task_options,
+        columns=config.columns,
+        seed=config.seed,
+        temperature=config.temperature,
+        response_tokens=config.response_tokens or start.response_tokens,
+        mesh=config.mesh,
+        minibatches=1,
+        micro_batches=0,
+    )
+    check_config(settings)
+    task = load_task(settings)
+    loaded = load_policy(settings, task, settings.model)
+    count = min(config.prompts or len(task.train), len(task.train))
+    sampler = evaluation_sampler(
+        loaded.sampler, count, config.samples, mesh_given=bool(config.mesh)
+    )
+    params = make_reshard(loaded.model, sampler.model)(loaded.params)
+    found: list[dict[str, int]] = [{} for _ in range(count)]
+    right = drawn = 0
+    for first in range(0, config.samples, sampler.samples):
+        for begin in range(0, count, sampler.num_prompts):
+            # The last call is filled up with prompts that were asked before.
+            indices = np.arange(begin, begin + sampler.num_prompts) % count
+            key = jax.random.key(config.seed)
+            batch = answered(sampler, params, loaded.train_table, indices, key, first)
+            groups = min(sampler.num_prompts, count - begin)
+            for place, rows in zip(indices[:groups], batch.groups, strict=False):
+                for row in rows[: config.samples - first]:
+                    drawn += 1
+                    if (batch.grades[row].outcome or 0) < 1:
+                        continue
+                    right += 1
+                    if len(found[place]) < config.per_prompt:
+                        text = batch.responses[row].text
+                        found[place].setdefault(text, int(batch.rollouts.length[row]))
+    rows = []
+    for prompt, answers in zip(task.train, found, strict=False):
+        if answers:
+            texts = sorted(answers, key=answers.get) if config.shown == "shortest" else [*answers]
+            rows.append(trace_row(config.task, task, prompt, texts))
+    if not rows:
+        raise ValueError(f"no right answer to {count} prompts of {config.task!r} was drawn")
+    write_lines(config.out, rows)
+    print(
+        f"{config.out}: traces of {len(rows)} of {count} prompts, {right} of {drawn} answers right"
+    )
+
+
+if __name__ == "__main__":
+    guarded(main)

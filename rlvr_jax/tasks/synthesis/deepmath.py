@@ -1,0 +1,82 @@
+"""DeepMath's gates over a file of questions: contamination, difficulty, agreement of answers.
+
+    python -m rlvr_jax.tasks.synthesis.deepmath raw.jsonl kept.jsonl --tests benchmarks.jsonl
+
+Rows have `question`, `answers` (of independent solutions, null where one gives none), and where
+they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and, if
+they like, `benchmark`. A row is kept if it passes every gate, in this order: not like a test
+question, rated 5 or more, answers that agree. Kept rows have `answer`, `difficulty` (null: not
+rated) and `names_answer` (the question states it: look at those). What was dropped is counted by
+its gate. Embeddings and judge are ours: n-grams of characters, and of words.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlvr_jax.tasks.synthesis.agreement import agreement, difficulty, names_answer
+from rlvr_jax.tasks.synthesis.decontamination import contaminated_share, decontaminate
+from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
+
+__all__ = ["main", "passed"]
+
+
+def passed(row: dict, place: int, path: Path, least: float) -> tuple[str, dict]:
+    """The gate at which a row is dropped, "" if at none, and the row as it is kept."""
+    mean = None
+    if row.get("ratings"):
+        mean, hard = difficulty(row["ratings"], least)
+        if not hard:
+            return "difficulty", row
+    keep, answer = agreement(wanted(row, "answers", place, path), row.get("answer"))
+    if not keep:
+        return "agreement", row
+    told = {"answer": answer, "difficulty": mean}
+    return "", row | told | {"names_answer": names_answer(row["question"], answer)}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Reads, filters, writes; prints what became of the rows."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_jax.tasks.synthesis.deepmath",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tests", type=Path, help="questions of benchmarks")
+    parser.add_argument("--neighbours", type=int, default=5, help="of each benchmark")
+    parser.add_argument("--least-difficulty", type=float, default=5.0)
+    given = parser.parse_args(list(arguments))
+    rows = read_lines(given.questions)
+    tests = read_lines(given.tests) if given.tests else []
+    asked = [wanted(row, "question", k, given.questions) for k, row in enumerate(rows)]
+    names = [str(row.get("benchmark", "")) for row in tests]
+    found = decontaminate(
+        asked,
+        [wanted(row, "question", k, given.tests) for k, row in enumerate(tests)],
+        k=given.neighbours,
+        benchmarks=names,
+    )
+    dropped, kept = Counter({"contamination": int((~found.keep).sum())}), []
+    for place, row in enumerate(rows):
+        if found.keep[place]:
+            gate, row = passed(row, place, given.questions, given.least_difficulty)
+            if gate:
+                dropped[gate] += 1
+            else:
+                kept.append(row)
+    write_lines(given.out, kept)
+    print(f"{len(kept)} of {len(rows)} rows kept in {given.out}")
+    for gate in ("contamination", "difficulty", "agreement"):
+        print(f"  {dropped[gate]} dropped by {gate}")
+    if tests:
+        print(f"  {contaminated_share(found, len(tests)):.1%} of the test questions were in it")
+    print(f"  {sum(row['names_answer'] for row in kept)} kept questions state their answer")
+
+
+if __name__ == "__main__":
+    run_command(main)

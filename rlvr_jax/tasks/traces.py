@@ -1,0 +1,98 @@
+"""Traces: a task whose worked solutions are verified answers of some policy.
+
+    traces:teacher.jsonl
+
+Each row of the file names the task that it belongs to (`task`), a prompt of it (`prompt`, `answer`,
+`kind`), and right answers: `solution`, as steps, and `solutions`, all of them. `python -m
+experiments.traces` writes such files. Prompts without a trace are left out; what is held out, and
+the verifier, are the task's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.tasks import Prompt, Response, Task, load
+from rlvr_jax.tasks.base import StepScore
+from rlvr_jax.tasks.synthesis.lines import read_lines, wanted
+
+__all__ = ["steps_of", "trace_row", "traces"]
+
+
+def _lines(text: str) -> list[StepScore]:
+    ends = [place + 1 for place, letter in enumerate(text) if letter == "\n"]
+    return [StepScore(end, 0.0) for end in ends]
+
+
+def steps_of(task: Task, prompt: Prompt, text: str) -> list[str]:
+    """A response as steps: those that its task tells apart, else its lines with their ends."""
+    scored = _lines(text) if task.score_steps is None else task.score_steps(prompt, text)
+    ends = [step.end for step in scored if 0 < step.end <= len(text)]
+    if not ends or ends[-1] < len(text):
+        ends.append(len(text))
+    return [text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True) if b > a]
+
+
+def trace_row(name: str, task: Task, prompt: Prompt, texts: Sequence[str]) -> dict[str, Any]:
+    """The row of a prompt with right answers.
+
+    Args:
+      name: of the task, as it is loaded.
+      texts: at least one, the one to be shown first.
+    """
+    solutions = [steps_of(task, prompt, text) for text in texts]
+    told = {"task": name, "prompt": prompt.text, "answer": prompt.answer, "kind": prompt.kind}
+    return told | {"solution": solutions[0], "solutions": solutions}
+
+
+def traces(path: str, response_tokens: int = 0) -> Task:
+    """The task.
+
+    Args:
+      path: of the file.
+      response_tokens: budget of a response; 0: that of the task whose traces they are.
+    Raises:
+      ValueError: no such file, no rows, rows of several tasks, a prompt that the task does not
+        have, or a trace that its verifier does not grade as right.
+    """
+    rows = read_lines(Path(path))
+    names = {str(wanted(row, "task", place, Path(path))) for place, row in enumerate(rows)}
+    if len(names) != 1:
+        raise ValueError(f"traces: rows of {path} must be of one task, got {sorted(names)}")
+    task = load(names.pop())
+    known = {prompt.text: prompt for prompt in task.train}
+    found = {row.get("prompt"): row for row in rows}
+    strange = [text for text in found if text not in known]
+    if strange:
+        raise ValueError(
+            f"traces: prompts of {path} must be train prompts of {task.name!r}, got"
+            f" {str(strange[0])[:80]!r}"
+        )
+    prompts = [_shown(known[text], row) for text, row in found.items()]
+    texts = [Response("".join(prompt.solution)) for prompt in prompts]
+    grades = task.verify(prompts, texts)
+    wrong = [p for p, grade in zip(prompts, grades, strict=True) if grade.outcome != 1]
+    if wrong:
+        raise ValueError(
+            f"traces: the solutions of {path} must be right, got a wrong one for"
+            f" {wrong[0].text[:80]!r}"
+        )
+    kept = [name for name in task.derived if name not in ("solution", "meta")]
+    return replace(
+        task,
+        name=f"traces:{path}",
+        train=tuple(prompts),
+        derived=tuple(kept),
+        mixture={k: v for k, v in task.mixture.items() if k in {p.kind for p in prompts}},
+        response_tokens=response_tokens or task.response_tokens,
+    )
+
+
+def _shown(prompt: Prompt, row: Mapping[str, Any]) -> Prompt:
+    steps = row.get("solution", ())
+    solutions = row.get("solutions", [steps])
+    meta = {**prompt.meta, "solutions": solutions}
+    return replace(prompt, solution=steps, gold="".join(steps), meta=meta)

@@ -1,0 +1,202 @@
+"""Expressions: programs that are one line of integers, x and + - *.
+
+    out x * 2 + 1 ; 3 >                    7            what comes out (deduction)
+    in x * 2 + 1 ; 7 >                     3            what goes in (abduction)
+    def 1 ; 3 | 2 ; 5 >                    x * 2 + 1    the program, of hidden pairs too (induction)
+    new out x + 1 ; 3 | x * 2 ; 5 >        x - 1 ; 4    another program and input
+    new def x + 1 ; 1 2 | x * 2 ; 3 4 >    x - 1 ; 4 7  another program and inputs
+
+A program has x, at most 9 words, and brackets where they are wanted; its inputs and everything on
+the way are 0 to 99, else it is not allowed. The shipped base model answers and proposes so, often
+wrongly. `train` and `test` are questions of all three kinds from random programs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.generated import splits
+from rlvr_jax.tasks.worlds.triplets import KINDS, Triplet, World, solve_prompt, verify_in
+
+__all__ = ["BASE_MODEL", "EXPRESSIONS", "LARGEST", "VOCABULARY", "expressions", "random_program"]
+__all__ += ["value_of"]
+
+LARGEST = 99
+MOST_WORDS = 9
+MOST_INPUTS = 6
+PADDING = "<pad>"
+MARKS = {"deduction": "out", "abduction": "in", "induction": "def"}
+SIGNS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
+VOCABULARY = (
+    *map(str, range(LARGEST + 1)),
+    *("x", "(", ")", *SIGNS, ";", "|", ">", "."),
+    *(*MARKS.values(), "new", PADDING),
+)
+BASE_MODEL = str(Path(__file__).parents[1] / "base_models" / "expressions")
+# Of random programs: n is a number, s a sign.
+SHAPES = ("x s n", "n s x", "x s n s n", "( x s n ) s n", "n s ( x s n )", "x s x", "x s x s n")
+
+
+def value_of(words: Sequence[str], x: int) -> int | None:
+    """What an expression comes to at x; None where it is none, has more than 9 words, or leaves 0
+    .. 99 on the way."""
+    if len(words) > MOST_WORDS:
+        return None
+    try:
+        value, rest = _sum(list(words), x)
+    except (IndexError, ValueError):
+        return None
+    return None if rest else value
+
+
+def _sum(words: list[str], x: int) -> tuple[int, list[str]]:
+    value, words = _product(words, x)
+    while words and words[0] in ("+", "-"):
+        sign, (other, rest) = words[0], _product(words[1:], x)
+        value, words = _inside(SIGNS[sign](value, other)), rest
+    return value, words
+
+
+def _product(words: list[str], x: int) -> tuple[int, list[str]]:
+    value, words = _factor(words, x)
+    while words and words[0] == "*":
+        other, words = _factor(words[1:], x)
+        value = _inside(value * other)
+    return value, words
+
+
+def _factor(words: list[str], x: int) -> tuple[int, list[str]]:
+    word, rest = words[0], words[1:]
+    if word == "x":
+        return x, rest
+    if word == "(":
+        value, rest = _sum(rest, x)
+        if rest[0] != ")":
+            raise ValueError(word)
+        return value, rest[1:]
+    number = _number(word)
+    if number is None:
+        raise ValueError(word)
+    return number, rest
+
+
+def _inside(value: int) -> int:
+    if not 0 <= value <= LARGEST:
+        raise ValueError(value)
+    return value
+
+
+def _number(word: str) -> int | None:
+    """A number of at most two digits."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else None
+
+
+def _program(text: str) -> str | None:
+    words = text.split()
+    known = {"x", "(", ")", *SIGNS}
+    fine = all(word in known or _number(word) is not None for word in words)
+    return " ".join(words) if fine and "x" in words and len(words) <= MOST_WORDS else None
+
+
+def _value(text: str) -> int | None:
+    words = text.split()
+    return _number(words[0]) if len(words) == 1 else None
+
+
+def _proposal(kind: str, text: str) -> tuple[str, list[int]] | None:
+    first, mark, behind = text.partition(";")
+    program, inputs = _program(first), [_number(word) for word in behind.split()]
+    number = range(2, MOST_INPUTS + 1) if kind == "induction" else (1,)
+    if program is None or not mark or len(inputs) not in number or None in inputs:
+        return None
+    return (program, inputs) if len({*inputs}) == len(inputs) else None
+
+
+def _run(pairs: Sequence[tuple[str, Sequence[int]]]) -> list[list[int] | None]:
+    found = []
+    for program, inputs in pairs:
+        words = program.split()
+        outputs = [value_of(words, x) for x in inputs]
+        found.append(None if None in outputs else outputs)
+    return found
+
+
+def _shown(kind: str, triplet: Triplet) -> str:
+    if kind == "induction":
+        pairs = zip(triplet.inputs, triplet.outputs, strict=True)
+        told = " | ".join(f"{a} ; {b}" for a, b in pairs)
+    else:
+        value = (triplet.outputs if kind == "abduction" else triplet.inputs)[0]
+        told = f"{triplet.program} ; {value}"
+    return f"{MARKS[kind]} {told} >"
+
+
+def _asked(kind: str, references: Sequence[Triplet]) -> str:
+    number = None if kind == "induction" else 1
+    told = " | ".join(
+        f"{known.program} ; {' '.join(map(str, known.inputs[:number]))}" for known in references
+    )
+    return f"new {MARKS[kind]} {told} >"
+
+
+EXPRESSIONS = World(
+    name="expressions",
+    first=Triplet("x", (1, 2), (1, 2)),
+    run=_run,
+    same=lambda a, b: a == b,
+    read_value=_value,
+    read_program=_program,
+    read_proposal=_proposal,
+    show=_shown,
+    ask=_asked,
+)
+
+
+def random_program(random: Random, inputs: int) -> Triplet:
+    """A random program with so many different inputs that it is allowed for."""
+    while True:
+        words = [
+            str(random.randint(1, 9)) if w == "n" else random.choice(list(SIGNS)) if w == "s" else w
+            for w in random.choice(SHAPES).split()
+        ]
+        chosen = random.sample(range(1, 13), inputs)
+        (outputs,) = _run([(" ".join(words), chosen)])
+        if outputs is not None:
+            return Triplet(" ".join(words), tuple(chosen), tuple(outputs))
+
+
+@functools.cache
+def expressions(
+    size: int = 600, test_size: int = 150, seed: int = 0, response_tokens: int = 16
+) -> Task:
+    """The task; `absolute_zero` makes up its own prompts and looks at none of `train`.
+
+    Args:
+      size, test_size: prompts of the two splits, as many of each kind.
+      seed: of the prompts.
+      response_tokens: budget of a response.
+    Raises:
+      ValueError: a size below 1.
+    """
+
+    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+        triplet = random_program(random, 4 if kind == "induction" else 1)
+        prompt = solve_prompt(EXPRESSIONS, kind, triplet)
+        return prompt.text, prompt
+
+    train, test = splits("expressions", draw, KINDS, size, test_size, seed)
+    return Task(
+        name="expressions",
+        train=train,
+        test=test,
+        verify=verify_in(EXPRESSIONS),
+        response_tokens=response_tokens,
+        base_model=BASE_MODEL,
+        rewards=("outcome", "readable"),
+        answers=True,
+        world=EXPRESSIONS,
+    )

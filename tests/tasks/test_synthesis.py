@@ -1,0 +1,326 @@
+"""Making data: the worked examples of deepmath, synthrl and rstar_coder, and their commands."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rlvr_jax.tasks.synthesis import deepmath, rstar_coder, synthrl
+from rlvr_jax.tasks.synthesis.agreement import (
+    agreement,
+    difficulty,
+    gated_reward,
+    names_answer,
+)
+from rlvr_jax.tasks.synthesis.coverage import most_new_ngrams
+from rlvr_jax.tasks.synthesis.decontamination import (
+    contaminated_share,
+    decontaminate,
+    hashed_ngrams,
+    same_words,
+)
+from rlvr_jax.tasks.synthesis.evolution import evolve, least_count
+from rlvr_jax.tasks.synthesis.inputs import SCALES, make_inputs
+from rlvr_jax.tasks.synthesis.lines import read_lines
+from rlvr_jax.tasks.synthesis.mutual import mutual_verify, told_apart, wrong_label_chance
+
+# DeepMath
+
+
+@pytest.mark.parametrize(
+    ("answers", "source", "keep", "answer"),
+    [
+        (["1/2", "0.5", "\\frac{1}{2}"], None, True, "1/2"),
+        (["1/2", "0.5", "0.51"], None, False, None),
+        (["1/2", "0.5", "\\frac{1}{2}"], "2/4", True, "2/4"),
+        (["1/2", "0.5", "\\frac{1}{2}"], "0.3", False, None),
+        (["1/2", None, "0.5"], None, False, None),
+    ],
+)
+def test_answers_agree_by_value(answers, source, keep, answer):
+    assert agreement(answers, source) == (keep, answer)
+
+
+def test_difficulty_is_the_mean_of_ratings():
+    assert difficulty([4, 5, 5, 6, 5, 5]) == (5, True)
+    mean, keep = difficulty([4, 5, 5, 5, 5, 5])
+    assert mean == pytest.approx(29 / 6) and not keep
+    with pytest.raises(ValueError, match="ratings must be at least one number, got none"):
+        difficulty([])
+
+
+POOL = ["What is 3 + 4?", "What is 30 + 40?", "Add three and four.", "Who wrote it?", "Why so?"]
+TESTS = ["What is 3 + 4?", "Name the largest prime below 100."]
+
+
+def test_a_judge_sees_the_nearest_test_questions_alone_and_one_yes_is_enough():
+    shown = []
+
+    def judge(one, two):
+        shown.append((one, two))
+        # In one order only, and of the first three only.
+        return two in POOL[:3] and one == TESTS[0]
+
+    def embed(texts):
+        return np.array([[1.0, 0] if "4" in t or "four" in t else [0, 1.0] for t in texts])
+
+    found = decontaminate(POOL, TESTS, embed, judge, k=1)
+    assert found.keep.tolist() == [False] * 3 + [True] * 2
+    assert found.hits == [[0], [0], [0], [], []]
+    assert contaminated_share(found, len(TESTS)) == 0.5
+    assert not any({*pair} == {POOL[0], TESTS[1]} for pair in shown)
+    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+        decontaminate(POOL, TESTS, embed, judge, k=0)
+
+
+def test_every_benchmark_has_neighbours_of_its_own():
+    seen = []
+    tests = [f"What is {n} + 4?" for n in range(6)] + ["A lonely question"]
+    names = ["large"] * 6 + ["small"]
+    for benchmarks in (None, names):
+        seen.clear()
+        decontaminate(
+            ["What is 3 + 4?"],
+            tests,
+            judge=lambda a, b: seen.append(a) or False,
+            k=2,
+            benchmarks=benchmarks,
+        )
+        assert ("A lonely question" in seen) == (benchmarks is not None)
+
+
+def test_our_embedding_and_judge_know_a_question_with_other_numbers():
+    assert same_words("What is 3 + 4, added up?", "What is 31 + 47, added up?")
+    assert not same_words("What is 3 + 4, added up?", "Name the largest prime below 100.")
+    near = hashed_ngrams(POOL[:2]) @ hashed_ngrams(TESTS).T
+    assert (near[:, 0] > near[:, 1]).all() and near[0, 0] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("response", "gate", "reward"),
+    [
+        ("<think>8</think> \\boxed{7}", "think", 1),
+        ("\\boxed{7}", "think", -1),
+        ("\\boxed{7}", "box", 1),
+        ("\\boxed{7} or \\boxed{7}", "box", -1),
+        ("</think> 8 </think> \\boxed{7}", "think", 1),
+        ("", "think", -1),
+        ("", "box", -1),
+    ],
+)
+def test_a_reward_has_a_gate(response, gate, reward):
+    assert gated_reward(response, "7", gate) == reward
+
+
+def test_a_near_answer_is_wrong_and_another_gate_is_refused():
+    assert gated_reward("\\boxed{10001}", "10000", "box") == -1
+    with pytest.raises(ValueError, match="gate must be 'think' or 'box', got 'open'"):
+        gated_reward("7", "7", "open")
+
+
+def test_a_question_that_states_its_answer_is_flagged():
+    assert names_answer("Show that the sum is  12 .", "12")
+    assert not names_answer("Show that the sum is 120.", "12")
+
+
+def test_the_command_keeps_what_passes_every_gate(tmp_path, capsys):
+    rows = [
+        {"question": "What is 3 + 4?", "answers": ["7", "7", "7"]},
+        {"question": "Which is it?", "answers": ["7", "7", "8"]},
+        {"question": "How easy?", "answers": ["1", "1", "1"], "ratings": [4, 4]},
+        {"question": "How hard?", "answers": ["1/2", "0.5", "0.5"], "ratings": [6, 7]},
+    ]
+    raw, tests, out = (tmp_path / name for name in ("raw.jsonl", "tests.jsonl", "kept.jsonl"))
+    raw.write_text("\n".join(map(json.dumps, rows)))
+    tests.write_text(json.dumps({"question": "What is 31 + 44?", "benchmark": "sums"}))
+    deepmath.main([str(raw), str(out), "--tests", str(tests)])
+    (kept,) = read_lines(out)
+    assert kept["question"] == "How hard?" and kept["answer"] == "1/2" and kept["difficulty"] == 6.5
+    told = capsys.readouterr().out
+    for gate in ("contamination", "difficulty", "agreement"):
+        assert f"1 dropped by {gate}" in told
+    assert "100.0% of the test questions" in told
+
+
+def test_a_command_refuses_a_row_in_a_sentence(tmp_path):
+    (tmp_path / "raw.jsonl").write_text('{"text": "no question"}')
+    command = [sys.executable, "-m", "rlvr_jax.tasks.synthesis.deepmath"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "raw.jsonl"), str(tmp_path / "out.jsonl")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "must have the field 'question', got ['text']" in done.stderr
+
+
+# SynthRL
+
+
+def test_rewrites_are_accepted_against_the_seed_and_begin_from_the_last_accepted():
+    counts, scores = [14, 12, 3, 9, 13, 9, 5, 9], [9, 9, 9, 9, 9, 9, 7, 8]
+    found = evolve(counts, scores, 15)
+    assert found.parent == [0, 0, 2, 2, 4, 5, 6, 6]
+    assert found.accepted == [2, 4, 5, 6, 8] and found.best == 4
+    assert evolve([], [], 15).best == 0
+    assert least_count(16, 0.25) == 10
+
+
+def test_the_command_writes_seeds_and_their_hardest_rewrites(tmp_path, capsys):
+    tries = [
+        {"question": "harder", "count": 9, "score": 9},
+        {"question": "no", "count": 2, "score": 9},
+    ]
+    rows = [
+        {"question": "a", "answer": 1, "seed_count": 15, "attempts": tries},
+        {"question": "b", "answer": 2, "seed_count": 3, "attempts": tries},
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    synthrl.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
+    seed, made = read_lines(tmp_path / "out.jsonl")
+    assert seed["question"] == "a" and made == {
+        "question": "harder",
+        "answer": 1,
+        "count": 9,
+        "of": "a",
+    }
+    assert "1 of 2 seeds kept, 1 rewrites" in capsys.readouterr().out
+
+
+# rStar-Coder
+
+INPUTS = [-3, -1, 0, 2, 5]
+
+
+def outputs(programs, inputs):
+    return [[program(value) for value in inputs] for program in programs]
+
+
+def identity(value):
+    return value
+
+
+def negate(value):
+    return -value
+
+
+MIX = [abs] * 10 + [identity] * 4 + [negate] * 2
+
+
+def test_the_largest_class_labels_the_inputs():
+    found = mutual_verify(outputs(MIX, INPUTS), 0.6)
+    assert found.accepted and found.share == 0.625
+    assert found.labels == [3, 1, 0, 2, 5] and found.members == list(range(10))
+    fewer = outputs([*MIX[1:10], identity, *MIX[10:]], INPUTS)
+    assert mutual_verify(fewer, 0.6).share == 0.5625
+    assert not mutual_verify(fewer, 0.6).accepted and mutual_verify(fewer, 0.4).accepted
+
+
+def test_weak_inputs_merge_classes_which_mutants_tell():
+    inputs = [0, 2, 5]
+    found = mutual_verify(outputs(MIX, inputs), 0.6)
+    assert found.accepted and found.share == 0.875 and len(found.members) == 14
+    mutants = [identity, lambda value: abs(value) + 1]
+    assert not told_apart(found.labels, mutants, inputs)
+    assert told_apart([3, 1, 0, 2, 5], mutants, INPUTS)
+
+
+def test_errors_ties_constants_and_contradicted_examples_are_no_labels():
+    failing = outputs(MIX, INPUTS)
+    failing[0][-1] = None
+    found = mutual_verify(failing, 0.6)
+    assert not found.accepted and found.share == 9 / 16 and found.reason == "share"
+    tie = outputs([abs] * 8 + [identity] * 8, INPUTS)
+    assert mutual_verify(tie, 0.4).reason == "tie"
+    zeros = [[0] * 5] * 16
+    assert mutual_verify(zeros, 0.6).reason == "constant"
+    assert mutual_verify(zeros, 0.6, constant_examples=True).accepted
+    assert mutual_verify(outputs(MIX, INPUTS), 0.6, examples={0: -3}).reason == "examples"
+    assert mutual_verify([[None]] * 3, 0.6).share == 0
+    with pytest.raises(ValueError, match="outputs must be rows of one length"):
+        mutual_verify([[1], [1, 2]], 0.6)
+
+
+@pytest.mark.parametrize(
+    ("theta", "chances"),
+    [(0.6, (0.0002, 0.0071, 0.058, 0.227)), (0.4, (0.027, 0.175, 0.473, 0.773))],
+)
+def test_how_often_a_wrong_class_is_accepted(theta, chances):
+    for error, chance in zip((0.2, 0.3, 0.4, 0.5), chances, strict=True):
+        found = wrong_label_chance(16, theta, error)
+        assert found == pytest.approx(chance, abs=5e-4 if chance > 0.01 else 5e-5)
+
+
+def test_simulated_programs_are_accepted_wrongly_as_often():
+    draws, error = 4000, 0.3
+    generator = np.random.default_rng(0)
+    wrong = generator.uniform(size=(draws, 16)) < error
+    accepted = 0
+    for row in wrong:
+        table = [[1, 2] if bad else [3, 4] for bad in row]
+        found = mutual_verify(table, 0.6)
+        accepted += found.accepted and found.labels == [1, 2]
+    expected = wrong_label_chance(16, 0.6, error)
+    spread = (expected * (1 - expected) / draws) ** 0.5
+    assert abs(accepted / draws - expected) < 3 * spread
+
+
+def even(value):
+    return value % 2 == 0
+
+
+def some_number(scale, generator):
+    return generator.randint(0, scale)
+
+
+def test_inputs_are_the_same_for_a_seed_valid_and_of_every_decade():
+    scales = []
+
+    def generate(scale, generator):
+        scales.append(scale)
+        return some_number(scale, generator)
+
+    found = make_inputs(generate, even, 40, seed=3)
+    assert (
+        found
+        == make_inputs(some_number, even, 40, seed=3)
+        != make_inputs(some_number, even, 40, seed=4)
+    )
+    assert all(map(even, found)) and len(set(found)) == 40
+    decades = {len(str(scale)) - 1 for scale in scales}
+    assert decades == set(range(len(SCALES)))
+
+
+def test_a_validator_that_accepts_everything_and_a_poor_generator_are_refused():
+    with pytest.raises(ValueError, match="valid must refuse some of the corrupted inputs"):
+        make_inputs(some_number, lambda value: True, 4, seed=0, corrupted=["x", ""])
+    with pytest.raises(ValueError, match="number must be at most what the generator gives, got 4"):
+        make_inputs(lambda scale, generator: 2, even, 4, seed=0)
+
+
+def test_the_command_runs_programs_and_labels_inputs(tmp_path, capsys):
+    good = "print(abs(int(input())))"
+    rows = [
+        {"programs": [good, good, "print(int(input()))"], "inputs": ["-3", "2"]},
+        {"programs": [good, "raise ValueError", "print(1)"], "inputs": ["-3", "2"]},
+        {"programs": [good] * 3, "inputs": ["-3", "2"], "examples": [["-1", "-1"]]},
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    rstar_coder.main([str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")])
+    (kept,) = read_lines(tmp_path / "out.jsonl")
+    assert kept["labels"] == ["3", "2"] and kept["solutions"] == [good, good]
+    assert kept["share"] == pytest.approx(2 / 3) and kept["theta"] == 0.6
+    told = capsys.readouterr().out
+    assert "1 of 3 problems labelled" in told and "1 dropped: examples" in told
+
+
+# Dr.SCI
+
+
+def test_responses_of_most_new_ngrams_come_first():
+    texts = ["a b c d", "a b c d e f g", "x y z w", "a b c d"]
+    assert most_new_ngrams(texts, 4) == [1, 2]
+    assert most_new_ngrams(texts, 1) == [1] and most_new_ngrams([], 3) == []

@@ -19,9 +19,10 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     advantages/    signed credit, and the critics that some of it comes from
     transforms/    what changes a signal between advantage and surrogate
 
-Beside them stands what else is decided from a batch of outcomes: rewards made from them
-(`shaping`, `noisy_rewards`), which of several answers is taken (`choice`), and how many rollouts a
-prompt is given (`arm_budget`, `branch_budget`, `rollout_budget`). `arguments` checks numbers.
+Beside them stands what else is decided from a batch of outcomes: rewards made from them (`shaping`,
+`noisy_rewards`), networks that are fitted to them (`scorers`), which of several answers is taken
+(`choice`), and how many rollouts a prompt is given (`arm_budget`, `branch_budget`,
+`rollout_budget`). `arguments` checks numbers.
 
 Everything in the `__all__` of the modules below can be imported from here.
 """
@@ -35,6 +36,7 @@ from rlvr_jax.objectives.noisy_rewards import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.rollout_budget import *
+from rlvr_jax.objectives.scorers import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
 from rlvr_jax.objectives.surrogates import *

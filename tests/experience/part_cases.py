@@ -61,6 +61,7 @@ from rlvr_jax.experience import (
     reflect,
     rehearse,
     remember_hints,
+    replay_good,
     restart_every,
     reward_itself,
     reward_odds,
@@ -280,6 +281,7 @@ CASES = {
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
     "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
+    "replay_good": lambda: experience(stages=[replay_good(rows=4, age=2, groups=6)]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

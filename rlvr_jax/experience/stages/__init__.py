@@ -41,6 +41,7 @@ from rlvr_jax.experience.stages.reference_answer import likely_answers
 from rlvr_jax.experience.stages.refine import refine
 from rlvr_jax.experience.stages.reflect import reflect
 from rlvr_jax.experience.stages.rehearse import rehearse
+from rlvr_jax.experience.stages.replay import replay_good
 from rlvr_jax.experience.stages.rows import select_rows
 from rlvr_jax.experience.stages.salvage import salvage
 from rlvr_jax.experience.stages.score_steps import score_steps
@@ -88,6 +89,7 @@ __all__ = [
     "refine",
     "reflect",
     "rehearse",
+    "replay_good",
     "reward_itself",
     "reward_odds",
     "salvage",

@@ -51,6 +51,7 @@ from rlvr_jax.experience import (
     place_ranked_traces,
     plain,
     prioritized,
+    probe_steps,
     rare_event_pair,
     rate_first,
     rate_pairs,
@@ -282,6 +283,7 @@ CASES = {
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),
     "rate_pairs": lambda: experience(stages=[rate_pairs(pairs=2)]),
     "replay_good": lambda: experience(stages=[replay_good(rows=4, age=2, groups=6)]),
+    "probe_steps": lambda: experience(stages=[probe_steps(" ", "so")]),
     "restart_every": lambda: experience([shuffled_epochs(), restart_every(2)]),
     "set_solved_aside": lambda: experience([shuffled_epochs(), set_solved_aside(8, samples=2)]),
     "rehearse": lambda: experience(

@@ -34,6 +34,7 @@ from rlvr_jax.experience.stages.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.interventions import imitate_interventions
 from rlvr_jax.experience.stages.marks import find_formulas, mark_triggers
 from rlvr_jax.experience.stages.masks import mask_truncated
+from rlvr_jax.experience.stages.probes import probe_steps
 from rlvr_jax.experience.stages.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.recompose import recompose
 from rlvr_jax.experience.stages.redraw import redraw, refill
@@ -82,6 +83,7 @@ __all__ = [
     "none_above",
     "outside",
     "place_ranked_traces",
+    "probe_steps",
     "rate_pairs",
     "recompose",
     "redraw",

@@ -73,6 +73,8 @@ class Config:
     """Of the sampler."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
+    unsafe_local: bool = False
+    """As in experiments.train."""
     seed: int = 0
     """Of the rollouts."""
     choose: tuple[str, ...] = ()
@@ -121,6 +123,7 @@ def main(arguments: Sequence[str]) -> None:
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
+        unsafe_local=config.unsafe_local,
         seed=config.seed,
         temperature=config.temperature,
         response_tokens=config.response_tokens or start.response_tokens,

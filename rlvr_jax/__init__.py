@@ -23,6 +23,7 @@ _PUBLIC = {
 _ROOMS = (
     "analysis",
     "experience",
+    "judges",
     "kernels",
     "methods",
     "objectives",
@@ -32,6 +33,7 @@ _ROOMS = (
     "runs",
     "sandbox",
     "tasks",
+    "tools",
     "training",
     "types",
     "verifiers",

@@ -100,6 +100,7 @@ class Rollouts:
         the old policy.
       old_topk_logp: [B, T, K], the old policy's log-probs of the ids of `TokenStats.topk_ids`.
       old_tempered_logp: [B, T, K], `tempered_logp` of the old policy.
+      old_candidate_logp: [B, T, K], `candidate_logp` of the old policy.
       old_second_prompt_logp: [B, T], `second_prompt_logp` of the old policy.
       prompt_logp: [B, P], the old policy's log-probs of the prompt's tokens, at temperature 1; 0
         for the first one, before which there is nothing.
@@ -112,6 +113,7 @@ class Rollouts:
       env_step: int [B], at which step of its episode a row was sampled (one row per step).
       soft: bool [B, T], positions where the sampler fed itself a mixture of tokens.
       candidate_ids: int [B, T, K], the tokens of that mixture.
+      candidate_weight: [B, T, K], their weights in it; they sum to 1 where `soft`.
       candidate_noisy_logp: [B, T, K], their log-probs when they were mixed, with the noise that
         was added.
       formulas: int [B, F], ids of the formulas (or other parts) that occur in the row, padded
@@ -180,6 +182,7 @@ class Rollouts:
     old_mean_logit: Float[Array, "B T"] | None = None
     old_topk_logp: Float[Array, "B T K"] | None = None
     old_tempered_logp: Float[Array, "B T K"] | None = None
+    old_candidate_logp: Float[Array, "B T K"] | None = None
     old_second_prompt_logp: Float[Array, "B T"] | None = None
     prompt_logp: Float[Array, "B P"] | None = None
     probe_confidence: Float[Array, "B T"] | None = None
@@ -190,6 +193,7 @@ class Rollouts:
     env_step: Int[Array, "B"] | None = None
     soft: Bool[Array, "B T"] | None = None
     candidate_ids: Int[Array, "B T K"] | None = None
+    candidate_weight: Float[Array, "B T K"] | None = None
     candidate_noisy_logp: Float[Array, "B T K"] | None = None
     formulas: Int[Array, "B F"] | None = None
     trace: Int[Array, "B"] | None = None

@@ -252,6 +252,7 @@ def rollouts(case, soft=False, dtype=np.float64, min_p=0.02, top_k=3, temperatur
         soft=array(mask & (data["turn_ids"] == 0), bool),
         candidate_ids=array(candidates, np.int32),
         candidate_noisy_logp=array(np.take_along_axis(old, candidates, axis=-1), dtype),
+        old_candidate_logp=array(np.take_along_axis(old, candidates, axis=-1), dtype),
         formulas=array(
             np.pad(np.where(mask, data["tokens"], -1), ((0, 0), (0, 1)), constant_values=-1),
             np.int32,

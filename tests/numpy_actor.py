@@ -34,11 +34,18 @@ def words_of(prompt, text):
     ]
 
 
+def second_word(prompt, text):
+    """The problem of a text with at least two words: its second one."""
+    words = text.split()
+    return replace(prompt, text=f"about {words[1]}?", solution=()) if len(words) > 1 else None
+
+
 @functools.cache
 def numbered_task(prompts=12, right=0.4):
     """A task whose answers are right by chance: more seldom for later prompts.
 
-    Every prompt has a worked solution, hints and a level.
+    Every prompt has a worked solution, hints and a level, every second one an easier form; texts
+    state problems.
     """
 
     def made(number):
@@ -48,7 +55,12 @@ def numbered_task(prompts=12, right=0.4):
             kind="even" if number % 2 == 0 else "odd",
             solution=("first", "second", "third", "fourth"),
             hints=("begin", "go on"),
-            meta={"level": number % 3, "chance": right * 2 * (1 - number / (prompts + 4))},
+            meta={
+                "level": number % 3,
+                "chance": right * 2 * (1 - number / (prompts + 4)),
+                "flawed": {"slip": "fir sec thi"},
+                **({} if number % 2 else {"variants": {"choice": {"options": ["a", "b", "c"]}}}),
+            },
         )
 
     every = [made(number) for number in range(prompts + 4)]
@@ -59,7 +71,9 @@ def numbered_task(prompts=12, right=0.4):
         None,
         response_tokens=8,
         rewards=("outcome", "ended"),
+        answers=True,
         score_steps=words_of,
+        read_problem=second_word,
     )
 
 
@@ -93,13 +107,17 @@ class NumpyActor:
     def draw(self, asks, key, sampling=None, constants=None):
         del constants
         # A prompt that is asked twice is not answered alike.
-        before = occurrences(np.array([ask.number for ask in asks]))
+        known = {}
+        same = [known.setdefault((a.number, a.first_sample), len(known)) for a in asks]
+        before = occurrences(np.array(same))
         rows = [
             self._row(ask, ask.samples * int(copies) + sample, key)
             for ask, copies in zip(asks, before, strict=True)
             for sample in range(ask.samples)
         ]
         of_row = [ask for ask in asks for _ in range(ask.samples)]
+        for row in rows:
+            _cut_at(row, (sampling or {}).get("stop_sequences", ()))
         stacked = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         count = len(rows)
         none = np.full(count, -1, np.int32)
@@ -132,6 +150,8 @@ class NumpyActor:
         if any(given):
             trained = np.array([view.trained for view in shown])
             drawn = behind_given(drawn, prompts, length, given, trained, self.response_tokens)
+        if sampling and sampling.get("record_top"):
+            drawn = replace(drawn, **_likeliest(drawn, sampling["record_top"]))
         if any(ask.cell >= 0 for ask in asks):
             drawn = replace(drawn, cell=np.array([ask.cell for ask in of_row], np.int32))
         return Batch(drawn, of_row, (), Words())
@@ -165,11 +185,16 @@ class NumpyActor:
 
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
-        random = np.random.default_rng([*seed, ask.round, ask.number, ask.first_sample + sample])
+        # A piece of a response goes on with other words than those it begins behind.
+        behind = [] if ask.limit is None else [1 + len(ask.given)]
+        identity = ask.round, ask.number, ask.first_sample + sample
+        random = np.random.default_rng([*seed, *identity, *behind])
         budget = self.response_tokens
         length = int(random.integers(1, budget + 3))
         truncated = length > budget
         length = min(length, budget)
+        if ask.limit is not None and length > ask.limit:
+            length, truncated = ask.limit, True
         tokens = np.zeros(budget, np.int32)
         tokens[:length] = random.integers(1, WORDS, length)
         if not truncated:
@@ -196,7 +221,8 @@ class NumpyActor:
             draw = np.random.default_rng([*rollouts.tokens[row].tolist(), ask.number]).uniform()
             right = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
-            grades.append(Grade(float(right), info={"ended": ended}))
+            answer = str(rollouts.tokens[row, 0] % 3) if ended else None
+            grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
         outcome = np.array([grade.outcome for grade in grades], np.float32)
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)
         return replace(graded, grades=grades)
@@ -227,6 +253,9 @@ class NumpyActor:
     def encode(self, text):
         return [1 + ord(letter) % (WORDS - 1) for letter in text][:3]
 
+    def embeddings(self):
+        return np.cos(np.outer(1 + np.arange(WORDS), 1 + np.arange(4)))
+
     def stop_token(self):
         return STOP
 
@@ -234,11 +263,33 @@ class NumpyActor:
         return WORD
 
 
+def _cut_at(row, sequences):
+    """Ends a row behind the first of the sequences that it has, in place."""
+    tokens = row["tokens"][: row["length"]].tolist()
+    for end in range(1, len(tokens)):
+        if any(tokens[:end][-len(each) :] == list(each) for each in sequences):
+            row["length"], row["truncated"] = np.int32(end), np.bool_(True)
+            for name in ("tokens", "logp", "entropy"):
+                row[name][end:] = 0
+            return
+
+
+def _likeliest(drawn, number):
+    """The drawn token and those behind it, each half as likely as the one before."""
+    ids = (drawn.tokens[:, :, None] + np.arange(number)) % WORDS
+    logp = drawn.behaviour_logp[:, :, None] - np.log(2.0) * np.arange(number)
+    there = drawn.mask[:, :, None]
+    return {
+        "drawn_topk_logp": np.where(there, logp, 0).astype(np.float32),
+        "drawn_topk_ids": np.where(there, ids, 0).astype(np.int32),
+    }
+
+
 def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     """What a run of `NumpyActor` would tell the parts of a chain."""
     drawn = chain.drawn_samples(samples)
     task = chain.graded(task or numbered_task())
-    return Setting(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS)
+    return Setting(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
 def walk(chain, actor=None, steps=4, first=0, state=None, own=None, learned=None):

@@ -37,7 +37,7 @@ PARAMS = _parameters()
 # Compiled once for each shape, for all tests; `stop` is a tuple of ids.
 run = jax.jit(
     partial(decode, MODEL),
-    static_argnames=("steps", "sampling", "stop_tokens", "stop_sequences", "record_top"),
+    static_argnames=("steps", "sampling", "stop_tokens", "record_top"),
 )
 give = jax.jit(partial(prefill, MODEL))
 copy, cut_back = jax.jit(fork), jax.jit(truncate)

@@ -16,20 +16,23 @@ PACKAGE = ROOT / "rlvr_jax"
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
     "types": set(),
+    "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
+    "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
     "objectives": {"types", "kernels"},
     "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"verifiers"},
+    "tasks": {"own", "verifiers", "tools"},
     "rollout": {"types", "kernels", "objectives", "policy"},
     "training": {"types", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
-TABLE["experience"] = {*TABLE} - {"kernels"}
-TABLE["methods"] = {"types", "objectives", "experience", "rollout", "tasks", "verifiers"}
+TABLE["experience"] = {*TABLE} - {"kernels", "own"}
+TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}
+TABLE["methods"] |= {"tools", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Documented names of commands that stand elsewhere; nothing imports them.

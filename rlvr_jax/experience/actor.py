@@ -18,6 +18,7 @@ from rlvr_jax.experience.batch import GIVEN, Batch, concatenate
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
+from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.tasks import Prompt
@@ -59,8 +60,8 @@ class RunActor:
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Samples all asks; see `Actor`. Asks that differ in round, samples, or in whether they
-        have a temperature or given tokens are drawn by calls of their own.
+        """Samples all asks; see `Actor`. Asks that differ in round, samples or limit, or in
+        whether they have a temperature or given tokens are drawn by calls of their own.
 
         Raises:
           ValueError: as `prompts`; given tokens that leave no room for a response.
@@ -68,11 +69,13 @@ class RunActor:
         started = time.perf_counter()
         sampler = self.sampler
         if sampling:
-            sampler = replace(sampler, sampling=replace(sampler.sampling, **sampling))
+            how = dict(sampling)
+            sampler = replace(sampler, record_top=how.pop("record_top", 0))
+            sampler = replace(sampler, sampling=replace(sampler.sampling, **how))
         given = [self._given(ask) for ask in asks]
         calls: dict[tuple, list[int]] = {}
         for place, (ask, (tokens, _)) in enumerate(zip(asks, given, strict=True)):
-            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0)
+            kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0, ask.limit)
             calls.setdefault(kind, []).append(place)
         first = np.array([ask.first_sample for ask in asks])
         # Asks that say themselves which samples they are need no other numbers.
@@ -164,6 +167,10 @@ class RunActor:
         """The tokens of a text, without a template and without special tokens."""
         return encode_text(self.sampler.tokenizer, text)
 
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
+        return np.asarray(fetch(self.params["embedding"]))
+
     def stop_token(self) -> int:
         """The first of the sampler's stop tokens, which is the tokenizer's end of sequence."""
         return self.sampler.stop_tokens[0]
@@ -244,12 +251,17 @@ class RunActor:
         samples = asks[0].samples
         begun = [ids for ids, _ in given]
         prompts = tokens, length
+        # What is drawn may be less than a response: then it is spread over one.
+        whole = not any(begun) and asks[0].limit is None
         if any(begun):
             quarter = -(-sampler.response_tokens // QUARTERS)
             most = -(-max(map(len, begun)) // quarter) * quarter
             least = min(map(len, begun)) // quarter * quarter
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
             prompts = _with_given(tokens, length, begun, most)
+        if asks[0].limit is not None:
+            room = min(asks[0].limit, sampler.response_tokens)
+            sampler = replace(sampler, response_tokens=room)
 
         def call(sampler, part):
             heat = None if temperature is None else temperature[part]
@@ -279,11 +291,11 @@ class RunActor:
             drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
             rows = np.arange(len(asks) * samples, dtype=np.int32)
             drawn = replace(drawn, group=rows // np.int32(samples), rollout_id=rows)
-        if any(begun):
+        if not whole:
             rows = [ids for ids in begun for _ in range(samples)]
             trained = np.repeat([flag for _, flag in given], samples)
-            whole = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
-            drawn = behind_given(drawn, *whole, rows, trained, self.sampler.response_tokens)
+            shown = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
+            drawn = behind_given(drawn, *shown, rows, trained, self.sampler.response_tokens)
         return drawn
 
 

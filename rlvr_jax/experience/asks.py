@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["PLAIN", "Ask", "Shown", "View"]
+__all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers"]
 
 
 class Shown(NamedTuple):
@@ -76,6 +77,8 @@ class Ask:
       rating: drawn, graded and counted, never trained; apart from the others, under another key.
       cell: label that its rows carry (role, domain); -1: none.
       given: tokens that every response begins with, not drawn and not trained.
+      limit: tokens that are drawn at most, where a response is written piece by piece; None: what
+        is left of its budget.
     """
 
     prompt: Prompt
@@ -88,3 +91,14 @@ class Ask:
     rating: bool = False
     cell: int = -1
     given: Sequence[int] = ()
+    limit: int | None = None
+
+
+def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
+    """The ask of each answer, and its number among all answers to the prompt."""
+    found, before = [], Counter[int]()
+    for ask in asks:
+        first = ask.first_sample + before[ask.number]
+        before[ask.number] += ask.samples
+        found += [(ask, first + sample) for sample in range(ask.samples)]
+    return found

@@ -44,6 +44,8 @@ class Batch:
       further: batches that are learned from after this one, in updates of their own; they bring
         their advantages.
       tokenizer: that makes text of tokens; None where nobody needs text.
+      brought: grades that the draw brings, an environment's word about each row; the verifier is
+        asked about those that are None. Empty: about all.
       sample_seconds, verify_seconds: wall times, of a batch as it was drawn.
     """
 
@@ -52,6 +54,7 @@ class Batch:
     grades: Sequence[Grade]
     tokenizer: Any = None
     further: Sequence[Batch] = ()
+    brought: Sequence[Grade | None] = ()
     sample_seconds: float = 0.0
     verify_seconds: float = 0.0
 
@@ -129,6 +132,7 @@ class Batch:
             [self.grades[row] for row in rows] if self.grades else (),
             self.tokenizer,
             self.further,
+            [self.brought[row] for row in rows] if self.brought else (),
         )
 
     def with_rollouts(self, **changes) -> Batch:
@@ -216,7 +220,14 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
         [grade for part in parts for grade in part.grades],
         parts[0].tokenizer,
         [more for part in parts for more in part.further],
+        _brought(parts),
     )
+
+
+def _brought(parts: Sequence[Batch]) -> Sequence[Grade | None]:
+    if not any(part.brought for part in parts):
+        return ()
+    return [grade for part in parts for grade in part.brought or [None] * len(part)]
 
 
 def _parents(rollouts: Rollouts) -> np.ndarray:

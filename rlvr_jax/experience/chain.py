@@ -79,14 +79,19 @@ class Experience:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Records of `Rollouts` that stages fill."""
-        return frozenset().union(*(stage.gives for stage in self.stages.values()))
+        """Records of `Rollouts` that curricula, the draw and the stages fill."""
+        return frozenset().union(*(part.gives for part in self.parts.values()))
 
     @property
     def views(self) -> tuple[View, ...]:
         """Other views than the plain one that prompts may be shown in."""
         parts = (*self.curricula.values(), *self.stages.values())
         return tuple({view.label: view for part in parts for view in part.views}.values())
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether a part may make the current weights the reference."""
+        return any(part.refreshes for part in self.curricula.values())
 
     @property
     def rounds(self) -> int:
@@ -178,7 +183,7 @@ def experience(
       stages: act on the drawn batch, in the given order.
     Raises:
       ValueError: what is no part; a stage that takes rows for answers behind a draw that splits
-        them.
+        them, or one that counts on its rows behind a draw that may give fewer.
     """
     curricula = [curriculum] if isinstance(curriculum, Curriculum) else list(curriculum or ())
     for where, kind, given in (
@@ -193,6 +198,10 @@ def experience(
             raise ValueError(
                 f"experience: draw must give each answer as one row for {stage.label}, got"
                 f" {draw.label}"
+            )
+        if draw is not None and draw.fewer and stage.counts:
+            raise ValueError(
+                f"experience: draw must give all rows that {stage.label} asks for, got {draw.label}"
             )
     named = _named([*(curricula or [shuffled_epochs()]), draw or plain(), *stages])
     names = list(named)

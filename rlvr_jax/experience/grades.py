@@ -49,8 +49,11 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     """The batch with grades; rows of one trace have that of its last one, which alone is graded.
 
     Args:
-      verify: gives a batch its grades, such as an actor's `grade`.
+      verify: gives a batch its grades, such as an actor's `grade`; it is not asked about rows whose
+        grades the batch brings.
     """
+    if batch.brought:
+        return _with_brought(verify, batch)
     if batch.rollouts.trace is None:
         return verify(batch)
     last = batch.last_of_trace
@@ -61,6 +64,23 @@ def grade_answers(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
     whole = batch.with_rollouts(**known)
     grades = [told.grades[row] for row in grade_of]
     return replace(whole, grades=grades, verify_seconds=told.verify_seconds)
+
+
+def _with_brought(verify: Callable[[Batch], Batch], batch: Batch) -> Batch:
+    """The batch with the grades that it brings, and the verifier's for the other rows."""
+    grades, seconds = list(batch.brought), 0.0
+    plain = replace(batch, brought=())
+    missing = np.array([grade is None for grade in grades])
+    if missing.any():
+        told = grade_answers(verify, plain.take(np.flatnonzero(missing)))
+        for row, grade in zip(np.flatnonzero(missing), told.grades, strict=True):
+            grades[row] = grade
+        seconds = told.verify_seconds
+    whole = plain.with_rollouts(
+        outcome=np.array([g.outcome or 0 for g in grades], batch.rollouts.outcome.dtype),
+        reward=np.array([g.reward or 0 for g in grades], batch.rollouts.reward.dtype),
+    )
+    return replace(whole, grades=grades, verify_seconds=seconds)
 
 
 def _check_numbers(

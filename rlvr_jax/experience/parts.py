@@ -11,7 +11,9 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 
 __all__ = [
     "Actor",
@@ -42,6 +44,8 @@ class Setting:
       steps: of the run.
       rounds: batches of prompts that a step may take at most.
       vocabulary: size of the policy's; 0: not known.
+      width: of its hidden states; 0: not known.
+      told: where what environments say is kept; None: nowhere.
     """
 
     task: Task
@@ -53,6 +57,8 @@ class Setting:
     steps: int = 1
     rounds: int = 1
     vocabulary: int = 0
+    width: int = 0
+    told: Told | None = None
 
 
 class Turn(NamedTuple):
@@ -109,7 +115,8 @@ class Actor(Protocol):
         Args:
           key: of the part and step; a row is keyed by it, the ask's round and number, and its
             sample.
-          sampling: settings of the sampler other than the run's.
+          sampling: settings of the sampler other than the run's; and "record_top", how many of the
+            most probable tokens are recorded beside each drawn one.
           constants: what a logits processor reads, traced.
         """
         ...
@@ -166,6 +173,10 @@ class Actor(Protocol):
         """The tokens of a text, without a template."""
         ...
 
+    def embeddings(self) -> np.ndarray:
+        """The policy's input embeddings, [V, D]."""
+        ...
+
     def stop_token(self) -> int:
         """The token that ends a response."""
         ...
@@ -205,9 +216,12 @@ class Curriculum:
         graded batches of the step, before any filter; `learned` is the trained one.
       at_evaluation: (state, found) -> state, told of the held-out metrics; None: it does not ask.
       events: (state, step) -> what the loop does before the step, of "restart" (the weights the run
-        began with) and "reset" (the optimizer).
+        began with), "reset" (the optimizer) and "refresh" (the weights as they are become the
+        reference of a KL).
       needs: fields of prompts that it reads.
       views: that it may show.
+      gives: records of `Rollouts` that its asks fill ("cell").
+      refreshes: its events may have "refresh", so that a run keeps a reference of its own.
     """
 
     propose: Callable[[list[Ask], Any, Turn], list[Ask]]
@@ -218,6 +232,8 @@ class Curriculum:
     events: Callable[[Any, int], frozenset[str]] = _no_events
     needs: frozenset[str] = frozenset()
     views: tuple[View, ...] = ()
+    gives: frozenset[str] = frozenset()
+    refreshes: bool = False
 
 
 @dataclass(frozen=True)
@@ -232,6 +248,10 @@ class Draw:
         to training alone (processors, drafts).
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
+      environment: that answers the policy in the middle of a response, if it is known before the
+        task; what it says at the start of an episode stands before each prompt.
+      gives: records of `Rollouts` that it fills, for the objective.
+      fewer: it may give fewer rows than are asked for.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -243,6 +263,9 @@ class Draw:
     of_policy: bool = False
     most: float = 1.0
     splits: bool = False
+    environment: Environment | None = None
+    gives: frozenset[str] = frozenset()
+    fewer: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,6 +282,8 @@ class Stage:
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
+      counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
+        refused.
       at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
         not in its place in the order. What it tells are counts, which are summed.
       rewards: names of numbers that it adds to grades, further rewards of the task.
@@ -276,6 +301,7 @@ class Stage:
     most: float = 1.0
     updates: int = 0
     by_row: bool = False
+    counts: bool = False
     at_grading: bool = False
     rewards: tuple[str, ...] = ()
 

@@ -26,6 +26,7 @@ class Sampler:
       wave: prompts, and samples of each, that the program draws at a time; they divide a batch's.
       opening: tokens that all prompts of every table that is drawn from begin with.
       at_once: rows of a wave that are computed at the same time, see `sample`; None: all.
+      record_top: so many of the most probable tokens are recorded beside each drawn one.
     """
 
     model: Model
@@ -39,6 +40,7 @@ class Sampler:
     stop_tokens: tuple[int, ...]
     opening: int = 0
     at_once: int | None = None
+    record_top: int = 0
 
     def draw(
         self,
@@ -86,6 +88,7 @@ class Sampler:
                     stop_tokens=self.stop_tokens,
                     opening=self.opening,
                     at_once=self.at_once,
+                    record_top=self.record_top,
                     weight_version=np.asarray(weight_version, np.int32),
                     temperature=None if temperature is None else temperature[part],
                     constants=constants,

@@ -17,6 +17,7 @@ from rlvr_jax.tasks.hints import augment, hint_ok
 __all__ = [
     "augmented",
     "begin_with",
+    "begin_with_flaw",
     "digest",
     "hide_words",
     "hint",
@@ -131,6 +132,22 @@ def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False
     named = {"trained": trained, "whole_steps": whole_steps}
     label = describe("begin_with", fraction=fraction, **{k: v for k, v in named.items() if v})
     return View(label, show, frozenset({"solution"}), fraction)
+
+
+def begin_with_flaw(kind: str) -> View:
+    """Lets the response begin with a worked solution up to a planted error, which nobody learns.
+
+    It is `Prompt.meta["flawed"][kind]`; a prompt without one is shown as it is.
+
+    Args:
+      kind: of the error, such as "calculation".
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        del task
+        return Shown(prompt.text, prompt.meta.get("flawed", {}).get(kind, ""))
+
+    return View(f"begin_with_flaw({kind})", show, frozenset({"meta"}))
 
 
 def with_answer(answer: str) -> View:

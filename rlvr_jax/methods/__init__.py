@@ -11,9 +11,9 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rlvr_jax.own import own_function
 
 if TYPE_CHECKING:
     from rlvr_jax.types import Method, Recipe
@@ -71,24 +71,8 @@ def recipe(name: str, **hyperparameters) -> Recipe:
 def _own_method(name: str) -> Method:
     from rlvr_jax.types import Method
 
-    module, _, function = name.partition(":")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(f"method: no module {module!r} can be imported, got {name!r}") from None
-    finally:
-        sys.path.remove(here)
-    factory = getattr(found, function, None)
-    if not callable(factory):
-        raise ValueError(
-            f"method: module {module!r} must have a function {function!r}"
-            f" ({_closest(function, dir(found))}), got {name!r}"
-        )
-    title = (inspect.getdoc(factory) or function).partition("\n")[0]
+    factory = own_function("method", name)
+    title = (inspect.getdoc(factory) or name.rpartition(":")[2]).partition("\n")[0]
     return Method(factory, title, "", evidence="own")
 
 

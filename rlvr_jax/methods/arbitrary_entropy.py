@@ -11,11 +11,12 @@ https://github.com/597358816/DCPO
 
 Both kinds of rows have their own group statistics, and their old log-probs are those at temperature
 1: the temperature enters only by which rollouts are seen. In effect GRPO plus a REINFORCE term. The
-redrawn rows are those marked `off_policy`; draw them at `control_temperature`. Where nothing
+redrawn rows are those marked `off_policy`. Where nothing
 qualifies the authors' code fails; ours trains on the own rows. Their log-space clip is the same
 function.
 """
 
+from rlvr_jax.experience import draw_controllers, experience
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
@@ -31,6 +32,9 @@ def arbitrary_entropy(
     clip_high: float = 0.2,
     dual_clip: float = 3.0,
     epsilon: float = 1e-6,
+    high: float = 1.2,
+    low: float = 0.8,
+    share: float = 0.25,
 ) -> Recipe:
     """GRPO on the token mean with some rollouts replaced by right ones of another temperature.
 
@@ -40,6 +44,8 @@ def arbitrary_entropy(
       max_samples: rollouts that are replaced at most, of the 2560 of a batch (sample_num).
       clip_low, clip_high, dual_clip: trust region.
       epsilon: added to the standard deviation of a group's rewards.
+      high, low: temperatures of the redrawn rows while the entropy is low, and above its target.
+      share: of the prompts, that are drawn again.
     """
     return Recipe(
         objective=objective(
@@ -47,7 +53,10 @@ def arbitrary_entropy(
             transforms=[imitate_controllers(target, threshold, max_samples)],
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(
+            stages=[draw_controllers(target, high, low, share, threshold, max_samples, epsilon)]
+        ),
     )
 
 
@@ -55,6 +64,6 @@ METHOD = Method(
     arbitrary_entropy,
     "Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
     "https://github.com/597358816/DCPO",
-    changes="advantage, mask",
-    left_out="drawing the second set of rollouts; sampling with top-p 0.99",
+    changes="sampling, advantage, mask",
+    left_out="sampling with top-p 0.99",
 )

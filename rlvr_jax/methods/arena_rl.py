@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlvr_jax.experience import compare_by, experience, tournament
-from rlvr_jax.experience.stages.tournament import Compare
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives import (
     Schedule,
     anchor,

@@ -16,7 +16,7 @@ the lowest. Here it is what an answer missed of the task's rewards beside the ou
 """
 
 from rlvr_jax.experience import experience, select_cleanest
-from rlvr_jax.experience.stages.cleanest import Penalty, missed_rewards
+from rlvr_jax.experience.stages.choices.cleanest import Penalty, missed_rewards
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Method, Recipe
 

@@ -13,7 +13,7 @@ and round p to bfloat16. A response without the tags is cut at its end and its a
 """
 
 from rlvr_jax.experience import experience, likely_answers
-from rlvr_jax.experience.stages.reference_answer import Splice, behind_tags
+from rlvr_jax.experience.stages.rewards.reference_answer import Splice, behind_tags
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Method, Recipe
 

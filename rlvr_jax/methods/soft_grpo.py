@@ -8,11 +8,12 @@ Zheng and Lee 2025, "SofT-GRPO", https://arxiv.org/abs/2511.06411
     loss = Σ [max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) + β k3(π ‖ π_ref)] / Σ n_i
 
 Defaults are the authors': noise in [-1.5, 3], candidates above log-prob -3, β = 0.001 on the
-recorded tokens. The old log-probs, if given, must be those of soft tokens too, from the same
-function. When mixtures are drawn, the candidates are the 5 most probable tokens, cut to mass 0.95
-and mixed at temperature 0.1.
+recorded tokens. Old log-probs are those of soft tokens, too, from the same function. Mixtures are
+of the 5 most probable tokens, cut to mass 0.95 and mixed at temperature 0.1; a response thinks up
+to `end`.
 """
 
+from rlvr_jax.experience import experience, soft_thinking
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.token_penalties import kl_penalty
@@ -31,6 +32,10 @@ def soft_grpo(
     floor: float = -3.0,
     noise_epsilon: float = 1e-6,
     epsilon: float = 1e-6,
+    end: str = "</think>",
+    candidates: int = 5,
+    top_p: float = 0.95,
+    mixing_temperature: float = 0.1,
 ) -> Recipe:
     """A clipped ratio on the token mean, of densities where the policy fed itself a mixture.
 
@@ -41,6 +46,10 @@ def soft_grpo(
       floor: candidates at or below this log-prob do not enter the density, nats.
       noise_epsilon: added to a candidate's probability before its logarithm.
       epsilon: added to the standard deviation of a group's rewards.
+      end: text of the token that ends the thinking; "": a response is nothing else.
+      candidates: tokens of a mixture (k).
+      top_p: mass of their nucleus.
+      mixing_temperature: of the mixture (τ).
     """
     bounds = GumbelNoise(noise_low, noise_high, floor, noise_epsilon)
     return Recipe(
@@ -49,7 +58,10 @@ def soft_grpo(
             surrogate=with_soft_tokens(ppo_clip(low=clip_low, high=clip_high), bounds),
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(
+            draw=soft_thinking(end, candidates, top_p, mixing_temperature, bounds)
+        ),
     )
 
 
@@ -58,7 +70,6 @@ METHOD = Method(
     "SofT-GRPO: Surpassing Discrete-Token LLM Reinforcement Learning via Gumbel-Reparameterized"
     " Soft-Thinking Policy Optimization",
     "https://arxiv.org/abs/2511.06411",
-    changes="surrogate, regularizer",
-    left_out="the sampler that feeds mixtures (its steps are functions of"
-    " `rlvr_jax.objectives.surrogates.soft_tokens`)",
+    changes="sampling, surrogate, regularizer",
+    left_out="noises other than Gumbel's",
 )

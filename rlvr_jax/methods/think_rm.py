@@ -14,7 +14,7 @@ default the verifier's outcomes, theirs a model trained by RL to think before it
 """
 
 from rlvr_jax.experience import compare_by, experience, tournament
-from rlvr_jax.experience.stages.tournament import Compare
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.objectives import (
     difference_advantage,
     difference_table,

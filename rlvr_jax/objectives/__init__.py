@@ -19,12 +19,11 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     advantages/    signed credit, and the critics that some of it comes from
     transforms/    what changes a signal between advantage and surrogate
 
-Beside them stands what else is decided from a batch of outcomes: rewards made from them (`shaping`,
-`noisy_rewards`), networks that are fitted to them (`scorers`), which of several answers is taken
-(`choice`), and how many rollouts a prompt is given (`arm_budget`, `branch_budget`,
-`rollout_budget`). `arguments` checks numbers.
-
-Everything in the `__all__` of the modules below can be imported from here.
+Beside them stands what else is decided from a batch of outcomes: rewards made from them
+(`shaping`, `noisy_rewards`), networks that are fitted to them (`scorers`), which of several answers
+or nodes is taken (`choice`, `tree_choice`), which steps are compared (`step_pairs`), what written
+dialogues are worth (`offline_values`), and how many rollouts a prompt is given (`arm_budget`,
+`branch_budget`, `rollout_budget`). `arguments` checks numbers.
 """
 
 from rlvr_jax.objectives.advantages import *
@@ -33,11 +32,14 @@ from rlvr_jax.objectives.arm_budget import *
 from rlvr_jax.objectives.branch_budget import *
 from rlvr_jax.objectives.choice import *
 from rlvr_jax.objectives.noisy_rewards import *
+from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.rollout_budget import *
 from rlvr_jax.objectives.scorers import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
+from rlvr_jax.objectives.step_pairs import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *
+from rlvr_jax.objectives.tree_choice import *

@@ -34,7 +34,11 @@ def turn_entropies(
 
 
 def num_from_prompt(
-    root: Float[Array, "..."], tool: Float[Array, "..."], total: int, sensitivity: float
+    root: Float[Array, "..."],
+    tool: Float[Array, "..."],
+    total: int,
+    sensitivity: float,
+    tolerance: float = 0.0,
 ) -> Int[Array, "..."]:
     """m = min(⌊k σ(β (H_root - H_tool))⌋ + 1, k) of k rollouts; the others are branches.
 
@@ -45,7 +49,8 @@ def num_from_prompt(
       root, tool: H_root and H_tool.
       total: k, at least 1.
       sensitivity: β.
+      tolerance: what a product may lack of a whole number and be one, where rounding decides.
     Source: Dong et al. 2025, https://arxiv.org/abs/2510.14545; the paper has no + 1.
     """
     share = total * jax.nn.sigmoid(sensitivity * (root - tool))
-    return jnp.clip(jnp.floor(share).astype(jnp.int32) + 1, 1, total)
+    return jnp.clip(jnp.floor(share + tolerance).astype(jnp.int32) + 1, 1, total)

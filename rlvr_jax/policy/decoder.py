@@ -201,11 +201,13 @@ class Decoder(nn.Module):
         tokens: Int[Array, "B S"] | Float[Array, "B S D"],
         positions: Int[Array, "B S"],
         caches: tuple[LayerCache | SharedCache, ...] | None = None,
+        hook: Callable[[int, Array], Array] | None = None,
     ) -> tuple[Float[Array, "B S D"], tuple[LayerCache | SharedCache, ...] | None]:
         """Hidden states after the last norm, and the caches with this call's keys and values.
 
         Args:
           tokens: ids, or what stands in the place of their rows of the embedding.
+          hook: (layer, the stream behind it) -> the stream that goes on; layers are then unrolled.
         """
         config = self.config
         kept = wide_dtype(config.compute_dtype)
@@ -239,6 +241,7 @@ class Decoder(nn.Module):
             # Many tokens at once pay for copies of the caches; one does not.
             stored = self.variables["params"]["layers"]
             scanned &= tokens.shape[1] > 1 and not isinstance(stored, tuple)
+        scanned &= hook is None
         if self.is_initializing() or scanned:
             together = caches and jax.tree.map(lambda *layers: jnp.stack(layers), *caches)
             x, together = stack(x, positions, tables, together, sliding)
@@ -256,6 +259,7 @@ class Decoder(nn.Module):
             for index, layer in enumerate(layers):
                 cache = None if caches is None else caches[index]
                 x, cache = run(layer, x, cache, sliding[index])
+                x = x if hook is None else hook(index, x)
                 extended.append(cache)
             caches = None if caches is None else tuple(extended)
         scale = self.param("final_norm", norm_initializer(config), (config.width,), kept)

@@ -15,6 +15,7 @@ from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
+from rlvr_jax.policy.hooks import Hook
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.layout import HEADS, ROWS, constrain
 
@@ -101,7 +102,7 @@ class Model:
         params: Params,
         prompts: Int[Array, "P L"],
         prompt_length: Int[Array, "P"],
-        responses: Int[Array, "P G T"],
+        responses: Int[Array, "P G T"] | Float[Array, "P G T D"],
         opening: int = 0,
     ) -> tuple[Float[Array, "P l D"], Float[Array, "P G T D"]]:
         """Hidden states of prompts behind their opening, and of G responses to each prompt.
@@ -110,12 +111,13 @@ class Model:
 
         Args:
           prompts: right-padded.
+          responses: ids, or embeddings in their place, as for `extend`.
           opening: so many first tokens are the same in all prompts, none of which ends with them;
             l = L - opening are left of each.
         Raises:
           ValueError: the prompts are not wider than their opening.
         """
-        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape
+        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape[:3]
         check_opening(opening, width)
         start, width = prompt_length[:, None].astype(jnp.int32), width - opening
         # One sequence for each prompt, or for all prompts of a shard, which have one opening.
@@ -123,13 +125,22 @@ class Model:
         batch = (shards if number % shards == 0 else 1) if opening else number
         groups = Groups(opening, number // batch, width, per_prompt)
 
-        def together(first, own, answers):
+        def together(first, own, answers, tail=0):
             sizes = groups.prompts * width, groups.prompts * per_prompt * length
-            parts = first, own.reshape(batch, sizes[0]), answers.reshape(batch, sizes[1])
+            parts = (
+                first,
+                *(
+                    x.reshape(batch, size, *x.shape[x.ndim - tail :])
+                    for x, size in zip((own, answers), sizes, strict=True)
+                ),
+            )
             return jnp.concatenate(parts, axis=1)
 
+        tail = responses.ndim - 3
+        if tail:
+            prompts = params["embedding"][prompts].astype(responses.dtype)
         first = prompts[:: groups.prompts, :opening]
-        tokens = together(first, prompts[:, opening:], responses)
+        tokens = together(first, prompts[:, opening:], responses, tail)
         own = opening + jnp.arange(width, dtype=jnp.int32)[None]
         # Padding stands where nobody looks.
         own = jnp.where(own < start, own, NOWHERE)
@@ -143,7 +154,7 @@ class Model:
         border = opening + groups.prompts * width
         size = hidden.shape[-1]
         own = hidden[:, opening:border].reshape(number, width, size)
-        return own, hidden[:, border:].reshape(*responses.shape, size)
+        return own, hidden[:, border:].reshape(*responses.shape[:3], size)
 
     def unembedding(self, params: Params) -> Float[Array, "V D"]:
         """The matrix that turns hidden states into logits."""
@@ -218,6 +229,39 @@ class Model:
             of a config with `scaled_embedding`.
         """
         return self._decoder().apply({"params": params}, tokens, positions, caches)
+
+    def hooked(
+        self,
+        params: Params,
+        tokens: Int[Array, "B S"],
+        positions: Int[Array, "B S"],
+        hook: Hook,
+        carry: Any,
+        caches: tuple[LayerCache, ...] | None = None,
+    ) -> tuple[Float[Array, "B S D"], tuple[LayerCache, ...] | None, Any]:
+        """Hidden states with the stream changed behind a layer, the caches, and the hook's carry.
+
+        Without caches it is a full pass, causal in the order of the sequence; with them it goes on
+        from what is cached, as `extend` does. The same changes at the same places give the same.
+
+        Raises:
+          ValueError: a layer that the model does not have.
+        """
+        if not 0 <= hook.layer < self.config.num_layers:
+            raise ValueError(
+                f"hooked: hook.layer must be in 0 … {self.config.num_layers - 1}, got {hook.layer}"
+            )
+        left = carry
+
+        def apply(index, stream):
+            nonlocal left
+            if index == hook.layer:
+                stream, left = hook.apply(stream, left)
+            return stream
+
+        given = {"params": params}
+        hidden, caches = self._decoder().apply(given, tokens, positions, caches, apply)
+        return hidden, caches, left
 
     def _decoder(self) -> Decoder:
         return Decoder(self.config, self.mesh)

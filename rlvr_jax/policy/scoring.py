@@ -113,7 +113,7 @@ def logits_of_ids(
     rollouts: Rollouts,
     ids: Int[Array, "B T k"],
 ) -> Float[Array, "B T k"]:
-    """Logits of some tokens at every place, at its temperature, in float32 at least; no gradient.
+    """Logits of some tokens at every place, at its temperature, in float32 at least.
 
     Embeddings of k tokens are gathered for `GATHERED` places at a time.
     """
@@ -129,7 +129,7 @@ def logits_of_ids(
         rows = jnp.take(unembedding, own, axis=0).astype(wide)
         return jnp.einsum("nd,nkd->nk", states.astype(wide), rows)
 
-    logits = jax.lax.map(of_block, jax.lax.stop_gradient(tuple(parts)))
+    logits = jax.lax.map(jax.checkpoint(of_block), tuple(parts))
     logits = logits.reshape(-1, count)[:number].reshape(ids.shape)
     cap = model.config.logit_softcap
     logits = logits if cap is None else cap * jnp.tanh(logits / cap)
@@ -183,6 +183,8 @@ def hidden_states(
 ) -> Float[Array, "B T D"]:
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
+    Where the sampler fed itself a mixture of embeddings (`Rollouts.soft`), that is what is read.
+
     Args:
       shared, opening: as for `score`.
     Raises:
@@ -192,7 +194,10 @@ def hidden_states(
     rows, budget = rollouts.tokens.shape
     if rows % shared:
         raise ValueError(f"hidden_states: shared must divide the {rows} rows, got {shared}")
-    responses = rollouts.tokens.reshape(-1, shared, budget)
+    responses = rollouts.tokens
+    if rollouts.candidate_weight is not None:
+        responses = _mixed_inputs(params, rollouts)
+    responses = responses.reshape(-1, shared, *responses.shape[1:])
     start = rollouts.prompt_length[::shared].astype(jnp.int32)
     prompts, answers = model.hidden_in_groups(
         params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1], opening
@@ -201,3 +206,17 @@ def hidden_states(
     last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
     first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
     return jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
+
+
+def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
+    """The embeddings that were fed in the place of the response's tokens."""
+    embedding = params["embedding"]
+
+    def mixed(row):
+        ids, weight = row
+        return jnp.einsum("tk,tkd->td", weight.astype(embedding.dtype), embedding[ids])
+
+    # Row by row: K embeddings of every token of a batch would not fit.
+    weight = rollouts.candidate_weight
+    mixture = jax.lax.map(jax.checkpoint(mixed), (rollouts.candidate_ids, weight))
+    return jnp.where(rollouts.soft[:, :, None], mixture, embedding[rollouts.tokens])

@@ -5,6 +5,8 @@
 `retire`, `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is
 `FREE`, `RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or
 `PRUNED`.
+`with_deltas` adds what training changed of other models. `SoftThinking` has rows feed themselves
+mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
 `Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
 `compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
@@ -13,6 +15,7 @@
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
+from rlvr_jax.rollout.combined import Delta, combine_logits, with_deltas
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
 from rlvr_jax.rollout.keys import named_key
@@ -43,6 +46,7 @@ from rlvr_jax.rollout.processors import (
     keep_top_p,
 )
 from rlvr_jax.rollout.sample import row_keys, sample, to_rollouts
+from rlvr_jax.rollout.soft import SoftThinking
 from rlvr_jax.rollout.storage import load_rollouts, save_rollouts
 from rlvr_jax.rollout.temperatures import (
     annealed,
@@ -59,12 +63,15 @@ __all__ = [
     "PRUNED",
     "RUNNING",
     "STOPPED",
+    "Delta",
     "Pool",
     "Processor",
     "Sampling",
+    "SoftThinking",
     "StepContext",
     "annealed",
     "annealed_temperature",
+    "combine_logits",
     "compact",
     "compose",
     "decode",
@@ -91,4 +98,5 @@ __all__ = [
     "verify",
     "waves",
     "widen",
+    "with_deltas",
 ]

@@ -15,6 +15,7 @@ from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
+from rlvr_jax.rollout.soft import mixture, mixture_input, thinks
 from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
@@ -33,7 +34,6 @@ def decode(
     *,
     temperature: Float[Array, "R"] | float | None = None,
     constants: Any = None,
-    stop_sequences: Sequence[Sequence[int]] = (),
     record_top: int = 0,
 ) -> Pool:
     """Draws at most `steps` tokens for every running row; ends early when no row runs.
@@ -42,20 +42,20 @@ def decode(
     depend on whether a temperature stands in `sampling` or is given, up to rounding.
 
     Args:
+      sampling: a row whose last tokens are one of its stop sequences is STOPPED, the tokens stay in
+        it, and the first that fits is noted in `Pool.stop`. A sequence ends with a token just
+        drawn; what it began with may stand anywhere behind the prompt, given tokens included. A
+        stop token finishes the row all the same.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
       temperature: > 0, which is not checked, of each row or of all: here and in later calls, in the
         place of the one in `sampling`. None: the rows keep theirs.
       constants: what the processor reads as `context.constants`.
-      stop_sequences: tuples of ids, static; a row whose last tokens are one of them is STOPPED,
-        the tokens stay in it, and the first that fits is noted in `Pool.stop`. It ends with a token
-        just drawn; what it began with may stand anywhere behind the prompt, given tokens included.
-        A stop token finishes the row all the same.
       record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
     Raises:
-      ValueError: an empty sequence; record_top above the vocabulary, or another than the pool's.
+      ValueError: record_top above the vocabulary, or another than the pool's.
     """
-    sequences = aligned(stop_sequences)
+    sequences = aligned(sampling.stop_sequences)
     processor = sampling.chain()
     pool = with_records(model, pool, sampling, processor, temperature, record_top)
     if processor is not None:
@@ -130,6 +130,14 @@ def _one_token(
         temperature=pool.temperature,
         constants=constants,
     )
+    inputs = None
+    if sampling.soft is not None:
+
+        def of_last(record):
+            return record[jnp.arange(len(last)), jnp.maximum(last, 0)]
+
+        mixed = (of_last(x) for x in (pool.soft, pool.candidate_ids, pool.candidate_weight))
+        inputs = mixture_input(params["embedding"], feed[:, 0], *mixed)
     ahead, caches, carry = look_ahead(
         model,
         params,
@@ -142,8 +150,11 @@ def _one_token(
         fed,
         running,
         record_top,
+        inputs,
     )
     pool = replace(pool, caches=caches, carry=carry)
+    if sampling.soft is not None:
+        ahead = _softly(sampling.soft, ahead, pool, jnp.asarray(stop_tokens, jnp.int32))
     return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
 
 
@@ -158,6 +169,8 @@ class Ahead(NamedTuple):
       token_temperature, drawn_temperature: of the policy, and of what is sampled as far as the
         processor says what it divides by.
       topk_logp, topk_ids: of the policy; None if they are not recorded.
+      soft, candidate_ids, candidate_weight, candidate_noisy_logp: of rows that think softly.
+      behaviour_logp: of those rows, and NaN of others; None: there are none.
     """
 
     policy: Float[Array, "R V"] | None
@@ -168,6 +181,11 @@ class Ahead(NamedTuple):
     drawn_temperature: Float[Array, "R"]
     topk_logp: Float[Array, "R k"] | None = None
     topk_ids: Int[Array, "R k"] | None = None
+    soft: Bool[Array, "R"] | None = None
+    candidate_ids: Int[Array, "R k"] | None = None
+    candidate_weight: Float[Array, "R k"] | None = None
+    candidate_noisy_logp: Float[Array, "R k"] | None = None
+    behaviour_logp: Float[Array, "R"] | None = None
 
 
 def look_ahead(
@@ -182,15 +200,18 @@ def look_ahead(
     fed: Int[Array, "R"],
     running: Bool[Array, "R"],
     record_top: int = 0,
+    inputs: Float[Array, "R 1 D"] | None = None,
 ) -> tuple[Ahead, tuple[LayerCache | SharedCache, ...], Any]:
     """Feeds each row its last token, at position `fed`, past all slots where none is to be fed.
 
     Args:
       context: its temperature is None where that of `sampling` holds; the rest is filled in here.
+      inputs: embeddings that are fed in the place of the last tokens.
     Returns:
       What comes next, the caches with the tokens in them, and the carry, moved on where a row runs.
     """
-    hidden, caches = model.extend(params, caches, feed, fed[:, None])
+    given = feed if inputs is None else inputs
+    hidden, caches = model.extend(params, caches, given, fed[:, None])
     policy = model.to_logits(params, hidden[:, 0])
     context = context._replace(token=feed[:, 0], hidden=hidden[:, 0])
     if context.temperature is None:
@@ -206,7 +227,8 @@ def look_ahead(
         if processor.temperature is not None:
             drawn = drawn * processor.temperature(state, context).astype(drawn.dtype)
         carry = keep(running, state, carry)
-    kept = None if processor is None else policy
+    # A soft row's token is not drawn: its log-prob is the policy's all the same.
+    kept = None if processor is None and sampling.soft is None else policy
     ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), context.temperature, drawn)
     if record_top:
         largest, ids = jax.lax.top_k(policy, record_top)
@@ -248,6 +270,9 @@ def draw(
         else:
             logp = ahead.policy[seat, token]
         logp -= seen(jax.nn.logsumexp(ahead.policy, axis=-1))
+    if ahead.behaviour_logp is not None:
+        told = seen(ahead.behaviour_logp)
+        behaviour_logp = jnp.where(jnp.isnan(told), behaviour_logp, told)
 
     number, slots = pool.tokens.shape
     length, before = own(pool.length), own(pool.status)
@@ -280,6 +305,29 @@ def draw(
         entropy=put(pool.entropy, seen(ahead.entropy)),
         version=put(pool.version, jnp.broadcast_to(weight_version, token.shape)),
         **optional,
+    )
+
+
+def _softly(how, ahead: Ahead, pool: Pool, stop_tokens: Int[Array, "n"]) -> Ahead:
+    """What comes next where rows think softly: their token is the most weighty of a mixture."""
+    rows, vocabulary = ahead.policy.shape
+    sampled = ahead.tiles.reshape(rows, -1)[:, :vocabulary]
+    thinking = thinks(pool.tokens, pool.mask, how.end)
+    mixed = mixture(how, sampled, thinking, pool.key, pool.length, stop_tokens)
+    alone = jnp.arange(vocabulary, dtype=jnp.int32)[None] == mixed.token[:, None]
+    alone = jnp.where(alone, jnp.zeros((), sampled.dtype), -jnp.inf)
+    tiles, mass = _tiled(jnp.where(thinking[:, None], alone, sampled))
+    own = jnp.take_along_axis(ahead.policy, mixed.token[:, None], axis=-1)[:, 0]
+    own -= jax.nn.logsumexp(ahead.policy, axis=-1)
+    behaviour_logp = jnp.where(mixed.soft, mixed.logp, own)
+    return ahead._replace(
+        tiles=tiles,
+        mass=mass,
+        soft=mixed.soft,
+        candidate_ids=mixed.candidate_ids,
+        candidate_weight=mixed.candidate_weight,
+        candidate_noisy_logp=mixed.candidate_noisy_logp,
+        behaviour_logp=jnp.where(thinking, behaviour_logp, jnp.nan),
     )
 
 

@@ -40,6 +40,7 @@ FREE, RUNNING, BUDGET, FINISHED, PRUNED, STOPPED = 0, 1, 2, 3, 4, 5
 _RECORDS = ("mask", "logp", "behaviour_logp", "entropy", "version")
 # Recorded of each token only if somebody asks for it.
 OPTIONAL = ("token_temperature", "drawn_temperature", "topk_logp", "topk_ids")
+OPTIONAL += ("soft", "candidate_ids", "candidate_weight", "candidate_noisy_logp")
 
 
 @jax.tree_util.register_dataclass
@@ -74,6 +75,8 @@ class Pool:
         another; 0 elsewhere. None until `decode` has something to record.
       topk_logp, topk_ids: [R, S, k] and int [R, S, k], the k most probable tokens where one was
         drawn while they were recorded, descending, of the same policy as `logp`; 0 elsewhere.
+      soft, candidate_ids, candidate_weight, candidate_noisy_logp: bool [R, S], and [R, S, k] each,
+        of rows that think softly: see `Rollouts`. None until `decode` has something to record.
     """
 
     tokens: Int[Array, "R S"]
@@ -100,6 +103,10 @@ class Pool:
     drawn_temperature: Float[Array, "R S"] | None = None
     topk_logp: Float[Array, "R S k"] | None = None
     topk_ids: Int[Array, "R S k"] | None = None
+    soft: Bool[Array, "R S"] | None = None
+    candidate_ids: Int[Array, "R S k"] | None = None
+    candidate_weight: Float[Array, "R S k"] | None = None
+    candidate_noisy_logp: Float[Array, "R S k"] | None = None
 
 
 def empty(

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.nucleus import threshold_of
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.rollout.soft import SoftThinking
 
 __all__ = [
     "Processor",
@@ -92,6 +93,9 @@ class Sampling:
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
       processor: runs after the temperature and before the cuts.
+      stop_sequences: tuples of ids; a response that has drawn the end of one is cut behind it, as
+        one that waits for a tool is. They stay in it, and it counts as truncated.
+      soft: rows feed themselves mixtures of embeddings before they write tokens; None: they do not.
     """
 
     temperature: float = 1.0
@@ -99,6 +103,8 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     processor: Processor | None = None
+    stop_sequences: tuple[tuple[int, ...], ...] = ()
+    soft: SoftThinking | None = None
 
     def __post_init__(self):
         checks = {
@@ -109,6 +115,10 @@ class Sampling:
             ),
             "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
             "min_p": (0 <= self.min_p < 1, "in [0, 1)"),
+            "stop_sequences": (
+                all(self.stop_sequences),
+                "sequences of at least one token each",
+            ),
         }
         for name, (holds, wanted) in checks.items():
             if not holds:

@@ -43,6 +43,16 @@ def with_records(
         earlier = pool.token_temperature
     elif pool.temperature is not None:
         pool = replace(pool, token_temperature=earlier)
+    if sampling.soft is not None and pool.soft is None:
+        shape = *pool.tokens.shape, sampling.soft.candidates
+        nothing = jnp.zeros(shape, dtype)
+        pool = replace(
+            pool,
+            soft=jnp.zeros(pool.tokens.shape, bool),
+            candidate_ids=jnp.zeros(shape, jnp.int32),
+            candidate_weight=nothing,
+            candidate_noisy_logp=nothing,
+        )
     reports = processor is not None and processor.temperature is not None
     if reports and pool.drawn_temperature is None:
         pool = replace(pool, drawn_temperature=earlier)

@@ -22,6 +22,7 @@ from rlvr_jax.rollout.decode import draw, keep, look_ahead, uniforms
 from rlvr_jax.rollout.pool import RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
+from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode_in_turn"]
 
@@ -77,6 +78,7 @@ def decode_in_turn(
     each = rows // len(prompts[0].keys)
     params = model.unstacked(params)
     processor = sampling.chain()
+    sequences = aligned(sampling.stop_sequences)
     pool = with_records(model, pool, sampling, processor, record_top=record_top)
     constants = jax.tree.map(jnp.asarray, constants)
     fresh = None if processor is None else processor.init(at_once)
@@ -110,6 +112,8 @@ def decode_in_turn(
 
         start = jnp.zeros((), jnp.int32), pool
         pool = jax.lax.while_loop(lambda carry: carry[0] < number, some, start)[1]
+        if sequences is not None:
+            pool = paused_at_sequence(pool, due, *sequences)
         at = jnp.minimum(length, slots - 1)
         token = pool.tokens[every, at]
         apart = due & (pool.status == RUNNING) & (token != pool.tokens[leader, at])

@@ -213,7 +213,8 @@ def _draw_groups(
 ) -> Rollouts:
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
-    in_turn = at_once is not None and at_once < prompts * samples
+    # Rows that think softly are computed all: another's cache is not theirs with equal tokens.
+    in_turn = at_once is not None and at_once < prompts * samples and sampling.soft is None
     pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
     read = partial(_read_prompts, model, params, opening, pool)
     if in_turn:
@@ -328,6 +329,10 @@ def to_rollouts(
         weight_version=jnp.max(version, axis=1),
         drawn_topk_logp=None if pool.topk_logp is None else cut(pool.topk_logp),
         drawn_topk_ids=None if pool.topk_ids is None else cut(pool.topk_ids),
+        soft=None if pool.soft is None else cut(pool.soft),
+        candidate_ids=None if pool.soft is None else cut(pool.candidate_ids),
+        candidate_weight=None if pool.soft is None else cut(pool.candidate_weight),
+        candidate_noisy_logp=None if pool.soft is None else cut(pool.candidate_noisy_logp),
         trace=pool.trace,
         version=version,
     )

@@ -15,18 +15,10 @@ __all__ = ["aligned", "paused_at_sequence"]
 
 
 def aligned(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Stop sequences [K, L], right-aligned, and which of the places each has; None if no such.
-
-    Raises:
-      ValueError: an empty sequence.
-    """
+    """Stop sequences [K, L], right-aligned, and which of the places each has; None if no such."""
     if not sequences:
         return None
     sizes = [len(sequence) for sequence in sequences]
-    if not min(sizes):
-        raise ValueError(
-            f"decode: stop_sequences must have at least one token each, got {sequences}"
-        )
     places = np.arange(max(sizes)) >= max(sizes) - np.array(sizes)[:, None]
     tokens = np.zeros(places.shape, np.int32)
     tokens[places] = np.concatenate([np.asarray(sequence, np.int32) for sequence in sequences])

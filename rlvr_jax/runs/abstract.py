@@ -148,7 +148,7 @@ class AbstractRun:
             "Q": drawn.prompt_tokens.shape[1],
             "D": self.model.config.width,
             # Nobody knows how many a stage gives, and they are few.
-            "K": 2,
+            "K": 5,
             "F": 16,
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}

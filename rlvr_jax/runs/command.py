@@ -25,6 +25,7 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import tokens_fingerprint
+from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
@@ -49,6 +50,9 @@ __all__ = [
     "run_card",
     "train",
 ]
+
+TOLD = "replies.jsonl"
+"""File of a run directory with what environments said since the last checkpoint."""
 
 
 def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
@@ -146,6 +150,9 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         write_json(directory / "config.json", card)
         (directory / "summary.json").unlink(missing_ok=True)
     parallel.barrier("made")
+    told = Told(directory / TOLD, parallel.is_first())
+    setting = dataclasses.replace(run.setting, told=told)
+    run = dataclasses.replace(run, setting=setting)
     return _train(run, first_step, console, watch)
 
 

@@ -7,14 +7,15 @@ import inspect
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
 from rlvr_jax.runs.judging import judging
-from rlvr_jax.runs.own_functions import own_function
 from rlvr_jax.tasks import Task
+from rlvr_jax.tools import Environment
 from rlvr_jax.types import Recipe, replace
 
-__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of"]
+__all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of", "with_environment"]
 
 
 def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
@@ -50,7 +51,9 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     return replace(recipe, experience=chain)
 
 
-def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: int) -> Setting:
+def setting_of(
+    config: TrainConfig, task: Task, chain: Experience, vocabulary: int, width: int
+) -> Setting:
     """What the parts of an experience may know of a run."""
     return Setting(
         task,
@@ -62,6 +65,7 @@ def setting_of(config: TrainConfig, task: Task, chain: Experience, vocabulary: i
         config.steps,
         chain.rounds,
         vocabulary,
+        width,
     )
 
 
@@ -79,6 +83,18 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
                     f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
                     f" have: {lacking.text[:80]!r}"
                 )
+
+
+def with_environment(task: Task, environment: Environment | None) -> Task:
+    """The task with what an environment says first before each of its prompts."""
+    if environment is None:
+        return task
+
+    def told(prompt):
+        _, messages = environment.start(prompt)
+        return replace(prompt, messages=(*messages, *prompt.messages)) if messages else prompt
+
+    return replace(task, train=list(map(told, task.train)), test=list(map(told, task.test)))
 
 
 def own_stage(name: str) -> Stage:

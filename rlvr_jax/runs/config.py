@@ -63,6 +63,9 @@ class TrainConfig:
     """Of a task that is not built in, and of its verifier, as name=value (held_out=0.2)."""
     columns: tuple[str, ...] = ()
     """Columns of files that no known schema names: prompt=question,answer=solution."""
+    unsafe_local: bool = False
+    """Run what models write also where this machine has nothing to keep it in (`python -m
+    rlvr_jax.sandbox` says what it has); otherwise that has no verdict."""
     model: str = ""
     """Policy folder in Hugging Face's layout, or a .gguf file; empty: the task's own base model."""
     run_dir: Path = Path("runs/run")

@@ -94,7 +94,7 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
     return values
 
 
-_READABLE = (Aggregation, Sequence[int], Sequence[float], bool, int, float, str)
+_READABLE = (Aggregation, Sequence[int], Sequence[float], Sequence[str], bool, int, float, str)
 
 
 def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
@@ -113,7 +113,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
     if not kinds:
         raise ValueError(
             f"hyperparameters: {name} of {method} must be set in Python, as it is not annotated as"
-            f" bool, int, float, str or a Sequence of numbers, got {text!r}"
+            f" bool, int, float, str or a Sequence of these, got {text!r}"
         )
     if Aggregation in kinds:
         if text in AGGREGATIONS:
@@ -127,6 +127,7 @@ def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type
     for many, kind, wanted in (
         (Sequence[int], int, "whole numbers"),
         (Sequence[float], float, "numbers"),
+        (Sequence[str], str, "texts"),
     ):
         if many not in kinds:
             continue

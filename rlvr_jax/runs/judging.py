@@ -29,11 +29,11 @@ from rlvr_jax.judges import (
     shown_by,
     yes_or_no,
 )
+from rlvr_jax.own import own_function
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.rollout import Sampling, named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments
-from rlvr_jax.runs.own_functions import own_function
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.rlmt import visible

@@ -159,6 +159,8 @@ def train_steps(
         )
         if due or ends:
             checkpoints.save(step + 1, state)
+            if run.setting.told is not None:
+                run.setting.told.forget(step + 1)
             if not ends and not has_accelerator():
                 # On a CPU the arrays themselves are written, and an update that cannot be made in
                 # their place would allocate a second state.

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from rlvr_jax.objectives import Spec, UpdatePlan
 from rlvr_jax.parallel import distribute, replicated
 from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
-from rlvr_jax.runs.composition import setting_of
+from rlvr_jax.runs.composition import setting_of, with_environment
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
@@ -106,19 +107,26 @@ class Run:
         teacher = None
         if teacher_decay(self.recipe.teacher) is not None:
             teacher = jax.tree.map(jnp.copy, params)
+        reference = None
+        if self.experience.refreshes and "reference_logp" in self.recipe.objective.needs:
+            reference = jax.tree.map(jnp.copy, params)
         data = self.experience.init(self.setting)
         drawn = np.zeros((), np.int64)
-        return TrainState(params, init(params), *rest, critic, teacher, drawn, data)
+        return TrainState(params, init(params), *rest, critic, teacher, drawn, data, reference)
 
     def prepared(self, state: TrainState, step: int) -> TrainState:
         """The state that a step begins with: the experience may start weights or optimizer anew."""
         events = self.experience.events(state.data, step)
         if not events:
             return state
-        fresh = self.initial_state()
-        kept = {"optimizer_state": fresh.optimizer_state}
-        if "restart" in events:
-            kept["params"] = fresh.params
+        kept: dict[str, Any] = {}
+        if "refresh" in events and state.reference is not None:
+            kept["reference"] = jax.tree.map(jnp.copy, state.params)
+        if events & {"restart", "reset"}:
+            fresh = self.initial_state()
+            kept["optimizer_state"] = fresh.optimizer_state
+            if "restart" in events:
+                kept["params"] = fresh.params
         return replace(state, **kept)
 
     @property
@@ -235,7 +243,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
     """
     chain = recipe.experience
-    task = chain.graded(task)
+    task = chain.graded(with_environment(task, chain.draw[1].environment))
     check_needs(recipe, config.method, config.updates_per_step(), chain.gives)
     check_group_size(config, recipe)
     check_grades_suffice(task, recipe.objective, config.method)
@@ -262,7 +270,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         chain.views,
         chain.drawn_samples(config.samples_per_prompt),
     )
-    setting = setting_of(config, task, chain, start.model.config.vocab_size)
+    setting = setting_of(
+        config, task, chain, start.model.config.vocab_size, start.model.config.width
+    )
     sampler = start.sampler
     if not config.mesh:
         mesh = sampling_mesh(sampler.model, sampler.wave[0])

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from rlvr_jax import policy, tasks
+from rlvr_jax import policy, sandbox, tasks
 from rlvr_jax.experience.prompts import prompt_lengths
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.tasks import Task
@@ -26,6 +26,8 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     Raises:
       ValueError: as `tasks.load_as_written`; no policy whose tokens could be counted.
     """
+    if config.unsafe_local:
+        sandbox.allow_unsafe_local()
     task = load(config.task, config.task_options, config.columns)
     path = config.model or task.base_model
     if not config.drop_long_prompts or not path:

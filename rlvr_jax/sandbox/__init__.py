@@ -16,7 +16,7 @@ layers this machine has. The room needs Linux and the standard library.
   `soak`, `timing`: commands that try it for long and measure it, with `programs` to try.
 """
 
-from rlvr_jax.sandbox.client import Sandbox, run, run_command
+from rlvr_jax.sandbox.client import Sandbox, allow_unsafe_local, run, run_command
 from rlvr_jax.sandbox.limits import Limits, Outcome
 
-__all__ = ["Limits", "Outcome", "Sandbox", "run", "run_command"]
+__all__ = ["Limits", "Outcome", "Sandbox", "allow_unsafe_local", "run", "run_command"]

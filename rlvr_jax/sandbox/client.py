@@ -18,7 +18,15 @@ from rlvr_jax.sandbox.layers import holds
 from rlvr_jax.sandbox.limits import Limits, Outcome
 from rlvr_jax.sandbox.task import written
 
-__all__ = ["Sandbox", "run", "run_command"]
+__all__ = ["Sandbox", "allow_unsafe_local", "run", "run_command"]
+
+_allowed = threading.Event()
+
+
+def allow_unsafe_local() -> None:
+    """From now on sandboxes of this process run programs, too, where the machine has nothing to
+    keep them in: what `--unsafe-local` of a run says."""
+    _allowed.set()
 
 
 class Sandbox:
@@ -135,12 +143,12 @@ class Sandbox:
             except IndexError:
                 server = Server(self._without)
             try:
-                if not (self._unsafe or holds(server.layers)):
+                if not (self._unsafe or _allowed.is_set() or holds(server.layers)):
                     lacking = ", ".join(f"{a} ({why})" for a, why in server.missing.items())
                     raise RuntimeError(
                         "Sandbox: this machine keeps no program from files, network or other"
                         f" processes, as it lacks {lacking}; programs that nobody trusts are run"
-                        " here only with unsafe_local=True"
+                        " here only with unsafe_local=True (--unsafe-local)"
                     )
                 yield server
             finally:

@@ -8,7 +8,8 @@ name says where it comes from:
       sudoku, combinatorial, enigmata,
       sql, optimisation, verilog, lean,
       instructions, ifbench,
-      programs, humaneval
+      programs, humaneval, partial_sums,
+      arithmetic_forms
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -39,11 +40,11 @@ import dataclasses
 import difflib
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
+from rlvr_jax.own import own
 from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
@@ -83,6 +84,7 @@ __all__ = [
 # Name of the task, which is also the name of its function, and the module it is in.
 _BUILT_IN = {
     "arithmetic": "arithmetic",
+    "arithmetic_forms": "arithmetic_forms",
     "brackets": "brackets",
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
@@ -91,19 +93,21 @@ _BUILT_IN = {
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",
-    "humaneval": "humaneval",
+    "humaneval": "code.humaneval",
     "knights": "puzzles.knights",
-    "lean": "lean",
+    "lean": "code.lean",
     "operators": "operators",
-    "optimisation": "optimisation",
-    "sql": "sql",
-    "programs": "programs",
+    "optimisation": "code.optimisation",
+    "sql": "code.sql",
+    "programs": "code.programs",
+    "partial_sums": "partial_sums",
     "sudoku": "puzzles.sudoku",
-    "verilog": "verilog",
+    "verilog": "code.verilog",
 }
 # What may stand before `:`; the module has the name of its function, but for files.
 _PREFIXES = {
     "arithmetic": "arithmetic:hard",
+    "arithmetic_forms": "arithmetic_forms:easy",
     "arrow": "arrow:path/to/folder",
     "csv": "csv:path/to/file.csv",
     "enigmata": "enigmata:maze",
@@ -183,7 +187,11 @@ def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[st
         )
     if not (prefix and rest):
         return _load(name, {})  # says what is wrong with it
-    source = _prefixed(name, prefix) if prefix in _PREFIXES else _user_object(name, prefix, rest)
+    source = (
+        _prefixed(name, prefix)
+        if prefix in _PREFIXES
+        else own("load", name, partial(_unknown, name))
+    )
     known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
     given = {
         option: read_option(name, option, text, known.get(option))
@@ -208,7 +216,7 @@ def _load(name: str, options: dict[str, Any]) -> Task:
         return _load_with_options(name, prefix, rest, options)
     if prefix in _PREFIXES:
         return _make(name, _prefixed(name, prefix), options, rest)
-    return _make(name, _user_object(name, prefix, rest), options)
+    return _make(name, own("load", name, partial(_unknown, name)), options)
 
 
 def without_options(name: str) -> str:
@@ -290,26 +298,6 @@ def _needs(name: str) -> Iterator[None]:
             f"load: task {name!r} needs the package {package}, which is not installed: run"
             f" `pip install {_PACKAGES[missing]}`"
         ) from error
-
-
-def _user_object(name: str, module: str, attribute: str) -> Any:
-    """What a user's module has under a name; the current directory is searched first."""
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        # A module that the user's module misses is the user's own traceback.
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(_unknown(name, f"no module {module!r} can be imported")) from None
-    finally:
-        sys.path.remove(here)
-    if not hasattr(found, attribute):
-        close = difflib.get_close_matches(attribute, dir(found), n=3)
-        hint = f"; closest: {', '.join(close)}" if close else ""
-        raise ValueError(f"load: module {module!r} must have {attribute!r}, which it has not{hint}")
-    return getattr(found, attribute)
 
 
 def _unknown(name: str, reason: str = "no built-in task has this name") -> str:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Grade", "Prompt", "Response", "ScoreSteps", "Show", "StepScore", "Task", "Verify"]
+from rlvr_jax.tools import Environment
+
+__all__ = ["Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show", "StepScore", "Task"]
+__all__ += ["Verify"]
 
 
 # Fields of a prompt that are empty in most tasks.
@@ -154,6 +157,7 @@ class StepScore(NamedTuple):
 Verify = Callable[[Sequence[Prompt], Sequence[Response]], Sequence[Grade]]
 Show = Callable[[Prompt, str], str]
 ScoreSteps = Callable[[Prompt, str], Sequence[StepScore]]
+ReadProblem = Callable[[Prompt, str], "Prompt | None"]
 
 
 @dataclass(frozen=True)
@@ -176,9 +180,14 @@ class Task:
       show_answer: (prompt, answer) -> the same for somebody's answer, right or wrong.
       score_steps: (prompt, text of a response) -> its steps in order, for methods that ask which of
         them are right. None: the task does not say.
+      read_problem: (prompt, text that the policy wrote from it) -> the problem that the text
+        states, with the prompt's answer as far as the task has one apart from the question; None if
+        it states none. None: a text states what is in its last ```text fence.
       derived: fields of the prompts that follow from text, answer and kind, such as a solution that
         the task works out; the fingerprint leaves them out.
       notes: sentences about where the prompts come from, said once when a run begins.
+      environment: that answers in the middle of a response where the run draws in turns; None: the
+        task has none.
     Raises:
       ValueError: an empty split; a text in both; unknown kinds in `mixture`; `rewards` or `derived`
         that are no names of theirs.
@@ -196,8 +205,10 @@ class Task:
     show_hint: Show | None = None
     show_answer: Show | None = None
     score_steps: ScoreSteps | None = None
+    read_problem: ReadProblem | None = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()
+    environment: Environment | None = None
 
     def __post_init__(self):
         for split in ("train", "test"):

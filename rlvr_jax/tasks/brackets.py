@@ -30,6 +30,7 @@ from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.bracket_equations import equation_scores
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
+__all__ += ["problem_of"]
 
 LARGEST_OPERAND = 12
 LARGEST_VALUE = 99
@@ -162,6 +163,17 @@ def _prompts(triple: tuple[int, int, int]) -> list[Prompt]:
             )
         )
     return prompts
+
+
+def problem_of(numbers: Sequence[int], target: int) -> Prompt:
+    """The prompt of any three numbers and a target, which need not be within reach; it has no
+    worked solution."""
+    left = any(a.value == target and a.form == "left" for a in legal_attempts(*numbers))
+    return Prompt(
+        f"{' '.join(map(str, numbers))} {target} >",
+        answer=[*numbers, target],
+        kind="easy" if left else "hard",
+    )
 
 
 def _words(text: str) -> list[str]:

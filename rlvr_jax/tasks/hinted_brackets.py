@@ -20,9 +20,18 @@ from pathlib import Path
 
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.bracket_paths import path_scores
-from rlvr_jax.tasks.brackets import MAX_TOKENS, PADDING, VOCABULARY, brackets
+from rlvr_jax.tasks.brackets import (
+    LARGEST_OPERAND,
+    LARGEST_VALUE,
+    MAX_TOKENS,
+    PADDING,
+    VOCABULARY,
+    brackets,
+    problem_of,
+)
 
-__all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "with_answer", "with_hint"]
+__all__ = ["BASE_MODEL", "HINTED_VOCABULARY", "hinted_brackets", "read_problem", "with_answer"]
+__all__ += ["with_hint"]
 
 HINT, ANSWER, END = "?", "@", ">"
 HINTED_VOCABULARY = (*VOCABULARY, HINT, ANSWER)
@@ -57,7 +66,34 @@ def hinted_brackets(
         base_model=BASE_MODEL,
         show_hint=with_hint,
         show_answer=with_answer,
+        read_problem=read_problem,
     )
+
+
+def read_problem(prompt: Prompt, text: str) -> Prompt | None:
+    """The problem that an attempt states: its three numbers, and what it says they come to.
+
+    A question of brackets is all that its verifier knows, so there is no answer to inherit; of an
+    attempt that misses its target it is another question, which may be out of reach.
+
+    Args:
+      prompt: that the attempt was made at.
+      text: of which the last attempt counts, such as "( 5 + 2 = 7 ) * 4 = 28".
+    Returns:
+      None where that is none: not of either form, or with numbers that no prompt has.
+    """
+    del prompt
+    words = text.split(";")[-1].split()
+    shapes = ("( n s n = n ) s n = n", "n s ( n s n = n ) = n")
+    form = " ".join("n" if w.isdigit() else "s" if w in {"+", "-", "*"} else w for w in words)
+    if form not in shapes:
+        return None
+    numbers = [int(word) for word in words if word.isdigit()]
+    first, second, third = numbers[0], numbers[1], numbers[3 if words[0] == "(" else 2]
+    chosen = [first, second, third]
+    if not all(1 <= number <= LARGEST_OPERAND for number in chosen) or numbers[-1] > LARGEST_VALUE:
+        return None
+    return problem_of(chosen, numbers[-1])
 
 
 def with_hint(prompt: Prompt, hint: str) -> str:

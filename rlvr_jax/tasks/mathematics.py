@@ -16,8 +16,8 @@ from rlvr_jax.tasks.answer_form import asked_form, instructed, marked_line, need
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
 from rlvr_jax.tasks.data.questions import Placed, consistent, split_off, without
 from rlvr_jax.tasks.options import takes_options_of
-from rlvr_jax.verifiers.extract import boxes
-from rlvr_jax.verifiers.maths import MathVerifier, Verdict
+from rlvr_jax.verifiers.maths.extract import boxes
+from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict
 from rlvr_jax.verifiers.tags import prefilled_tags
 
 __all__ = ["LEFT_OUT", "mathematics"]

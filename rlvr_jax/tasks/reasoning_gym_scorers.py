@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from rlvr_jax.verifiers.algebra import equal_expressions
-from rlvr_jax.verifiers.formulas.identity import worked_out
-from rlvr_jax.verifiers.formulas.reading import read_formula
-from rlvr_jax.verifiers.formulas.trees import free_symbols, parts
-from rlvr_jax.verifiers.notation import MAX_CHARACTERS, normalise
+from rlvr_jax.verifiers.maths.algebra import equal_expressions
+from rlvr_jax.verifiers.maths.formulas.identity import worked_out
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.formulas.trees import free_symbols, parts
+from rlvr_jax.verifiers.maths.notation import MAX_CHARACTERS, normalise
 
 __all__ = ["SCORERS"]
 

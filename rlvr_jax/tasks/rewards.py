@@ -20,7 +20,32 @@ from typing import Any
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
 
-__all__ = ["from_trl", "from_verl", "graded_one_by_one"]
+__all__ = ["blanks_reward", "from_trl", "from_verl", "graded_one_by_one"]
+
+
+def blanks_reward(right: int, total: int, form: str) -> float:
+    """What an answer earns of whose blanks some are right, in one of the forms that are compared.
+
+    Args:
+      right, total: blanks, `total` at least 1 and `right` of them.
+      form: "binary", 1 if all are right, else 0; "share", right / total; "signed_binary", ±1;
+        "signed_share", 2 (right / total - ½). A term for the format is added by whoever has one.
+    Raises:
+      ValueError: more right blanks than there are, none at all, or another form.
+    Source: https://github.com/Leey21/A-Data-Centric-Study.
+    """
+    if not 0 <= right <= total or not total:
+        raise ValueError(f"blanks_reward: right must be in 0 .. total {total} > 0, got {right}")
+    share = right / total
+    forms = {
+        "binary": float(right == total),
+        "share": share,
+        "signed_binary": 2.0 * (right == total) - 1,
+        "signed_share": 2 * (share - 0.5),
+    }
+    if form not in forms:
+        raise ValueError(f"blanks_reward: form must be one of {', '.join(forms)}, got {form!r}")
+    return forms[form]
 
 
 def graded_one_by_one(reward: Callable[[Prompt, Response], float | None]) -> Verify:

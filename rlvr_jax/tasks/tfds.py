@@ -24,7 +24,7 @@ from rlvr_jax.tasks.answer_form import BOXED
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import takes_options_of
-from rlvr_jax.verifiers.maths import MathVerifier
+from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 __all__ = ["gsm8k", "tfds"]
 

@@ -70,6 +70,12 @@ class Learner:
         """All weights of the policy in a state, adapters attached; nothing is copied."""
         return lora.attach(self.frozen, state.params) if self.adapts else state.params
 
+    def reference_params(self, state: TrainState) -> Params | None:
+        """All weights of the reference."""
+        if state.reference is None:
+            return self.frozen
+        return self.policy_params(replace(state, params=state.reference))
+
 
 @dataclass(frozen=True)
 class Scorer:
@@ -171,7 +177,8 @@ def _learned(
     decide_once = learner.programs.decide_once
     once = len(orders) > 1 and decide_once is not None
     teacher = learner.teacher and learner.teacher(replace(state, **aside))
-    rollouts = _measured(learner, state, critic, rollouts, parts, once, teacher)
+    reference = learner.reference_params(replace(state, **aside))
+    rollouts = _measured(learner, state, critic, rollouts, parts, once, teacher, reference)
     decided = {}
     if once:
         key = named_key(learner.seed, "decide_once", step)
@@ -205,11 +212,12 @@ def _learned_further(
     programs = learner.programs_of(made.plan)
     critic, aside = state.critic, _aside(state)
     teacher = learner.teacher and learner.teacher(state)
+    reference = learner.reference_params(state)
     other = _second_policy(learner, state)
     state = replace(state, critic=None, **dict.fromkeys(aside))
     key = named_key(learner.seed, "further", step, number)
     own = replace(learner, plan=made.plan, programs=programs)
-    rollouts = _measured(own, state, critic, made.rollouts, made.orders, False, teacher)
+    rollouts = _measured(own, state, critic, made.rollouts, made.orders, False, teacher, reference)
     rows = _rows(rollouts, made.orders[0])
     state, measured, _ = programs.update(state, rows, key, False, other)
     told = {name: float(value) for name, value in fetch(measured).items()}
@@ -218,7 +226,7 @@ def _learned_further(
 
 def _aside(state: TrainState) -> dict[str, Any]:
     """What of a state no compiled program sees."""
-    return {name: getattr(state, name) for name in ("data", "drawn", "teacher")}
+    return {name: getattr(state, name) for name in ("data", "drawn", "teacher", "reference")}
 
 
 def _second_policy(learner: Learner, state: TrainState) -> Params | None:
@@ -249,6 +257,7 @@ def _measured(
     parts: Sequence[np.ndarray],
     once: bool,
     teacher: Params | None = None,
+    reference: Params | None = None,
 ) -> Rollouts:
     """The rollouts with what the objective reads of the critic, the reference, the old policy.
 
@@ -263,8 +272,7 @@ def _measured(
 
     known = {}
     if "reference_logp" in objective.needs | learner.scorer_needs:
-        reference = over(parts, programs.score, learner.frozen)
-        known["reference_logp"] = reference["old_logp"]
+        known["reference_logp"] = over(parts, programs.score, reference)["old_logp"]
     if critic is not None:
         # A scorer may read what was measured before.
         whole = critic_params(critic.params, policy)

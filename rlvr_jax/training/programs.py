@@ -188,6 +188,8 @@ def jitted(
         # Held-out rollouts have no second prompt.
         beside = rollouts.second_tokens is not None
         own = {f: n for f, n in wanted.items() if beside or n != "second_prompt_logp"}
+        if rollouts.candidate_ids is None:
+            own.pop("old_candidate_logp", None)
         needs = set(own.values())
         stats = statistics(model, params, rollouts, needs, options, shared, opening)
         return {field: getattr(stats, name) for field, name in own.items()}

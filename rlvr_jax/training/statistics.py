@@ -21,9 +21,15 @@ OF_TEACHER = frozenset({"teacher_entropy", "teacher_topk_logp"})
 DIVERGENCES = frozenset({"kl", "reverse_kl", "js"}) | OF_TEACHER
 """Statistics that compare the policy with a second one, or are of that."""
 
-MEASURED = {*token_stats.STATISTICS, "hidden", "tempered_logp", "second_prompt_logp", *OF_TEACHER}
-MEASURED |= {"verdict_logp"}
+MEASURED = {
+    *token_stats.STATISTICS,
+    *("hidden", "tempered_logp", "second_prompt_logp", "candidate_logp", "verdict_logp"),
+    *OF_TEACHER,
+}
 """All that `statistics` can measure."""
+
+CANDIDATES = ("hidden", "logsumexp")
+"""What log-probs of candidates are made of."""
 
 
 def statistics(
@@ -39,7 +45,8 @@ def statistics(
     """Statistics [B, T] of the policy, differentiable in `params`; 0 off `Rollouts.scored`.
 
     Args:
-      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids".
+      needs: of `MEASURED`; "teacher_topk_logp" with "topk_ids", "candidate_logp" of rows that have
+        candidates.
       options, shared, opening: as for `policy.score`.
       other: the second policy of divergences, of the same shape; no gradient flows into it. It
         reads the second prompts of rows that have one.
@@ -56,9 +63,18 @@ def statistics(
         else:
             hidden = hidden_states(model, other, after_second_prompt(rollouts))
         second = hidden, model.unembedding(other).astype(hidden.dtype)
-    own = {*needs} - {"second_prompt_logp", "verdict_logp"} - OF_TEACHER
+    own = {*needs} - {"second_prompt_logp", "candidate_logp", "verdict_logp"} - OF_TEACHER
+    if "candidate_logp" in needs:
+        own |= {"hidden", "logsumexp"}
     compared = second if (DIVERGENCES - OF_TEACHER) & own else None
     stats = score(model, params, rollouts, own, options, shared, opening, compared)
+    if "candidate_logp" in needs:
+        unembedding = model.unembedding(params).astype(stats.hidden.dtype)
+        logits = logits_of_ids(model, stats.hidden, unembedding, rollouts, rollouts.candidate_ids)
+        logp = logits.astype(stats.logsumexp.dtype) - stats.logsumexp[:, :, None]
+        logp = jnp.where(rollouts.scored[:, :, None], logp, 0)
+        left = {name: getattr(stats, name) if name in needs else None for name in CANDIDATES}
+        stats = replace(stats, candidate_logp=logp, **left)
     if OF_TEACHER & {*needs}:
         ids = stats.topk_ids if "teacher_topk_logp" in needs else None
         stats = replace(stats, **_of_teacher(model, second, rollouts, ids))
@@ -123,6 +139,7 @@ def _of_teacher(
     told = score_hidden(model, *second, rollouts, needs)
     if ids is None:
         return {"teacher_entropy": told.entropy}
-    logits = logits_of_ids(model, *second, rollouts, ids).astype(told.entropy.dtype)
+    logits = logits_of_ids(model, *jax.lax.stop_gradient(second), rollouts, ids)
+    logits = logits.astype(told.entropy.dtype)
     logp = jnp.where(rollouts.scored[:, :, None], logits - told.logsumexp[:, :, None], 0)
     return {"teacher_entropy": told.entropy, "teacher_topk_logp": logp}

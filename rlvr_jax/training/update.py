@@ -46,6 +46,8 @@ class TrainState:
       updates: how many the policy has had.
       critic: a `CriticState`, which an update of the policy leaves alone; None: there is none.
       teacher: the exponential average of `params`, where a recipe has it for a teacher.
+      reference: trained weights of the reference of a KL, where a run makes new ones; None: it is
+        the policy that the run began with.
       drawn: tokens that the run has drawn so far; None where updates are compiled.
       data: of the experience's parts by name, numpy arrays of the host; None where updates are
         compiled.
@@ -59,6 +61,7 @@ class TrainState:
     teacher: Any = None
     drawn: Any = None
     data: Any = None
+    reference: Any = None
 
 
 def scoring_options(objective: Objective) -> tuple[tuple[str, Any], ...]:
@@ -77,7 +80,8 @@ def old_shapes(objective: Objective, tokens: tuple[int, int]) -> dict[str, tuple
     for field in old_statistics(objective):
         if field == "old_tempered_logp":
             shapes[field] = (*tokens, len(dict(objective.records)[field]))
-        elif field != "old_topk_logp":  # its tokens are known in the update's own pass only
+        # Tokens that are known in the update's own pass only, or in the rollouts.
+        elif field not in ("old_topk_logp", "old_candidate_logp"):
             shapes[field] = tokens
     return shapes
 

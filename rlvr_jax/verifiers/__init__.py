@@ -6,14 +6,9 @@ the sandbox only (engines are loaded where they are asked).
 
   `pool`: `WorkerPool` runs a function on JSON jobs in limited processes; `supervisor` is its handle
     on one and `worker` their side.
-  `extract`: from a response to its final answer.
-  `maths`: `verify_math` for one response, `MathVerifier` for batches and options, `check` for a
-    `Check`. `notation` writes an answer in one way (tables in `signs`); `parsing` reads it, with
-    `numerals`, `units`, `words`, `prose`, `lists`, `grouped`, `equations`, `regions`, `nesting`,
-    to one of the `values`; `comparison` says when two are equal, with `quantities`, `relations`,
-    `inequalities`, `kleene`, and `gradable` which golds can be graded. `formulas` reads and
-    compares formulas, and `algebra` is what a worker is asked about them. `report` puts it all to
-    somebody's cases, or says how fast it is.
+  `maths`: mathematical answers: `verify_math` for one response, `MathVerifier` for batches and
+    options, `check` for a `Check`, `final_answer` for what a response says at its end. `report`
+    puts it to somebody's cases, or says how fast it is.
   `tags`: `tags` reports on the format; `add`, `gate` and `floor` let it count; `prefilled_tags`
     finds what a chat template has opened.
   `puzzles`: generators and checks of puzzles; `texts`: rules about texts; `programs`: answers that
@@ -23,8 +18,7 @@ the sandbox only (engines are loaded where they are asked).
 """
 
 from rlvr_jax.verifiers.checks import Check, Finding, examine
-from rlvr_jax.verifiers.extract import final_answer
-from rlvr_jax.verifiers.maths import MathVerifier, Verdict, verify_math
+from rlvr_jax.verifiers.maths import MathVerifier, Verdict, final_answer, verify_math
 from rlvr_jax.verifiers.pool import Result, WorkerPool
 
 __all__ = [

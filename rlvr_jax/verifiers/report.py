@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.verifiers.extract import BOXES
 from rlvr_jax.verifiers.maths import MathVerifier, Verdict
+from rlvr_jax.verifiers.maths.extract import BOXES
 
 __all__ = ["Case", "differences", "main", "read_cases", "speed"]
 

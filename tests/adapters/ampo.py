@@ -5,7 +5,7 @@ import numpy as np
 from adapters.common import on_mask, recipe_of
 
 from rlvr_jax.experience import none_above
-from rlvr_jax.experience.stages.ranked_traces import comprehension
+from rlvr_jax.experience.stages.donors.ranked_traces import comprehension
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
     average_by_origin,

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.critical import (
+from rlvr_jax.experience.stages.rounds.critical import (
     barred_tokens,
     critical_positions,
     drawn_positions,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlvr_jax.analysis import best_of_k, majority_answer, pass_at_k
-from rlvr_jax.experience.stages.imitate_right import first_of_right, to_imitate
+from rlvr_jax.experience.stages.donors.imitate_right import first_of_right, to_imitate
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import Recipe
 

@@ -3,7 +3,7 @@
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.guided_rows import (
+from rlvr_jax.experience.stages.rounds.guided_rows import (
     WINDOW,
     Guidance,
     first_rows,

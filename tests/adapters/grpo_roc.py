@@ -2,7 +2,7 @@
 
 import golden_vectors as golden
 
-from rlvr_jax.experience.stages.cleanest import missed_rewards
+from rlvr_jax.experience.stages.choices.cleanest import missed_rewards
 from rlvr_jax.methods import recipe
 
 LEFT_OUT = {}

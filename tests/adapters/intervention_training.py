@@ -4,8 +4,8 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.first_errors import first_wrong_step, repairable
-from rlvr_jax.experience.stages.interventions import imitated_steps
+from rlvr_jax.experience.stages.rounds.first_errors import first_wrong_step, repairable
+from rlvr_jax.experience.stages.rounds.interventions import imitated_steps
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import replace
 

@@ -5,7 +5,7 @@ import math
 import golden_vectors as golden
 import numpy as np
 
-from rlvr_jax.experience.stages.consistent import consistency, step_means
+from rlvr_jax.experience.stages.choices.consistent import consistency, step_means
 from rlvr_jax.methods import recipe
 
 LEFT_OUT = {}

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from adapters.common import on_mask
 
-from rlvr_jax.experience.stages.refine import unmet
+from rlvr_jax.experience.stages.rounds.refine import unmet
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
     Criterion,

@@ -38,7 +38,7 @@ def outputs(case, hyper):
     old_logp = on_mask(soft_logp(stats_of(jnp.asarray(data["old_logits"]))), batch)
     batch = replace(
         batch,
-        old_logp=jnp.asarray(old_logp),
+        old_candidate_logp=stats_of(jnp.asarray(data["old_logits"])).candidate_logp,
         soft=thinking,
         candidate_ids=ids,
         candidate_noisy_logp=noisy,

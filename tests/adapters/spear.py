@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.stages.replay import replay_size, usual_reward
+from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
     Moment,

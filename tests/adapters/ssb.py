@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 from adapters.common import on_mask
 
-from rlvr_jax.experience.stages.pairs import mixed_groups
+from rlvr_jax.experience.stages.choices.pairs import mixed_groups
 from rlvr_jax.methods import recipe
 from rlvr_jax.types import replace
 

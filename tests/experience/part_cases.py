@@ -4,6 +4,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 """
 
 import numpy as np
+from small_environments import Counting
 
 from rlvr_jax.experience import (
     PLAIN,
@@ -13,30 +14,39 @@ from rlvr_jax.experience import (
     all_right,
     all_wrong,
     ask_experts,
+    ask_greedily,
     ask_verdict,
+    begin_near_the_end,
     begin_with_prefixes,
     bootstrap_replies,
     branch,
+    branch_at_best,
+    branch_rounds,
     budget_for_hard,
     cells_by_kind,
     chosen_prompts,
     chunks,
+    climb_formats,
     compare_by,
     compare_with,
     critical_token,
     demonstrate,
+    discover_abstractions,
+    draw_controllers,
     draw_more,
     embed,
     entropy_heated,
     experience,
     find_formulas,
     from_drafts,
+    fuse_statements,
     grade_also,
     growing_horizon,
     guide_first_rows,
     heat_solved,
     imitate_hard,
     imitate_interventions,
+    imitate_proofs,
     imitate_right,
     imitate_solutions,
     join_groups,
@@ -45,51 +55,81 @@ from rlvr_jax.experience import (
     likely_answers,
     mark_triggers,
     mask_truncated,
+    mask_void,
+    mastery_pool,
     mean_at_most,
+    mix_views,
     none_above,
+    one_level_at_a_time,
     outside,
+    pieces_by_difficulty,
     place_ranked_traces,
     plain,
+    pose_questions,
     prioritized,
     probe_steps,
+    prove_hard_ones,
+    prune,
+    random_templates,
     rare_event_pair,
     rate_first,
     rate_pairs,
     recompose,
+    recover,
     redraw,
     refill,
     refine,
     reflect,
     rehearse,
+    relabel,
     remember_hints,
+    replace_failures,
     replay_good,
     restart_every,
     reward_itself,
     reward_odds,
+    reward_template,
+    rewrite_prompts,
     salvage,
     score_steps,
+    screen,
     search_hint,
+    search_tree,
     second_prompt,
     select_cleanest,
     select_consistent,
     select_rows,
     set_solved_aside,
     shape,
+    shift_to_weaknesses,
     show_as,
     show_sibling,
     show_to_worst,
     shrinking_pool,
     shuffled_epochs,
+    soft_thinking,
     solved_at_most,
+    start_from_prefixes,
+    summaries,
+    synthesize_problems,
     tournament,
+    turns,
     uniform,
     unsolved_pool,
     variance_promotion,
+    withdraw_skills,
     without_prompt,
 )
 from rlvr_jax.experience.curricula.prioritized import undecided
-from rlvr_jax.experience.stages.reference_answer import Spliced
-from rlvr_jax.experience.views import augmented, hide_words, hint, with_note, written_hint
+from rlvr_jax.experience.stages.rewards.reference_answer import Spliced
+from rlvr_jax.experience.views import (
+    augmented,
+    begin_with_flaw,
+    hide_words,
+    hint,
+    with_note,
+    written_hint,
+)
 from rlvr_jax.judges import Judge, comparison, number, question, two_numbers
 from rlvr_jax.objectives import (
     Criterion,
@@ -109,7 +149,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.rollout import annealed
 from rlvr_jax.tasks import Grade
 
-EXPERTS = [with_note("a"), with_note("longer"), with_note("c")]
+EXPERTS = [with_note("1"), with_note("1 + 2"), with_note("3")]
 
 TESTS_OF_GROUPS = {
     "all_right": all_right,
@@ -176,7 +216,19 @@ CASES = {
     "entropy_heated": lambda: experience(draw=entropy_heated(strength=0.05, pivot=0.8)),
     "from_drafts": lambda: experience(draw=from_drafts(lenience=0.5)),
     "from_drafts(exact)": lambda: experience(draw=from_drafts(lenience=0, exact_mb=2)),
+    "branch_rounds": lambda: experience(
+        draw=branch_rounds(tokens=2, weight=1.0, share=0.5, top=3, window=2)
+    ),
+    "branch_rounds(probed)": lambda: experience(
+        draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
+    ),
+    "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
+    "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
+    "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
+    "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
+    "turns": lambda: experience(draw=turns(Counting())),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
@@ -193,6 +245,7 @@ CASES = {
     ),
     "refill": lambda: experience(stages=[refill(uniform, rounds=3)]),
     "refine": lambda: experience(stages=[refine(CRITERIA, by_rubric(CRITERIA))]),
+    "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
@@ -215,6 +268,8 @@ CASES = {
     "budget_for_hard": lambda: experience(
         stages=[draw_more(budget_for_hard(by_hardness=True), most=4), refill(uniform, rounds=1)]
     ),
+    "draw_controllers": lambda: experience(stages=[draw_controllers(target=1.0, share=0.5)]),
+    "recover": lambda: experience(stages=[recover(contexts=2, capacity=4)]),
     "add_traces": lambda: experience(stages=[add_traces()]),
     "place_ranked_traces": lambda: experience(stages=[place_ranked_traces(none_above(0.9))]),
     "begin_with_prefixes": lambda: experience(
@@ -249,6 +304,50 @@ CASES = {
         stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
+    "begin_near_the_end": lambda: experience([shuffled_epochs(), begin_near_the_end()]),
+    "begin_near_the_end(stages)": lambda: experience([shuffled_epochs(), begin_near_the_end(2)]),
+    "pieces_by_difficulty": lambda: experience(pieces_by_difficulty(number=5, samples=2)),
+    "climb_formats": lambda: experience([shuffled_epochs(), climb_formats(["choice"], 0.4)]),
+    "mastery_pool": lambda: experience(mastery_pool(0.6, pending=0.5, discard=0.9, samples=3)),
+    "one_level_at_a_time": lambda: experience(one_level_at_a_time(2)),
+    "ask_greedily": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen()]),
+    "screen": lambda: experience([shuffled_epochs(), ask_greedily()], stages=[screen(rounds=3)]),
+    "random_templates": lambda: experience([shuffled_epochs(), random_templates()]),
+    "reward_template": lambda: experience(
+        [shuffled_epochs(), random_templates()], stages=[reward_template()]
+    ),
+    "mix_views": lambda: experience(
+        [shuffled_epochs(), mix_views([begin_with_flaw("slip"), hint(0.5)], [0.25, 0.5])]
+    ),
+    "start_from_prefixes": lambda: experience(
+        start_from_prefixes(3, 4, 0.7, 0.05, accept=0.9, ratio=0.5, decay=0.9, capacity=9)
+    ),
+    "replace_failures": lambda: experience(stages=[replace_failures(hint(1.0), 3, 0.5)]),
+    "relabel": lambda: experience(
+        chosen_prompts([0, 1]), stages=[relabel(start=0, slope=-1.0, visits=3)]
+    ),
+    "rewrite_prompts": lambda: experience(stages=[rewrite_prompts(0.3, 0.7)]),
+    "synthesize_problems": lambda: experience(
+        stages=[synthesize_problems(0.2, 0.8, 0.2, 0.8, sources=3)]
+    ),
+    "discover_abstractions": lambda: experience(stages=[discover_abstractions(2, unaided=2)]),
+    "fuse_statements": lambda: experience(stages=[fuse_statements(0.5, most=0.6)]),
+    "pose_questions": lambda: experience(
+        stages=[
+            pose_questions(-1.0, 0.8, capacity=5, clear_every=3, characters=(8, 13), least_words=1)
+        ]
+    ),
+    "imitate_proofs": lambda: experience(
+        prove_hard_ones(0.35, 0.05), stages=[imitate_proofs(0.5, 0.1, 0.8, 0.001, 0.01, cap=2.0)]
+    ),
+    "prove_hard_ones": lambda: experience(prove_hard_ones(0.35, 0.05)),
+    "withdraw_skills": lambda: experience(
+        [
+            shuffled_epochs(),
+            withdraw_skills({"general": "a", "even": "longer"}, (2, 1), 2, rated=4, samples=2),
+        ]
+    ),
+    "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
     "demonstrate": lambda: experience(stages=[demonstrate(solved_at_most(1))]),
     "score_steps": lambda: experience(stages=[score_steps()]),
     "select_consistent": lambda: experience(stages=[score_steps(), select_consistent()]),

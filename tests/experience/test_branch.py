@@ -6,7 +6,7 @@ import numpy_actor
 import pytest
 
 from rlvr_jax.experience import Ask, Shown, Turn, View, branch, critical_token, experience
-from rlvr_jax.experience.stages.critical import (
+from rlvr_jax.experience.stages.rounds.critical import (
     barred_tokens,
     critical_positions,
     drawn_positions,

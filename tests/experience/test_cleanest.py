@@ -5,7 +5,7 @@ import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, select_cleanest
-from rlvr_jax.experience.stages.cleanest import cleanest_rows, missed_rewards, tag_penalty
+from rlvr_jax.experience.stages.choices.cleanest import cleanest_rows, missed_rewards, tag_penalty
 
 
 def counts(wrong, right, number=16, least=2):

@@ -5,13 +5,13 @@ import numpy_actor
 import pytest
 
 from rlvr_jax.experience import branch, experience, score_steps
-from rlvr_jax.experience.stages.consistent import (
+from rlvr_jax.experience.stages.choices.consistent import (
     consistency,
     consistent_rows,
     num_right_kept,
     step_means,
 )
-from rlvr_jax.experience.stages.score_steps import tokens_up_to
+from rlvr_jax.experience.stages.rewards.score_steps import tokens_up_to
 from rlvr_jax.methods import recipe
 from rlvr_jax.tasks import Task
 

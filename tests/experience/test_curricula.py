@@ -29,7 +29,7 @@ from rlvr_jax.experience.curricula.shrinking import hardest
 from rlvr_jax.experience.curricula.temperatures import heat, streaks
 from rlvr_jax.experience.curricula.variance import as_they_are, min_max, refreshed
 from rlvr_jax.experience.stages import all_wrong, outside
-from rlvr_jax.experience.stages.adaptive_refill import KeepRate, lower_rate, next_pool
+from rlvr_jax.experience.stages.rounds.adaptive_refill import KeepRate, lower_rate, next_pool
 from rlvr_jax.experience.views import hint
 from rlvr_jax.tasks import Prompt, Task
 

@@ -6,8 +6,8 @@ import pytest
 
 from rlvr_jax.experience import experience, guide_first_rows, search_hint
 from rlvr_jax.experience.curricula.prefixes import prefix_fraction
-from rlvr_jax.experience.stages.guided_rows import Guidance, guidance_after
-from rlvr_jax.experience.stages.response_curve import Curve, fitted_curve, next_hint
+from rlvr_jax.experience.stages.rounds.guided_rows import Guidance, guidance_after
+from rlvr_jax.experience.stages.rounds.response_curve import Curve, fitted_curve, next_hint
 from rlvr_jax.experience.views import begin_with
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import GIVEN

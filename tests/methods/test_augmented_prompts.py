@@ -6,7 +6,7 @@ import numpy as np
 import numpy_actor
 import training_runs
 
-from rlvr_jax.experience.stages.redraw import redrawn_rows
+from rlvr_jax.experience.stages.rounds.redraw import redrawn_rows
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Rollouts, TokenStats

@@ -45,14 +45,14 @@ BINARY = {"nsr", "passk_advantage"}
 OWN_BASELINE = {
     *("dcpo", "empg", "f_dpg", "gtpo", "hybrid_npg", "ma_rlhf", "ngrpo", "noisy_reward_correction"),
     *("nsr", "pacs", "ppo", "progrpo", "rapid", "reinforce_plus_plus", "rl_zvp", "safe"),
-    *("cgpo", "social_rl", "spae", "t_ppo", "ucas"),
+    *("cgpo", "reverse_curriculum", "social_rl", "spae", "ssp", "t_ppo", "ucas"),
 }
 # A stage estimates the advantage, before these tests change groups or rewards.
 BRINGS_ADVANTAGE = {"rorecomp", "think_rm"}
 NOT_ZERO_ALONE = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "calibrl", "hpt", "reinforce"}
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
-IMITATES = {"expert_iteration"}
+IMITATES = {"critique_ft", "expert_iteration", "stp"}
 # Weights or advantages made of the current log-probs and held constant: the gradient that the paper
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
@@ -99,6 +99,11 @@ def batch_in(dtype, name, case):
 
 def prepared(name, rollouts):
     batch = golden.prepared(made(name), rollouts)
+    needs = made(name).objective.needs
+    if "cell" in needs and batch.cell is None:
+        batch = replace(batch, cell=array(np.asarray(batch.rollout_id) % 2, np.int32))
+    if "supervised" in needs and batch.supervised is None:
+        batch = replace(batch, supervised=array(np.zeros(batch.mask.shape[0]), bool))
     return replace(batch, supervised=batch.outcome > 0.5) if name in IMITATES else batch
 
 

@@ -5,7 +5,7 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.stages.pairs import contrast_pairs, mixed_groups
+from rlvr_jax.experience.stages.choices.pairs import contrast_pairs, mixed_groups
 from rlvr_jax.methods import recipe
 
 

@@ -5,7 +5,7 @@ import numpy_actor
 import training_runs
 
 from rlvr_jax.experience.curricula.experts import shares
-from rlvr_jax.experience.stages.experts import hard_groups
+from rlvr_jax.experience.stages.donors.experts import hard_groups
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import teaching_rows
 

@@ -12,7 +12,7 @@ from training_runs import metrics, quietly, settings, values
 
 from rlvr_jax import policy
 from rlvr_jax.experience import ask_verdict, experience, find_formulas, mark_triggers, reward_odds
-from rlvr_jax.experience.stages.marks import equations
+from rlvr_jax.experience.stages.rewards.marks import equations
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.types import Rollouts, replace
 

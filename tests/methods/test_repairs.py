@@ -5,7 +5,11 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.stages.first_errors import first_wrong_step, repairable, tokens_before
+from rlvr_jax.experience.stages.rounds.first_errors import (
+    first_wrong_step,
+    repairable,
+    tokens_before,
+)
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import TEACHER
 from rlvr_jax.tasks.base import Prompt
@@ -64,7 +68,7 @@ def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
 
 
 def scored(batch):
-    from rlvr_jax.experience.stages.score_steps import scored_steps
+    from rlvr_jax.experience.stages.rewards.score_steps import scored_steps
 
     step, reward, _ = scored_steps(batch, numpy_actor.numbered_task())
     return np.where(batch.rollouts.mask, step, -1), reward

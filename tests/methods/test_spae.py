@@ -8,7 +8,7 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, probe_steps
-from rlvr_jax.experience.stages.probes import steps_of
+from rlvr_jax.experience.stages.rewards.probes import steps_of
 
 
 def collected(stage):

@@ -8,7 +8,7 @@ import pytest
 import training_runs
 
 from rlvr_jax.experience import experience, replay_good
-from rlvr_jax.experience.stages.replay import replay_size, usual_reward
+from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
 from rlvr_jax.objectives import (
     Spec,
     by_stored,

@@ -10,7 +10,7 @@ import training_runs
 from training_runs import metrics, quietly, settings, values
 
 from rlvr_jax.experience import experience, kinds_in_order
-from rlvr_jax.experience.stages.estimates import estimator
+from rlvr_jax.experience.stages.rewards.estimates import estimator
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import column, group_normalized, plain_outcome, product
 from rlvr_jax.tasks import Labelled, Response, with_verdicts

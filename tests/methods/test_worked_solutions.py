@@ -7,7 +7,7 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience.stages.ranked_traces import by_comprehension, traces_of
+from rlvr_jax.experience.stages.donors.ranked_traces import by_comprehension, traces_of
 from rlvr_jax.methods import recipe
 from rlvr_jax.tasks import Prompt
 

@@ -53,8 +53,9 @@ def test_candidates_below_the_floor_do_not_count():
     np.testing.assert_allclose(value, -0.5 - np.exp(-0.5), rtol=1e-5)  # epsilon shifts the noise
 
 
-def test_without_old_log_probs_the_density_is_its_own_denominator():
-    batch, stats = replace(golden.rollouts("b"), old_logp=None), golden.stats("b")
+def test_candidates_that_are_as_likely_as_they_were_have_ratio_one():
+    stats = golden.stats("b")
+    batch = replace(golden.rollouts("b"), old_candidate_logp=stats.candidate_logp)
     assert np.asarray(batch.soft & batch.mask).any()
     context = Context(stats, batch, stats.logp, None)
     signals = Signals.neutral(batch.mask, np.float64)

@@ -83,6 +83,18 @@ def test_a_carry_begins_anew_with_each_row():
     assert_same(draw(model, 4, sampling=HOTTER), wanted)
 
 
+def test_stop_sequences_cut_rows_in_turn_as_all_at_once():
+    model = model_of()
+    drawn = np.asarray(draw(model, None).tokens)
+    sampling = Sampling(
+        stop_sequences=(tuple(drawn[0, :2].tolist()), tuple(drawn[7, 1:2].tolist()))
+    )
+    wanted = draw(model, None, sampling=sampling)
+    cut = np.asarray(wanted.truncated & (wanted.length < BUDGET))
+    assert cut.sum() > 2 and not cut.all()
+    assert_same(draw(model, 7, sampling=sampling), wanted)
+
+
 def computed(answers):
     """Tokens of the first answer and of each that leads others, which went apart from it."""
     first, *others = answers

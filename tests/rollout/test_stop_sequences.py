@@ -31,7 +31,8 @@ DRAWN = np.stack([FREELY.tokens[r, n : n + STEPS] for r, n in enumerate(PROMPT_L
 
 def until(sequences, pool=None, steps=STEPS, stop_tokens=()):
     pool = started() if pool is None else pool
-    return run(PARAMS, pool, steps, PLAIN, stop_tokens, 0, stop_sequences=sequences)
+    sampling = replace(PLAIN, stop_sequences=sequences)
+    return run(PARAMS, pool, steps, sampling, stop_tokens, 0)
 
 
 def searched(sequences):
@@ -129,5 +130,7 @@ def test_a_stop_token_wins_over_a_sequence_and_a_sequence_over_the_limit():
 
 
 def test_a_sequence_without_tokens_is_refused():
-    with pytest.raises(ValueError, match=r"stop_sequences must have at least one token each, got"):
+    with pytest.raises(
+        ValueError, match=r"stop_sequences must be sequences of at least one token each, got"
+    ):
         until(((1, 2), ()))

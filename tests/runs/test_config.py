@@ -1,6 +1,7 @@
 """Settings: what is refused, how hyperparameters are read, and the presets."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Sequence
 
@@ -155,3 +156,14 @@ def test_updates_of_a_step_and_evaluations_are_counted_from_the_settings():
     assert config.evaluation_interval() == 30
     assert TrainConfig(steps=5).evaluation_interval() == 1
     assert TrainConfig(steps=300, evaluate_every=7).evaluation_interval() == 7
+
+
+def test_a_run_that_may_run_programs_unguarded_says_so(monkeypatch, tmp_path):
+    allowed = []
+    monkeypatch.setattr("rlvr_jax.sandbox.allow_unsafe_local", lambda: allowed.append(True))
+    policy = training_runs.write_policy(tmp_path / "policy")
+    for unsafe in (False, True):
+        config = training_runs.settings(policy, tmp_path / str(unsafe), unsafe_local=unsafe)
+        training_runs.quietly(dataclasses.replace(config, steps=1, evaluation_samples=1))
+        stored = json.loads((tmp_path / str(unsafe) / "config.json").read_text())
+        assert stored["settings"]["unsafe_local"] is unsafe and bool(allowed) is unsafe

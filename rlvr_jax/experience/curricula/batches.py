@@ -9,7 +9,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.parts import Curriculum, Setting, Turn
 from rlvr_jax.tasks import Batches
 
-__all__ = ["asks_for", "shuffled_epochs"]
+__all__ = ["asks_for", "order_of", "shuffled_epochs"]
 
 
 def shuffled_epochs() -> Curriculum:
@@ -17,7 +17,7 @@ def shuffled_epochs() -> Curriculum:
 
     def propose(asks, state, turn):
         del asks, state
-        order = _order(turn.setting)
+        order = order_of(turn.setting)
         return asks_for(turn, order.indices(turn.step, turn.round, turn.setting.rounds))
 
     return Curriculum(propose, "shuffled_epochs()")
@@ -37,6 +37,6 @@ def asks_for(turn: Turn, numbers: Iterable[int]) -> list[Ask]:
 
 
 @functools.lru_cache(maxsize=4)
-def _order(setting: Setting) -> Batches:
+def order_of(setting: Setting) -> Batches:
     """The order of a run's prompts; it holds caches alone."""
     return Batches(setting.task, setting.prompts, setting.seed)

@@ -22,4 +22,4 @@ def cells_by_kind() -> Curriculum:
         number = {kind: place for place, kind in enumerate(kinds)}
         return [replace(ask, cell=number.get(ask.prompt.kind, -1)) for ask in asks]
 
-    return Curriculum(propose, "cells_by_kind()")
+    return Curriculum(propose, "cells_by_kind()", gives=frozenset({"cell"}))

@@ -10,7 +10,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 
-__all__ = ["History", "Visit", "no_history", "visited", "visits_of"]
+__all__ = ["History", "Visit", "no_history", "rated_rates", "visited", "visits_of"]
 
 
 class History(NamedTuple):
@@ -101,6 +101,18 @@ def visits_of(seen: Sequence[Batch], prompts: int) -> list[Visit]:
             if ask.number < prompts and _asked(ask) not in known and len(outcomes):
                 found.append(Visit(ask.number, outcomes, rows, batch))
         known.update(map(_asked, asks))
+    return found
+
+
+def rated_rates(seen: Sequence[Batch], prompts: int) -> dict[int, float]:
+    """Pass rates of the prompts that were rated in a step, by number; without those of which no
+    answer has a verdict, and of the first `prompts` prompts alone."""
+    found = {}
+    for batch in seen:
+        for rows, told in zip(batch.groups, batch.outcomes(), strict=True):
+            ask = batch.asks[rows[0]]
+            if ask.rating and ask.number < prompts and not np.isnan(told).all():
+                found[ask.number] = float(np.nanmean(told))
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlvr_jax.experience.curricula.history import visits_of
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.stages.groups import all_right
+from rlvr_jax.experience.stages.choices.groups import all_right
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_at_least, check_positive
 

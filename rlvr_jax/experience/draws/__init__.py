@@ -3,7 +3,10 @@
 `plain` samples each response as a whole, with a processor of logits if it is given one, whose
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
-responses. `chunks` writes an answer in rows of bounded context.
+responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
+policy sums up. `turns` writes it together with an environment: tools, a search, a game.
+`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that share their
+beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -11,5 +14,22 @@ from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.schedules import growing_horizon
+from rlvr_jax.experience.draws.soft import soft_thinking
+from rlvr_jax.experience.draws.summaries import summaries
+from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
+from rlvr_jax.experience.draws.turns import turns
 
-__all__ = ["chunks", "entropy_heated", "from_drafts", "growing_horizon", "plain"]
+__all__ = [
+    "branch_at_best",
+    "branch_rounds",
+    "chunks",
+    "entropy_heated",
+    "from_drafts",
+    "growing_horizon",
+    "plain",
+    "prune",
+    "search_tree",
+    "soft_thinking",
+    "summaries",
+    "turns",
+]

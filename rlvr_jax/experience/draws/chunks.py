@@ -9,10 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import GIVEN, Batch, concatenate, given_tokens
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
 
@@ -72,7 +71,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
     def apply(asks, actor, state, turn):
         kept = turn.setting.response_tokens // 2 if carry is None else carry
         parts = [actor.draw(asks, turn.key)]
-        answers = _answers(asks)
+        answers = numbered_answers(asks)
         rows = np.arange(len(answers))
         traces = [rows]
         for chunk in range(1, most):
@@ -90,7 +89,7 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
             parts.append(drawn.with_rollouts(mask=drawn.rollouts.mask & ~given))
             traces.append(rows)
         told = {"answers": float(len(answers)), "chunks": float(sum(map(len, parts)))}
-        return _by_trace(parts, np.concatenate(traces), asks), state, told
+        return by_trace(parts, np.concatenate(traces), asks), state, told
 
     named = {"most": most, "head": head, "carry": carry, **sampling}
     return Draw(
@@ -104,16 +103,6 @@ def chunks(most: int, head: int, carry: int | None = None, **sampling: Any) -> D
     )
 
 
-def _answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:
-    """The ask of each answer and its number among all to the prompt."""
-    again = occurrences(np.array([ask.number for ask in asks]))
-    return [
-        (ask, ask.first_sample + int(repeat) * ask.samples + sample)
-        for ask, repeat in zip(asks, again, strict=True)
-        for sample in range(ask.samples)
-    ]
-
-
 def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: int) -> Ask:
     """What asks for the next chunk of an answer."""
     rollouts = batch.rollouts
@@ -124,7 +113,7 @@ def _going_on(batch: Batch, row: int, ask: Ask, sample: int, carry: int, head: i
     return replace(ask, samples=1, first_sample=sample, given=kept[opening:])
 
 
-def _by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
+def by_trace(parts: Sequence[Batch], traces: np.ndarray, asks: Sequence[Ask]) -> Batch:
     """The chunks of each answer after one another, answers in the order of the asks.
 
     Args:

@@ -1,8 +1,8 @@
 """Advantages: the first part of the chain, signed credit from rewards, values or preferences.
 
     against the group    `group_normalized`, `group_centered`, `leave_one_out`, `length_centered`,
-                         `relative_to`, `rollout_advantage` for one of your own; `plain_reward`,
-                         `no_advantage`
+                         `scaled_centered`, `relative_to`, `rollout_advantage` for one of your own;
+                         `plain_reward`, `no_advantage`
     several attempts     `pass_at_k_centered`, `pass_at_k_marginal`, `pass_at_k_weight`,
                          `subset_normalized`, `best_of_n`
     another comparison   `conditional_advantage`, `risk_sensitive`, `pair_normalized`,
@@ -11,7 +11,9 @@
                          `hesitation_advantage`, `pseudo_reward`, `self_rewarded`,
                          `solved_group_advantage`
     of answers in parts  `trace_normalized`
-    by label             `cell_normalized`, `whitened_by_cell`
+    of trees             `between_branch_points`, `last_token_centered`
+    by label             `cell_normalized`, `whitened_by_cell`, `advantage_by_cell`;
+                         `scale_of_cell` for a KL
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
     on the way           `process_to_go`, `generalized_process_advantage`, `rewriter_credit`
@@ -51,5 +53,6 @@ from rlvr_jax.objectives.advantages.risk_credit import *
 from rlvr_jax.objectives.advantages.score_norms import *
 from rlvr_jax.objectives.advantages.self_verification import *
 from rlvr_jax.objectives.advantages.traces import *
+from rlvr_jax.objectives.advantages.trees import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.objectives.advantages.windows import *

@@ -3,13 +3,15 @@
 `Rollouts.cell` is the label; rows without one (-1) are a cell, too.
 """
 
+from collections.abc import Callable, Mapping
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import rollout_advantage
 from rlvr_jax.objectives.algebra.inputs import MEASURED
-from rlvr_jax.objectives.algebra.parts import Transform, describe
-from rlvr_jax.objectives.arguments import check_positive
+from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, no_state, stateless
+from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -20,9 +22,10 @@ from rlvr_jax.objectives.statistics.groups import (
     has_tokens,
 )
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_sum
-from rlvr_jax.types import replace
+from rlvr_jax.types import Signals, replace
 
-__all__ = ["cell_normalized", "groups_by_cell", "whitened_by_cell"]
+__all__ = ["advantage_by_cell", "cell_normalized", "groups_by_cell", "scale_of_cell"]
+__all__ += ["whitened_by_cell"]
 
 
 def groups_by_cell(group: Int[Array, "B"], cell: Int[Array, "B"]) -> Int[Array, "B"]:
@@ -117,3 +120,75 @@ def _whitened(
     lowest = -group_max(-jnp.min(jnp.where(mask, values, jnp.inf), axis=1), cell, there)
     highest = group_max(jnp.max(jnp.where(mask, values, -jnp.inf), axis=1), cell, there)
     return jnp.where(mask & (lowest != highest)[:, None], scaled, 0)
+
+
+def scale_of_cell(
+    factors: Mapping[int, float], other: float = 1.0
+) -> Callable[[Signals, Context], Float[Array, "B 1"]]:
+    """A factor by the label of the row, for the argument `weight` of `kl_penalty`, with
+    `needs={"cell"}`.
+
+    Args:
+      factors: by cell, finite.
+      other: of all other rows.
+    Raises:
+      ValueError: a factor that is not finite.
+    """
+    check_finite("scale_of_cell", other=other, **{f"factor_{k}": x for k, x in factors.items()})
+
+    def weight(signals, context):
+        cell = context.rollouts.cell
+        scale = jnp.full(cell.shape, other, signals.weight.dtype)
+        for number, factor in factors.items():
+            scale = jnp.where(cell == number, jnp.asarray(factor, scale.dtype), scale)
+        return scale[:, None]
+
+    told = ", ".join(f"{number}: {factor:g}" for number, factor in factors.items())
+    weight.__name__ = f"scale_of_cell({told}, other={other:g})"
+    return weight
+
+
+def advantage_by_cell(table: Mapping[int, Transform], other: Transform) -> Transform:
+    """Estimates the advantage of rows of some cells by estimators of their own.
+
+    An estimator sees the tokens of its rows alone.
+
+    Args:
+      table: by cell, estimators without state.
+      other: of all other rows.
+    Reads: cell, and what the estimators read. Writes: advantage. Metrics: those of the estimators.
+    Raises:
+      ValueError: an estimator with state.
+    """
+    parts = {**table, None: other}
+    for part in parts.values():
+        if part.init is not no_state:
+            raise ValueError(
+                f"advantage_by_cell: estimators must be without state, got {part.label}"
+            )
+
+    def apply(signals, context, state):
+        cell = context.rollouts.cell
+        chosen = {number: cell == number for number in table}
+        rest = jnp.ones(cell.shape, bool)
+        for rows in chosen.values():
+            rest &= ~rows
+        chosen[None] = rest
+        total, told = jnp.zeros_like(signals.advantage), {}
+        for number, part in parts.items():
+            mask = signals.mask & chosen[number][:, None]
+            own = replace(signals, mask=mask)
+            rollouts = replace(context.rollouts, mask=mask)
+            own, _, metrics = part.apply(own, replace(context, rollouts=rollouts), ())
+            total = jnp.where(mask, own.advantage, total)
+            told |= metrics
+        return replace(signals, advantage=total), state, told
+
+    rules = ", ".join(f"{number}: {part.label}" for number, part in table.items())
+    needs = frozenset().union(*(part.needs for part in parts.values()))
+    return stateless(
+        apply,
+        needs | {"cell"},
+        f"advantage_by_cell({rules}, other={other.label})",
+        once=not needs & MEASURED,
+    )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from rlvr_jax.objectives.algebra.parts import Transform, UpdatePlan, describe, stateless
-from rlvr_jax.objectives.arguments import check_at_least, check_positive
+from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
 from rlvr_jax.objectives.statistics.groups import (
     group_deviation,
     group_has_tokens,
@@ -31,6 +31,7 @@ __all__ = [
     "plain_reward",
     "relative_to",
     "rollout_advantage",
+    "scaled_centered",
 ]
 
 # Of the rewards and group ids of all rollouts, given back to each: [B], [B], where=[B] -> [B].
@@ -62,6 +63,30 @@ def group_centered() -> Transform:
     Source: Liu et al. 2025, https://arxiv.org/abs/2503.20783.
     """
     return _from_rewards(group_deviation, "group_centered()")
+
+
+def scaled_centered(scale: float, bias: float = 0.0, limit: float = jnp.inf) -> Transform:
+    """A_i = clip((R_i - mean + bias) · scale, ± limit) over the rollouts of a prompt.
+
+    Args:
+      scale: factor, positive.
+      bias: added to every centered reward; what whitens the advantages behind takes it away again.
+      limit: bound of the advantage, positive.
+    Reads: reward, group. Writes: advantage. Metrics: none.
+    Raises:
+      ValueError: scale or limit not positive, or a bias that is not finite.
+    Source: ASearcher, https://github.com/inclusionAI/ASearcher (`ppo/actor.py`).
+    """
+    check_positive("scaled_centered", scale=scale)
+    check_finite("scaled_centered", bias=bias)
+    if not limit > 0:
+        raise ValueError(f"scaled_centered: limit must be positive, got {limit}")
+
+    def advantage(reward, group):
+        return jnp.clip((group_deviation(reward, group) + bias) * scale, -limit, limit)
+
+    label = describe("scaled_centered", scale=float(scale), bias=float(bias), limit=float(limit))
+    return _from_rewards(advantage, label)
 
 
 def leave_one_out() -> Transform:

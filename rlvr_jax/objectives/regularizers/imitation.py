@@ -9,7 +9,7 @@ from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_mean
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["imitate", "off_policy_tokens", "supervised_tokens"]
+__all__ = ["by_reward", "imitate", "off_policy_tokens", "supervised_tokens"]
 
 Tokens = Callable[[Rollouts], Bool[Array, "B T"]]
 Factor = Callable[[Rollouts], Float[Array, "B T"]]
@@ -18,6 +18,11 @@ Factor = Callable[[Rollouts], Float[Array, "B T"]]
 def supervised_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The tokens of supervised rows."""
     return rollouts.supervised_tokens
+
+
+def by_reward(rollouts: Rollouts) -> Float[Array, "B 1"]:
+    """The reward of a row as the weight of its imitation, for `imitate(…, factor=by_reward)`."""
+    return rollouts.reward[:, None]
 
 
 def off_policy_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:

@@ -4,7 +4,7 @@ They follow the aggregation of the loss: under `token_mean` a bonus is the mean 
 tokens, under other aggregations it is weighted as they weigh tokens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -152,6 +152,7 @@ def kl_penalty(
     coefficient: float,
     estimator: Divergence = k3,
     weight: Callable[[Signals, Context], Array] | None = None,
+    needs: Iterable[str] = (),
 ) -> Transform:
     """Keeps the policy near the frozen reference: penalty' = penalty + β · estimator.
 
@@ -160,6 +161,7 @@ def kl_penalty(
       estimator: one of `rlvr_jax.objectives.statistics.divergences`; they differ in bias and
         gradient.
       weight: (signals, context) -> [B, T] or [B, 1], a factor on β without gradient; None for 1.
+      needs: optional records of the rollouts that the weight reads.
     Reads: logp, old_logp, reference_logp. Writes: penalty. Metrics: kl_penalty/<estimator>, its
       mean over the tokens before the weight.
     Raises:
@@ -180,7 +182,7 @@ def kl_penalty(
 
     more = {} if weight is None else {"weight": weight}
     label = describe("kl_penalty", coefficient=float(coefficient), estimator=estimator, **more)
-    return stateless(apply, needs={"logp", "reference_logp"}, label=label)
+    return stateless(apply, needs={"logp", "reference_logp", *needs}, label=label)
 
 
 class ScheduledState(NamedTuple):

@@ -6,13 +6,15 @@
     by length        `length_cosine`, `short_of_group`, `length_excess`, `steady_reasoning`
     without labels   `agreement` (consensus), `Certainty` (certainty)
     controls         `random_reward`, `inverted_outcome`
-    beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`
+    beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`,
+                     `right_or_readable`, `ended_bonus`
     of criteria      `Criterion`, `by_rubric` with `share_of_rubric`, `all_factual_or_share`,
                      `anchored`; `with_evidence`
     against each other schedules (tournaments) and what is made of the results (standings)
     beyond the past  `beyond_best`
     of judges        `verdict_reward`, `rating_rewards`, `preference_reward`
     what is new      `novelty_bonus`
+    of problems       `learnability`, `parabola`, `within_band`, `adversarial` (proposals)
     a reference      `answer_likelihoods`, `spread_floor` (reference_answers)
     across data sets `by_start_quartiles`
     on the way       `ProcessReward`: `clip_and_delta`, `thought_rewards`,
@@ -23,6 +25,7 @@ it to rollouts. Everything in the `__all__` of the modules below can be imported
 """
 
 from rlvr_jax.objectives.rewards.abstention import *
+from rlvr_jax.objectives.rewards.call_match import *
 from rlvr_jax.objectives.rewards.certainty import *
 from rlvr_jax.objectives.rewards.composition import *
 from rlvr_jax.objectives.rewards.consensus import *
@@ -33,9 +36,11 @@ from rlvr_jax.objectives.rewards.exploration import *
 from rlvr_jax.objectives.rewards.flow import *
 from rlvr_jax.objectives.rewards.lengths import *
 from rlvr_jax.objectives.rewards.novelty import *
+from rlvr_jax.objectives.rewards.partial import *
 from rlvr_jax.objectives.rewards.parts import *
 from rlvr_jax.objectives.rewards.potentials import *
 from rlvr_jax.objectives.rewards.process import *
+from rlvr_jax.objectives.rewards.proposals import *
 from rlvr_jax.objectives.rewards.quartiles import *
 from rlvr_jax.objectives.rewards.reference_answers import *
 from rlvr_jax.objectives.rewards.rubric_reward import *

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.objectives.arguments import check_count, check_finite
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, shaping
+from rlvr_jax.objectives.rewards.parts import Reward, Shaping, judged_mean, shaping
+from rlvr_jax.types import Rollouts
 
 __all__ = [
     "CallCounts",
@@ -17,6 +18,8 @@ __all__ = [
     "call_rate",
     "call_rate_precision",
     "counted_calls",
+    "replies_read",
+    "tool_use_reward",
     "turn_without_calls",
     "useful_calls",
 ]
@@ -162,3 +165,33 @@ def useful_calls(
     label = f"useful_calls({score.__name__})"
     needs = frozenset({"component_rewards"})
     return Shaping(apply, label, needs=needs, columns=max(columns) + 1)
+
+
+def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
+    """How many replies of an environment each row has read: half its last turn's number, as turns
+    of the policy are numbered 0, 2, … and replies between them."""
+    turn = jnp.asarray(rollouts.turn)
+    places = jnp.arange(turn.shape[1], dtype=jnp.int32)[None]
+    inside = places < jnp.asarray(rollouts.length)[:, None]
+    last = jnp.max(jnp.where(inside, turn, 0), axis=1)
+    return jnp.maximum(last, 0).astype(jnp.asarray(rollouts.outcome).dtype) / 2
+
+
+def tool_use_reward(bonus: float = 0.1, ceiling: float = -0.6) -> Reward:
+    """1 for a right response, for a wrong one -1 and a bonus for each reply that it has read.
+
+    Args:
+      bonus: of a reply; 0: none.
+      ceiling: of what a wrong response earns.
+    Reads: outcome, turn, length.
+    Raises:
+      ValueError: a number that is not finite.
+    """
+    check_finite("tool_use_reward", bonus=bonus, ceiling=ceiling)
+
+    def reward(rollouts):
+        calls = replies_read(rollouts)
+        wrong = jnp.minimum(-1 + bonus * calls, ceiling) if bonus else jnp.full_like(calls, -1.0)
+        return jnp.where(jnp.asarray(rollouts.outcome) >= 0.5, 1.0, wrong)
+
+    return reward

@@ -3,7 +3,7 @@
     of tokens            `masked_mean` … (masked), `masked_top_k` … (choices), `quantile` …
                          (order_statistics), `scoped_mean` … (scopes), `step_mean` … (steps)
     of groups            `group_mean` … (groups), `group_rank` … (group_order), `trace_ids` …
-                         (traces), `semantic_entropy`
+                         (traces), `token_owner` … (trees), `semantic_entropy`
     of the policy        `token_ratio` … (ratios), `token_covariance`, `window_entropy`,
                          `self_certainty` … (certainty)
     against another one  `k3` … (divergences), `forward_kl_generator` … (f_divergences),
@@ -28,4 +28,5 @@ from rlvr_jax.objectives.statistics.scopes import *
 from rlvr_jax.objectives.statistics.semantic_entropy import *
 from rlvr_jax.objectives.statistics.steps import *
 from rlvr_jax.objectives.statistics.traces import *
+from rlvr_jax.objectives.statistics.trees import *
 from rlvr_jax.objectives.statistics.window_entropy import *

@@ -105,8 +105,7 @@ def soft_token_logp(
 def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
     """The same loss, with `soft_token_logp` as log-prob where a mixture was fed.
 
-    `rollouts.old_logp` must hold the same quantity under the old policy there; where it is None,
-    that of the current one takes its place and every ratio is 1.
+    That of the old policy is made of `old_candidate_logp` in the same way.
 
     Args:
       surrogate: any; its ratio and its log-probs become those of soft tokens.
@@ -127,7 +126,8 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
         stats, rollouts = context.stats, context.rollouts
         own = soft_token_logp(stats.candidate_logp, rollouts.candidate_noisy_logp, bounds)
         logp = jnp.where(rollouts.soft, own, stats.logp)
-        old_logp = jax.lax.stop_gradient(logp) if rollouts.old_logp is None else context.old_logp
+        old = soft_token_logp(rollouts.old_candidate_logp, rollouts.candidate_noisy_logp, bounds)
+        old_logp = jnp.where(rollouts.soft, old, context.old_logp)
         return replace(context, stats=replace(stats, logp=logp), old_logp=old_logp)
 
     return Surrogate(
@@ -135,6 +135,6 @@ def with_soft_tokens(surrogate: Surrogate, bounds: GumbelNoise) -> Surrogate:
         lambda signals, context: surrogate.loss(signals, soft(context)),
         describe("with_soft_tokens", surrogate=surrogate.label, bounds=bounds),
         surrogate.remark,
-        surrogate.needs | {"candidate_logp", "candidate_noisy_logp", "soft"},
+        surrogate.needs | {"candidate_logp", "old_candidate_logp", "candidate_noisy_logp", "soft"},
         surrogate.options,
     )

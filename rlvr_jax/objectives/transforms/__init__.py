@@ -7,9 +7,9 @@
                 `standardize_advantage`, `redistribute_credit`, `emphasize_late_tokens`,
                 `amplify_confident_errors`, `amplify_informative`, `amplify_long_errors`,
                 `hard_bins_first`, `boost_favourites`, `mix_in_tempered_policy`,
-                `imitate_controllers`
+                `imitate_controllers`, `average_over_copies`
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
-                `weigh_unlikely`, `average_by_origin`, `weigh_certain_teacher`,
+                `weigh_unlikely`, `reweight_cells`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
                 `truncate_importance`, `band_importance`, `drop_drifted_failures`, `cells_alike`,
                 `by_stored`
@@ -46,10 +46,12 @@ from rlvr_jax.objectives.transforms.heterogeneity import *
 from rlvr_jax.objectives.transforms.informative import *
 from rlvr_jax.objectives.transforms.low_probability import *
 from rlvr_jax.objectives.transforms.origins import *
+from rlvr_jax.objectives.transforms.reweighted_cells import *
 from rlvr_jax.objectives.transforms.semantic_credit import *
 from rlvr_jax.objectives.transforms.smoothed_ratio import *
 from rlvr_jax.objectives.transforms.step_credit import *
 from rlvr_jax.objectives.transforms.target_temperature import *
 from rlvr_jax.objectives.transforms.teachers import *
+from rlvr_jax.objectives.transforms.tree_credit import *
 from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *

@@ -12,11 +12,12 @@ from rlvr_jax.objectives.arguments import check_count, check_finite, check_posit
 from rlvr_jax.objectives.statistics.choices import masked_top_k
 from rlvr_jax.objectives.statistics.groups import group_deviation, group_std, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count, masked_max, masked_mean
-from rlvr_jax.types import replace
+from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
     "Controllers",
     "LastEntropy",
+    "advantage_by_origin",
     "choose_controllers",
     "control_temperature",
     "imitate_controllers",
@@ -49,18 +50,22 @@ def normalized_by_origin(epsilon: float = 1e-6) -> Transform:
       ValueError: epsilon not positive.
     """
     check_positive("normalized_by_origin", epsilon=epsilon)
-
-    def advantage(rollouts):
-        reward, group, other = rollouts.reward, rollouts.group, rollouts.off_policy
-
-        def scaled(rows):
-            centered = group_deviation(reward, group, where=rows)
-            return centered / (group_std(reward, group, where=rows) + epsilon)
-
-        return jnp.where(other, scaled(other), scaled(~other))
-
     label = describe("normalized_by_origin", epsilon=epsilon)
-    return rollout_advantage(advantage, label, needs={"off_policy"})
+    return rollout_advantage(
+        lambda rollouts: advantage_by_origin(rollouts, epsilon), label, needs={"off_policy"}
+    )
+
+
+def advantage_by_origin(rollouts: Rollouts, epsilon: float) -> Float[Array, "B"]:
+    """The advantages of `normalized_by_origin`."""
+    reward, group = jnp.asarray(rollouts.reward), jnp.asarray(rollouts.group)
+    other = jnp.asarray(rollouts.off_policy)
+
+    def scaled(rows):
+        centered = group_deviation(reward, group, where=rows)
+        return centered / (group_std(reward, group, where=rows) + epsilon)
+
+    return jnp.where(other, scaled(other), scaled(~other))
 
 
 class Controllers(NamedTuple):

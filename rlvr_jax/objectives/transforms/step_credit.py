@@ -213,12 +213,13 @@ def credit_potential(
     return stateless(apply, needs=needs, label=label, once=True)
 
 
-def standardize_advantage(epsilon: float, scope: Scope = within_batch) -> Transform:
-    """A' = (A - mean) / (std + ε) over the tokens that are compared; std with n - 1.
+def standardize_advantage(epsilon: float, scope: Scope = within_batch, ddof: int = 1) -> Transform:
+    """A' = (A - mean) / (std + ε) over the tokens that are compared.
 
     Args:
       epsilon: ε, positive, outside the root.
       scope: which tokens are compared.
+      ddof: the sum of squares is divided by n - ddof.
     Reads: advantage, mask. Writes: advantage. Metrics: none.
     Raises:
       ValueError: epsilon not positive.
@@ -227,8 +228,9 @@ def standardize_advantage(epsilon: float, scope: Scope = within_batch) -> Transf
 
     def apply(signals, context, state):
         sets = scope(context.rollouts)
-        scaled = z_score(signals.advantage, signals.mask, sets, ddof=1, epsilon=epsilon)
+        scaled = z_score(signals.advantage, signals.mask, sets, ddof=ddof, epsilon=epsilon)
         return replace(signals, advantage=scaled), state, {}
 
-    label = describe("standardize_advantage", epsilon=float(epsilon), scope=scope)
+    further = {} if ddof == 1 else {"ddof": ddof}
+    label = describe("standardize_advantage", epsilon=float(epsilon), scope=scope, **further)
     return stateless(apply, label=label, once=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from rlvr_jax.verifiers.extract import boxes
+from rlvr_jax.verifiers.maths.extract import boxes
 
 __all__ = ["answers", "final_part", "level", "messages", "plain", "steps", "text"]
 

@@ -33,7 +33,7 @@ from rlvr_jax.tasks.data.questions import Collected, Placed, consistent, split_o
 from rlvr_jax.tasks.data.tables import Row, rows_of
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import known_options, takes_options_of
-from rlvr_jax.verifiers.maths import MathVerifier
+from rlvr_jax.verifiers.maths.verifier import MathVerifier
 
 __all__ = ["arrow", "csv", "from_rows", "json", "jsonl", "parquet"]
 

@@ -74,9 +74,8 @@ def check(
     total_seconds: float = 20.0,
     memory_mb: int = 512,
     packages: Sequence[str] = (),
-    unsafe_local: bool = False,
 ) -> Finding:
-    """Runs tests of a program.
+    """Runs tests of a program; where the machine has nothing to keep it in there is no verdict.
 
     Args:
       answer: the program.
@@ -87,8 +86,6 @@ def check(
       wall_seconds, cpu_seconds, memory_mb: limits of a test.
       total_seconds: for all tests; those not reached by then are not passed.
       packages: installed packages that a program may import, beside the standard library.
-      unsafe_local: also run programs where the machine has nothing to keep them in, which otherwise
-        is no verdict; `stage` then says what is missing.
     Raises:
       ValueError: an unknown score, a limit out of range, a package that is not installed.
     """
@@ -104,7 +101,7 @@ def check(
         tests = [gold[number] for number in sorted(drawn)]
     bounds = Bounds(wall_seconds, cpu_seconds, total_seconds, memory_mb, tuple(packages))
     try:
-        words = run_tests(_sandbox(unsafe_local), answer, tests, bounds)
+        words = run_tests(_sandbox(), answer, tests, bounds)
     except NoVerdict as reason:
         return Finding(None, answer, str(reason))
     share = words.count(PASSED) / len(words)
@@ -114,8 +111,8 @@ def check(
 
 
 @functools.cache
-def _sandbox(unsafe_local: bool) -> Sandbox:
-    return Sandbox(workers=os.cpu_count() or 1, unsafe_local=unsafe_local)
+def _sandbox() -> Sandbox:
+    return Sandbox(workers=os.cpu_count() or 1)
 
 
 def _wrong(gold: Any) -> str:

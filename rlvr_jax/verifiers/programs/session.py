@@ -27,18 +27,20 @@ from rlvr_jax.verifiers.programs.candidate import fork_on_demand
 from rlvr_jax.verifiers.programs.crossing import Gone
 from rlvr_jax.verifiers.programs.judge import Judge
 
-__all__ = ["PROGRAM", "main"]
+__all__ = ["MOST_SILENT", "PROGRAM", "main"]
 
 PROGRAM = "program.py"  # the file with the program
+MOST_SILENT = 2  # tests in a row that take all their time, behind which no other is run
 
 
 def main() -> None:
     """Runs the tests that standard input holds; as many as the first argument says.
 
-    Standard input: `nonce`, `tests`, `wall_seconds` of each test, `total_seconds`. Standard output:
-    a line with the nonce alone before anything of the program runs, and for each test one with the
-    nonce, its number, a word, and for a call that returned the JSON text of its value; of several
-    for a test the first counts. Argument 2 is the CPU time of a process.
+    Standard input: `nonce`, `tests`, `wall_seconds` and `cpu_seconds` of each test,
+    `total_seconds`. Standard output: a line with the nonce alone before anything of the program
+    runs, and for each test one with the nonce, its number, a word, and for a call that returned the
+    JSON text of its value; of several for a test the first counts. Argument 2 is the CPU time of a
+    process.
     """
     count, cpu_seconds = map(int, sys.argv[1:3])
     if sys.platform == "linux":
@@ -78,7 +80,8 @@ def conduct(
     control: socket.socket,
     report: Callable[..., None],
 ) -> None:
-    """Runs one test after the other, as long as there is time.
+    """Runs one test after the other, as long as there is time, and until two in a row have used up
+    theirs without an answer: a program that loops is not waited for in every test.
 
     Args:
       job: as `main` reads it.
@@ -87,18 +90,24 @@ def conduct(
       report: takes the number of a test, a word and perhaps a text.
     """
     deadline = time.monotonic() + job["total_seconds"]
+    long, silent = 0.5 * min(job["wall_seconds"], job["cpu_seconds"]), 0
     for number, (test, channel) in enumerate(zip(job["tests"], channels, strict=True)):
         left = min(deadline - time.monotonic(), job["wall_seconds"])
         if left <= 0:
             return
         say = functools.partial(report, number)
-        in_time = _one(functools.partial(Judge(channel, say).run, test), control, left)
-        say("ended" if in_time else "time")  # counts where the test itself has not reported
+        started = time.monotonic()
+        ended, answered = _one(functools.partial(Judge(channel, say).run, test), control, left)
+        say("ended" if ended else "time")  # counts where the test itself has not reported
         channel.close()
+        silent = 0 if answered or time.monotonic() - started < long else silent + 1
+        if silent == MOST_SILENT:
+            return
 
 
-def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> bool:
-    """Runs a test in a process of its own, and a candidate for it; whether it was in time."""
+def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> tuple[bool, bool]:
+    """Runs a test in a process of its own, and a candidate for it; whether it ended in time, and
+    whether the program answered to the end."""
     control.sendall(b"x")
     told = control.recv(4, socket.MSG_WAITALL)
     if len(told) < 4:
@@ -110,10 +119,12 @@ def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> boo
         os.close(done)
         try:
             run()
+            os.write(alive, b"x")
         finally:
             os._exit(0)
     os.close(alive)
     ready, _, _ = select.select([done], [], [], seconds)
+    answered = bool(ready) and os.read(done, 1) == b"x"
     os.close(done)
     for kill, whom in ((os.kill, pid), (os.killpg, theirs)):
         try:
@@ -121,7 +132,7 @@ def _one(run: Callable[[], None], control: socket.socket, seconds: float) -> boo
         except OSError:  # it is gone, or not yet a group
             continue
     os.waitpid(pid, 0)
-    return bool(ready)
+    return bool(ready), answered
 
 
 def _report(out: int, nonce: str, number: int, word: str, text: str = "") -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from rlvr_jax.sandbox import Sandbox
 from rlvr_jax.sandbox.layers import LAYERS
+from rlvr_jax.verifiers.programs import trial
 from rlvr_jax.verifiers.programs.code import check, extract
 from rlvr_jax.verifiers.programs.trial import PASSED, Bounds, NoVerdict, run_tests
 
@@ -388,3 +389,27 @@ def test_without_a_sandbox_nothing_runs_and_a_sentence_says_so():
         run_tests(closed, ADD, tests, BOUNDS)
     with Sandbox(_without=without, unsafe_local=True) as opened:
         assert run_tests(opened, ADD, tests, BOUNDS) == [PASSED]
+
+
+@pytest.mark.parametrize("name", ["_judged", "_alone"])
+def test_a_program_that_loops_is_not_waited_for_in_every_test(words, monkeypatch, name):
+    plain, run = getattr(trial, name), []
+
+    def counted(*arguments):
+        told = plain(*arguments)
+        run.extend(told[1] if name == "_judged" else [told])
+        return told
+
+    monkeypatch.setattr(trial, name, counted)
+    bounds = Bounds(wall_seconds=10.0, cpu_seconds=1.0, total_seconds=60.0)
+    made = [call("f", [n], n) if name == "_judged" else prints(str(n)) for n in range(12)]
+    found = words("def f(x): return x\nwhile True: pass", made, bounds)
+    assert len(found) == 12 and PASSED not in found
+    assert 2 <= len(run) <= 4  # two, and once more what the wall limit stopped
+
+
+def test_two_slow_tests_apart_stop_nothing(words):
+    program = "import time\ndef f(x):\n    if x in (1, 3): time.sleep(60)\n    return x"
+    bounds = Bounds(wall_seconds=0.7, cpu_seconds=1.0)
+    found = words(program, [call("f", [n], n) for n in range(6)], bounds)
+    assert [word == PASSED for word in found] == [1, 0, 1, 0, 1, 1]

@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Actor, Stage, stateless
-from rlvr_jax.experience.stages.tournament import Compare
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import Call, Judge, Replies, Reply, Verdicts
 from rlvr_jax.judges.calls import OVER_BUDGET
 from rlvr_jax.judges.judge import alone

@@ -1,0 +1,96 @@
+"""One level of difficulty after the other, each from the weights that the one before has made."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_count
+
+__all__ = ["level_stage", "one_level_at_a_time"]
+
+
+def level_stage(step: int, per_level: int, levels: Sequence[int]) -> tuple[int, bool]:
+    """The level of a step, and whether the step is the first one of a later level.
+
+    Args:
+      per_level: steps of each level; the last one goes on.
+      levels: in order.
+    """
+    stage = step // per_level
+    first = step % per_level == 0 and 0 < stage < len(levels)
+    return levels[min(stage, len(levels) - 1)], first
+
+
+def one_level_at_a_time(per_level: int, refresh: bool = True) -> Curriculum:
+    """Trains so many steps on the prompts of each level, the lowest first.
+
+    Levels are the values of `Prompt.meta["level"]` in order; the prompts of a level come in
+    shuffled passes. Before the first step of every later level the current weights become the
+    reference of a KL, and the optimizer begins anew, its count of steps, too.
+
+    Args:
+      per_level: steps.
+      refresh: reference and optimizer are renewed.
+    Metrics: level.
+    Raises:
+      ValueError: per_level below 1; when a run begins, a prompt without a level.
+    Source: the multi-domain study, https://github.com/Leey21/A-Data-Centric-Study.
+    """
+    check_count(1, "one_level_at_a_time", per_level=per_level)
+
+    def level_of(setting) -> np.ndarray:
+        prompts = setting.task.train
+        for prompt in prompts:
+            if "level" not in prompt.meta:
+                raise ValueError(
+                    'one_level_at_a_time: every train prompt must have meta["level"], got'
+                    f" {dict(prompt.meta)} for {prompt.text[:80]!r}"
+                )
+        return np.array([prompt.meta["level"] for prompt in prompts])
+
+    def init(setting):
+        # How many levels there are is all that an event has to know of the task.
+        return np.int32(len(np.unique(level_of(setting))))
+
+    def propose(asks, state, turn):
+        del asks, state
+        setting = turn.setting
+        values = level_of(setting)
+        levels = np.unique(values).tolist()
+        level, _ = level_stage(turn.step, per_level, levels)
+        members = np.flatnonzero(values == level)
+        since = turn.step - min(turn.step // per_level, len(levels) - 1) * per_level
+        first = (since * setting.rounds + turn.round) * setting.prompts
+        places = first + np.arange(setting.prompts)
+        seed = [setting.seed, zlib.crc32(b"one_level_at_a_time"), levels.index(level)]
+        orders = {
+            number: np.random.default_rng([*seed, number]).permutation(members)
+            for number in np.unique(places // len(members)).tolist()
+        }
+        chosen = [orders[place // len(members)][place % len(members)] for place in places.tolist()]
+        return asks_for(turn, chosen)
+
+    def observe(state, turn, seen, learned):
+        del seen
+        return state, {"level": float(np.mean([p.meta["level"] for p in learned.prompts]))}
+
+    def events(state, step):
+        _, first = level_stage(step, per_level, range(int(state)))
+        return frozenset({"refresh", "reset"} if first and refresh else ())
+
+    label = describe("one_level_at_a_time", per_level=per_level, refresh=refresh)
+    return Curriculum(
+        propose,
+        label,
+        init,
+        observe,
+        events=events,
+        needs=frozenset({"meta"}),
+        refreshes=refresh,
+    )

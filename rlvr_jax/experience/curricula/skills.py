@@ -1,0 +1,160 @@
+"""Skills that are shown at first and taken away as they stop helping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.curricula.batches import asks_for
+from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.views import with_note
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_count
+
+__all__ = ["Skills", "most_skills", "next_active", "skill_reward", "withdraw_skills"]
+
+GENERAL = "general"
+"""The skill that is not judged, and goes last."""
+
+
+class Skills(NamedTuple):
+    """Of each of K skills: whether it is shown, bool [K], and how much better the prompts of its
+    kind were solved with the shown skills than without when it was shown last, float32 [K]."""
+
+    active: np.ndarray
+    gain: np.ndarray
+
+
+def most_skills(step: int, total: int, every: int, sets: Sequence[int]) -> int:
+    """How many skills a step may show: as many steps for each of `sets`, in whole evaluations.
+
+    Args:
+      step: from 1.
+      total: steps of the run.
+      every: steps between two evaluations.
+      sets: of the phases; their number should divide total / every.
+    """
+    each = max(1, (total // every) // len(sets))
+    return sets[min(((step - 1) // every) // each, len(sets) - 1)]
+
+
+def next_active(gain: Mapping[str, float], most: int) -> list[str]:
+    """The skills that stay: the general one, then those that do no harm, the most helpful first.
+
+    Args:
+      gain: by name, in the order of the table, without the general one.
+      most: skills in all; 0: none.
+    """
+    if not most:
+        return []
+    helping = [name for name, value in gain.items() if value >= 0]
+    order = sorted(helping, key=lambda name: -gain[name])
+    return [GENERAL, *order][:most]
+
+
+def skill_reward(success: float, invalid: int, compression: float, step: int) -> float:
+    """success - 0.1 · invalid actions, and for a success in every 8th step 0.01 ln compression.
+
+    Args:
+      compression: how much shorter the context was than as text, at least 1.
+      step: from 1.
+    Source: SKILL0, https://github.com/ZJU-REAL/SkillZero.
+    """
+    bonus = 0.01 * math.log(compression) if success and step % 8 == 0 else 0.0
+    return success - 0.1 * invalid + bonus
+
+
+def withdraw_skills(
+    skills: Mapping[str, str], sets: Sequence[int], every: int, rated: int, samples: int
+) -> Curriculum:
+    """Shows skills beside every prompt, fewer from phase to phase, and in the last phase none.
+
+    A skill of another name than "general" belongs to the prompts of that kind. Every so many steps
+    some prompts are rated with the skills that are shown and without any; those that did not help
+    with their own kind are taken away, down to the number of the phase. What a skill has gained is
+    remembered from when it was last shown.
+
+    Args:
+      skills: texts by name, the general one first.
+      sets: how many skills each of equally long phases may show, such as (6, 3, 0).
+      every: steps between two ratings.
+      rated: prompts of each rating.
+      samples: answers to each, with and without skills.
+    Metrics: active_skills; rated_with, rated_without (pass rates), where prompts were rated.
+    Raises:
+      ValueError: no general skill in the first place, no phases, a number below 1.
+    Source: SKILL0, https://github.com/ZJU-REAL/SkillZero.
+    """
+    names = list(skills)
+    if not names or names[0] != GENERAL:
+        raise ValueError(f"withdraw_skills: skills must begin with {GENERAL!r}, got {names}")
+    if not len(sets) or min(sets) < 0:
+        raise ValueError(f"withdraw_skills: sets must be counts, at least one, got {list(sets)}")
+    check_count(1, "withdraw_skills", every=every, rated=rated, samples=samples)
+
+    def view(active):
+        return with_note(
+            "\n".join(skills[name] for name, on in zip(names, active, strict=True) if on)
+        )
+
+    def init(setting):
+        del setting
+        return Skills(np.ones(len(names), bool), np.zeros(len(names), np.float32))
+
+    def rates(turn):
+        # Steps of the run count from 1; the first rating comes with the last step of its interval.
+        return (turn.step + 1) % every == 0
+
+    def shown(state, turn):
+        most = most_skills(turn.step + 1, turn.setting.steps, every, sets)
+        order = np.flatnonzero(state.active)[:most]
+        return np.isin(np.arange(len(names)), order)
+
+    def propose(asks, state, turn):
+        active = shown(state, turn)
+        told = [replace(ask, view=view(active)) if active.any() else ask for ask in asks]
+        if turn.round or not rates(turn) or not active.any():
+            return told
+        train = turn.setting.task.train
+        chosen = asks_for(turn, turn.random().permutation(len(train))[:rated])
+        ratings = [replace(ask, samples=samples, rating=True) for ask in chosen]
+        return [*ratings, *(replace(ask, view=view(active)) for ask in ratings), *told]
+
+    def observe(state, turn, seen, learned):
+        del learned
+        active = shown(state, turn)
+        told = {"active_skills": float(active.sum())}
+        if not rates(turn) or not active.any():
+            return state, told
+        found: dict[bool, dict[int, float]] = {True: {}, False: {}}
+        kinds = {}
+        for batch in seen:
+            for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
+                ask = batch.asks[rows[0]]
+                if ask.rating and not np.isnan(outcomes).all():
+                    aided = ask.view.label != "plain"
+                    found[aided][ask.number] = float(np.nanmean(outcomes))
+                    kinds[ask.number] = ask.prompt.kind
+        both = [n for n in found[True] if n in found[False]]
+        gain = state.gain.copy()
+        for place, name in enumerate(names):
+            own = [found[True][n] - found[False][n] for n in both if kinds[n] == name]
+            if active[place] and own:
+                gain[place] = np.mean(own)
+        if both:
+            told["rated_with"] = float(np.mean([found[True][n] for n in both]))
+            told["rated_without"] = float(np.mean([found[False][n] for n in both]))
+        most = most_skills(turn.step + 2, turn.setting.steps, every, sets)
+        known = dict(zip(names[1:], gain[1:].tolist(), strict=True))
+        kept = next_active(known, most)
+        return Skills(np.isin(names, kept), gain), told
+
+    label = describe(
+        "withdraw_skills", skills=", ".join(names), sets=tuple(sets), every=every, rated=rated
+    )
+    first = view(np.ones(len(names), bool))
+    return Curriculum(propose, label, init, observe, views=(first,))

@@ -1,0 +1,136 @@
+"""Epochs on everything, which show what is not learned, and then more of that."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.curricula.batches import asks_for, order_of
+from rlvr_jax.experience.curricula.history import visits_of
+from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
+from rlvr_jax.tasks.synthesis.concepts import budgets, failed
+
+__all__ = ["shift_to_weaknesses"]
+
+
+class _State(NamedTuple):
+    """Accuracy of each prompt in each epoch, [P, T], NaN where it was not asked; the step of the
+    shift; which prompts have failed, bool [P], and how much weight each kind has, [K], from then
+    on."""
+
+    accuracy: np.ndarray
+    shift: np.ndarray
+    fail: np.ndarray
+    weight: np.ndarray
+
+
+def shift_to_weaknesses(
+    epochs: int, threshold: float, share: float, included: bool = False
+) -> Curriculum:
+    """Trains some epochs on the prompts, and then more on kinds of which many have failed.
+
+    Failed is a prompt whose accuracy was below the threshold in every epoch and fell (`failed`).
+    After the epochs the run begins with its first weights again, and of the prompts of a step a
+    share is drawn from kinds in proportion to their share of failed prompts: synthetic prompts of
+    the kind (`Prompt.meta["synthetic"]`), which are not asked before, or where it has none its
+    failed ones. The others come in shuffled epochs.
+
+    Args:
+      epochs: of the first phase (T1).
+      threshold: of the accuracy, in [0, 1].
+      share: of a step's prompts, in [0, 1].
+      included: a slope of exactly 0 counts as falling, as that of a prompt that was never solved.
+    Metrics: failed_prompts, weak_asks (share of the asks that are drawn by weakness).
+    Raises:
+      ValueError: no epochs, a number outside [0, 1].
+    Source: SwS, https://github.com/MasterVito/SwS.
+    """
+    check_count(1, "shift_to_weaknesses", epochs=epochs)
+    check_finite("shift_to_weaknesses", threshold=threshold)
+    check_within(0, 1, "shift_to_weaknesses", threshold=threshold, share=share)
+
+    def of_task(setting):
+        prompts = setting.task.train
+        kinds = sorted({prompt.kind for prompt in prompts})
+        kind = np.array([kinds.index(prompt.kind) for prompt in prompts])
+        made = np.array([bool(prompt.meta.get("synthetic")) for prompt in prompts])
+        return kinds, kind, made
+
+    def init(setting):
+        kinds, _, made = of_task(setting)
+        prompts = len(made)
+        steps = -(-(prompts - int(made.sum())) // setting.prompts)
+        return _State(
+            np.full((prompts, epochs), np.nan, np.float32),
+            np.int32(epochs * steps),
+            np.zeros(prompts, bool),
+            np.zeros(len(kinds), np.float32),
+        )
+
+    def propose(asks, state, turn):
+        del asks
+        setting, wanted = turn.setting, turn.setting.prompts
+        _, kind, made = of_task(setting)
+        originals = np.flatnonzero(~made)
+        if turn.step < state.shift:
+            # Every original once in each epoch, in an order of its own.
+            each = int(state.shift) // epochs
+            epoch, place = divmod(turn.step, each)
+            random = np.random.default_rng([setting.seed, epoch, len(originals)])
+            first = (place + turn.round * each) * wanted
+            order = random.permutation(originals)
+            return asks_for(turn, order[(first + np.arange(wanted)) % len(order)])
+        random = turn.random().spawn(turn.round + 1)[-1]
+        weak = int(share * wanted) if state.weight.any() else 0
+        chosen = []
+        for place in random.choice(len(state.weight), weak, p=_chances(state.weight)):
+            members = np.flatnonzero((kind == place) & made)
+            members = members if len(members) else np.flatnonzero((kind == place) & state.fail)
+            chosen.append(int(random.choice(members)))
+        plain = order_of(setting).indices(turn.step, turn.round, setting.rounds)
+        plain = [number for number in plain if not made[number]] or originals.tolist()
+        chosen += np.resize(plain, wanted - weak).tolist()
+        return asks_for(turn, chosen)
+
+    def observe(state, turn, seen, learned):
+        del learned
+        kinds, kind, made = of_task(turn.setting)
+        told = {"failed_prompts": float(state.fail.sum()), "weak_asks": 0.0}
+        if turn.step >= state.shift:
+            weak = int(share * turn.setting.prompts) if state.weight.any() else 0
+            return state, told | {"weak_asks": weak / turn.setting.prompts}
+        accuracy = state.accuracy.copy()
+        epoch = turn.step // (int(state.shift) // epochs)
+        for visit in visits_of(seen, len(accuracy)):
+            accuracy[visit.number, epoch] = visit.rate
+        state = state._replace(accuracy=accuracy)
+        if turn.step + 1 < state.shift:
+            return state, told
+        # What was never asked, or never graded, has not failed.
+        known = ~np.isnan(accuracy).any(axis=1) & ~made
+        fail = known & failed(np.nan_to_num(accuracy, nan=1.0), threshold, included=included)
+        rate = budgets(fail[~made], kind[~made], len(kinds), 1.0) if fail.any() else None
+        weight = np.zeros(len(kinds)) if rate is None else rate
+        told["failed_prompts"] = float(fail.sum())
+        return state._replace(fail=fail, weight=weight.astype(np.float32)), told
+
+    def events(state, step):
+        return frozenset({"restart", "reset"} if step == int(state.shift) else ())
+
+    label = describe(
+        "shift_to_weaknesses",
+        epochs=epochs,
+        threshold=float(threshold),
+        share=float(share),
+        included=included,
+    )
+    return Curriculum(propose, label, init, observe, events=events)
+
+
+def _chances(weight: np.ndarray) -> np.ndarray:
+    weight = weight.astype(float)
+    total = weight.sum()
+    return weight / total if total > 0 else np.full(len(weight), 1 / len(weight))

@@ -1,0 +1,92 @@
+"""Search over whole answers, each written under a prompt that was edited after the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlvr_jax.experience.draws.trees.nodes import (
+    Nodes,
+    back_up_mixed,
+    path_to,
+    roots,
+    with_nodes,
+)
+from rlvr_jax.objectives.arguments import check_count, check_within
+
+__all__ = ["Answers", "compared_value", "optimism", "search_answers"]
+
+
+class Answers(NamedTuple):
+    """A tree of answers.
+
+    Fields:
+      nodes: `value` is q.
+      prompts, answers, rewards: of the nodes.
+    """
+
+    nodes: Nodes
+    prompts: list[Any]
+    answers: list[Any]
+    rewards: list[float]
+
+
+def compared_value(reward: float, other: float) -> float:
+    """(r - r_compared + 1) / 2: by a verifier, how much better an answer is than another one.
+
+    Args:
+      reward, other: in [0, 1].
+    """
+    return (reward - other + 1) / 2
+
+
+def optimism(
+    value: np.ndarray, visits: np.ndarray, parent_visits: np.ndarray, constant: float = 1.0
+) -> np.ndarray:
+    """q + c sqrt(ln(N_parent + 1) / (N + 1)), [...]."""
+    return value + constant * np.sqrt(np.log(parent_visits + 1) / (visits + 1))
+
+
+def search_answers(
+    prompt: Any,
+    write: Callable[[Any], Any],
+    edit: Callable[[Any, Any, Any], Any],
+    reward: Callable[[Any], float],
+    expansions: int,
+    share: float = 0.5,
+    constant: float = 1.0,
+) -> Answers:
+    """Expands the answer of highest `optimism`: edits its prompt, writes a new answer under it.
+
+    The answer is compared with its parent's, at the root with itself; the edit sees both. The value
+    of the child is `compared_value`, backed up by `back_up_mixed`. Ties: the first node.
+
+    Args:
+      prompt: of the first answer.
+      write: (prompt) -> an answer.
+      edit: (prompt, the answer, the one it is compared with) -> another prompt.
+      reward: (answer) -> in [0, 1]; a verifier, where a judge without the truth would drift.
+      expansions: answers beyond the first one.
+      share: γ of the back-up.
+      constant: c.
+    Raises:
+      ValueError: a negative count, or a share outside [0, 1].
+    Source: Empirical-MCTS, from its abstract: a reconstruction but for the back-up.
+    """
+    check_count(0, "search_answers", expansions=expansions)
+    check_within(0, 1, "search_answers", share=share)
+    first = write(prompt)
+    nodes, prompts, answers, rewards = roots(1), [prompt], [first], [float(reward(first))]
+    for _ in range(expansions):
+        above = np.maximum(nodes.parent, 0)
+        node = int(optimism(nodes.value, nodes.visits, nodes.visits[above], constant).argmax())
+        other = int(above[node])
+        prompts.append(edit(prompts[node], answers[node], answers[other]))
+        answers.append(write(prompts[-1]))
+        rewards.append(float(reward(answers[-1])))
+        nodes = with_nodes(nodes, np.array([node]))
+        value = compared_value(rewards[-1], rewards[node])
+        nodes = back_up_mixed(nodes, path_to(nodes, len(nodes) - 1), value, share)
+    return Answers(nodes, prompts, answers, rewards)

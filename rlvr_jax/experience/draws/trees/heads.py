@@ -1,0 +1,82 @@
+"""A head that guesses from a hidden state whether a response will be right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["area_under_curve", "fitted", "head_gradient", "head_loss", "head_scores", "new_head"]
+
+Head = dict[str, np.ndarray]
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+
+
+def new_head(width: int) -> Head:
+    """w [D] and b of 0, with the moments of Adam."""
+    weights = np.zeros(width + 1, np.float32)
+    return {"weights": weights, "mean": weights, "square": weights, "updates": np.zeros((), int)}
+
+
+def head_scores(weights: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """q = σ(w · h + b), [M].
+
+    Args:
+      weights: w and b, [D + 1].
+      hidden: h, [M, D].
+    """
+    return 1 / (1 + np.exp(-(hidden @ weights[:-1] + weights[-1])))
+
+
+def head_loss(
+    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
+) -> float:
+    """Mean over the mask of -R ln q - (1 - R) ln(1 - q).
+
+    Args:
+      weights, hidden: as for `head_scores`.
+      outcome: R, [M].
+      mask: bool [M]; 0 of nothing.
+    """
+    z = hidden @ weights[:-1] + weights[-1]
+    losses = np.logaddexp(0, z) - outcome * z
+    return float(np.where(mask, losses, 0).sum() / max(mask.sum(), 1))
+
+
+def head_gradient(
+    weights: np.ndarray, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray
+) -> np.ndarray:
+    """Of `head_loss` by the weights, [D + 1]."""
+    miss = np.where(mask, head_scores(weights, hidden) - outcome, 0) / max(mask.sum(), 1)
+    return np.append(miss @ hidden, miss.sum())
+
+
+def fitted(
+    head: Head, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray, rate: float
+) -> Head:
+    """The head after one step of Adam on a batch; as it was if the mask is empty."""
+    if not mask.any():
+        return head
+    gradient = head_gradient(head["weights"].astype(float), hidden, outcome, mask)
+    number = int(head["updates"]) + 1
+    mean = BETAS[0] * head["mean"] + (1 - BETAS[0]) * gradient
+    square = BETAS[1] * head["square"] + (1 - BETAS[1]) * gradient**2
+    step = mean / (1 - BETAS[0] ** number)
+    step = step / (np.sqrt(square / (1 - BETAS[1] ** number)) + EPSILON)
+    found = {"weights": head["weights"] - rate * step, "mean": mean, "square": square}
+    known = {name: value.astype(np.float32) for name, value in found.items()}
+    return {**known, "updates": np.asarray(number)}
+
+
+def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
+    """How often a right response has the higher score than a wrong one, ties half; ½ if there are
+    only responses of one kind.
+
+    Args:
+      scores: [M].
+      outcome: [M], right above ½.
+    """
+    right, wrong = scores[outcome > 0.5], scores[outcome <= 0.5]
+    if not (len(right) and len(wrong)):
+        return 0.5
+    above = np.sign(right[:, None] - wrong[None])
+    return float(np.mean(above) / 2 + 0.5)

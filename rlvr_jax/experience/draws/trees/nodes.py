@@ -1,0 +1,168 @@
+"""The nodes of search trees as arrays: what is below what, how often it was visited, its value.
+
+A store holds the trees of all prompts of a step. Node n stands behind `parent[n]`; what it is made
+of (tokens, a tactic, an answer) is kept by its row, in arrays or lists beside the store. Back-ups
+are functions of arrays, of one path at a time: they are not commutative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+__all__ = [
+    "Nodes",
+    "back_up_bounded",
+    "back_up_mixed",
+    "back_up_sum",
+    "children",
+    "path_to",
+    "roots",
+    "upper_confidence",
+    "with_nodes",
+]
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """M nodes of some trees, parents before their children.
+
+    Fields:
+      tree: int [M], which tree: the position of its prompt.
+      parent: int [M], a node; -1 for a root.
+      depth: int [M], edges from the root.
+      start, stop: int [M], the node's tokens of a response, [start, stop); empty at a root.
+      visits: int [M].
+      value: float64 [M], what the back-ups make of rewards.
+    """
+
+    tree: np.ndarray
+    parent: np.ndarray
+    depth: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+def roots(number: int) -> Nodes:
+    """The roots of so many trees, without tokens, visits or value."""
+    zero = np.zeros(number, int)
+    tree = np.arange(number)
+    return Nodes(tree, zero - 1, zero, zero, zero, zero, np.zeros(number))
+
+
+def with_nodes(nodes: Nodes, parent: np.ndarray, stop: np.ndarray | None = None) -> Nodes:
+    """The store with further nodes behind those that it has; they stand last, in this order.
+
+    Args:
+      parent: int [K], nodes of the store.
+      stop: int [K], where the tokens of each end; None: they have none.
+    Raises:
+      ValueError: a parent that is no node, or a node that ends before it begins.
+    """
+    parent = np.asarray(parent, int)
+    if len(parent) and not (parent.min() >= 0 and parent.max() < len(nodes)):
+        raise ValueError(
+            f"with_nodes: parent must be among the {len(nodes)} nodes, got {parent.tolist()}"
+        )
+    start = nodes.stop[parent]
+    stop = start if stop is None else np.asarray(stop, int)
+    if np.any(stop < start):
+        raise ValueError(
+            f"with_nodes: stop must be at least {start.tolist()}, where parents stop, got"
+            f" {stop.tolist()}"
+        )
+    zero = np.zeros(len(parent), int)
+    depth = nodes.depth[parent] + 1
+    more = Nodes(nodes.tree[parent], parent, depth, start, stop, zero, np.zeros(len(parent)))
+    names = [field.name for field in fields(Nodes)]
+    return Nodes(*(np.concatenate([getattr(nodes, n), getattr(more, n)]) for n in names))
+
+
+def path_to(nodes: Nodes, node: int) -> np.ndarray:
+    """The nodes from the root to a node, both included, int [depth + 1]."""
+    path = np.empty(nodes.depth[node] + 1, int)
+    for place in range(len(path) - 1, -1, -1):
+        path[place] = node
+        node = nodes.parent[node]
+    return path
+
+
+def children(nodes: Nodes, node: int) -> np.ndarray:
+    """The children of a node, in the order in which they came, int [K]."""
+    return np.flatnonzero(nodes.parent == node)
+
+
+def back_up_sum(nodes: Nodes, path: np.ndarray, reward: float) -> Nodes:
+    """N ← N + 1, v ← v + r on a path: v / N is the mean reward of what went through a node.
+
+    Args:
+      path: int [K], each node at most once.
+    """
+    visits, value = nodes.visits.copy(), nodes.value.copy()
+    visits[path] += 1
+    value[path] += reward
+    return replace(nodes, visits=visits, value=value)
+
+
+def back_up_bounded(nodes: Nodes, path: np.ndarray, reward: float, least: float = 0.1) -> Nodes:
+    """Backs up a reward that weighs less towards the root, and never hides a solution.
+
+    With γ = max((d + 1) / (L + 1), least) at depth d of a path to depth L, N ← N + 1 and
+
+        v ← v + γ r   if v r ≥ 0
+        v ← γ r       if v < 0 < r
+        v             if r < 0 < v
+
+    so that a node on a path that was solved is never below 0.
+
+    Args:
+      path: int [L + 1], of `path_to`.
+      reward: r, of either sign.
+      least: γ at least.
+    Source: DeepSearch, https://github.com/smiles724/DeepSearch (`utils/mcts.py`).
+    """
+    visits, value = nodes.visits.copy(), nodes.value.copy()
+    depth = nodes.depth[path]
+    own = np.maximum((depth + 1) / (depth[-1] + 1), least) * reward
+    before = value[path]
+    opposed = np.where(reward > 0, own, before)
+    value[path] = np.where(before * reward >= 0, before + own, opposed)
+    visits[path] += 1
+    return replace(nodes, visits=visits, value=value)
+
+
+def back_up_mixed(nodes: Nodes, path: np.ndarray, value: float, share: float = 0.5) -> Nodes:
+    """The leaf gets a value; upwards q ← (1 - γ) q + γ q_child, with the child's new value.
+
+    Args:
+      path: int [L + 1], of `path_to`; all its nodes are visited once more.
+      share: γ, in [0, 1].
+    Source: the rule of LLaMA-Berry, as Empirical-MCTS uses it.
+    """
+    visits, found = nodes.visits.copy(), nodes.value.copy()
+    visits[path] += 1
+    for node in path[::-1]:
+        value = value if node == path[-1] else (1 - share) * found[node] + share * value
+        found[node] = value
+    return replace(nodes, visits=visits, value=found)
+
+
+def upper_confidence(
+    value: np.ndarray, visits: np.ndarray, parent_visits: np.ndarray | int, constant: float
+) -> np.ndarray:
+    """v / N + c sqrt(ln N_parent / N), and 0 where N = 0: what was never visited gets no bonus.
+
+    Args:
+      value: sums of rewards v, [...].
+      visits, parent_visits: N and N_parent.
+      constant: c.
+    """
+    count = np.maximum(visits, 1)
+    logarithm = np.log(np.maximum(parent_visits, 1))
+    return np.where(visits > 0, value / count + constant * np.sqrt(logarithm / count), 0.0)

@@ -1,0 +1,1 @@
+"""Stages that bring in rows which the policy did not draw."""

@@ -1,0 +1,167 @@
+"""Answers of several experts to one prompt: one group, and the worst one's prompt beside the best's
+answers; and hard prompts, whose solutions all of them imitate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask, View
+from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
+from rlvr_jax.experience.store import empty_store, pop_oldest, push
+from rlvr_jax.objectives import describe, teaching_rows
+from rlvr_jax.objectives.arguments import check_count, check_within
+from rlvr_jax.tasks import Grade
+
+__all__ = ["hard_groups", "imitate_hard", "join_groups", "show_to_worst"]
+
+
+def join_groups() -> Stage:
+    """Makes one group of the groups next to each other that answer one prompt of a round.
+
+    Metrics: joined_groups (groups behind it per group before it).
+    """
+
+    def apply(batch, actor, turn):
+        del actor, turn
+        first = [batch.asks[rows[0]] for rows in batch.groups]
+        keys = [(ask.number, ask.round) for ask in first]
+        fresh = [one != two for one, two in zip(keys, [None, *keys[:-1]], strict=True)]
+        number = np.cumsum(fresh).astype(np.int32) - np.int32(1)
+        group = np.repeat(number, list(map(len, batch.groups)))
+        told = {"joined_groups": sum(fresh) / len(fresh)}
+        return batch.with_rollouts(group=group).renumbered(), told
+
+    return stateless(apply, "join_groups()", by_row=True)
+
+
+def show_to_worst(views: Sequence[View]) -> Stage:
+    """Gives the right answers of a group's best expert the worst one's prompt as their second one.
+
+    Args:
+      views: of the experts, by their cells.
+    Reads: reward, outcome, group, cell. Writes: second_tokens, second_length. Metrics:
+      teaching_rows (share of the rows).
+    Source: MEML-GRPO (the link stands in the method's card).
+    """
+
+    def apply(batch, actor, turn):
+        del turn
+        rollouts = batch.rollouts
+        teaching = teaching_rows(rollouts.reward, rollouts.outcome, rollouts.group, rollouts.cell)
+        there, worst = np.asarray(teaching.rows), np.asarray(teaching.worst)
+        asks = [replace(ask, view=views[w]) for ask, w in zip(batch.asks, worst, strict=True)]
+        tokens, length = actor.prompts(asks)
+        second = {
+            "second_tokens": np.where(there[:, None], tokens, 0).astype(tokens.dtype),
+            "second_length": np.where(there, length, 0).astype(length.dtype),
+        }
+        return batch.with_rollouts(**second), {"teaching_rows": float(there.mean())}
+
+    label = f"show_to_worst({', '.join(view.label for view in views)})"
+    needs = frozenset().union(*(view.needs for view in views))
+    return stateless(
+        apply, label, needs=needs, views=tuple(views), gives=GIVES | {"cell"}, by_row=True
+    )
+
+
+def hard_groups(outcomes: np.ndarray, wrong_above: float) -> np.ndarray:
+    """Groups of whose answers a larger share than `wrong_above` is wrong, bool [G].
+
+    Args:
+      outcomes: [G, N], NaN without a verdict; right is above ½.
+    """
+    known = ~np.isnan(outcomes)
+    wrong = (known & ~(np.nan_to_num(outcomes) > 0.5)).sum(axis=1)
+    return wrong > wrong_above * np.maximum(known.sum(axis=1), 1)
+
+
+def imitate_hard(
+    views: Sequence[View], wrong_above: float, probability: float, capacity: int
+) -> Stage:
+    """Keeps hard prompts, and imitates their solutions under every view once there are enough.
+
+    A prompt of whose answers a larger share than `wrong_above` is wrong is put into the buffer with
+    some probability. When the buffer is full, it is emptied, and the worked solutions of its
+    prompts, behind the prompt of each view, are rows to imitate in an update of their own. Train
+    prompts alone are kept.
+
+    Args:
+      views: of the experts.
+      wrong_above: share, in [0, 1].
+      probability: with which a hard prompt is kept, in [0, 1].
+      capacity: prompts of the buffer.
+    Reads: outcome, Prompt.solution. Writes: supervised; `Batch.further`, of supervised rows.
+    Metrics: hard_groups (share), kept_prompts (that wait), imitated_solutions (rows).
+    Raises:
+      ValueError: a share or probability outside [0, 1], no capacity.
+    Source: MEML-GRPO (the link stands in the method's card).
+    """
+    check_within(0, 1, "imitate_hard", wrong_above=wrong_above, probability=probability)
+    check_count(1, "imitate_hard", capacity=capacity)
+
+    def init(setting):
+        return empty_store(capacity + setting.prompts, number=((), np.int32))
+
+    def apply(batch, actor, state, turn):
+        train = turn.setting.task.train
+        hard = hard_groups(batch.outcomes(), wrong_above)
+        lucky = turn.random().uniform(size=len(hard)) < probability
+        asks = batch.asks_of(hard & lucky)
+        numbers = [a.number for a in asks if a.number < len(train) and train[a.number] is a.prompt]
+        if numbers:
+            state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
+        batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
+        further = list(batch.further)
+        if state.held >= capacity:
+            rows, state = pop_oldest(state, capacity)
+            solved = _solutions(actor, train, rows["number"], turn.setting.response_tokens)
+            further += [solved] if solved is not None else []
+        told = {
+            "hard_groups": float(hard.mean()),
+            "kept_prompts": float(state.held),
+            "imitated_solutions": float(sum(map(len, further))),
+        }
+        return replace(batch, further=further), state, told
+
+    def _solutions(actor, train, numbers, most):
+        stop = actor.stop_token()
+        asks, tokens = [], []
+        for number in numbers.tolist():
+            ids = [*actor.encode("".join(train[number].solution)), stop]
+            if len(ids) <= most:
+                asks += [
+                    Ask(train[number], number, 1, view=view, cell=cell)
+                    for cell, view in enumerate(views)
+                ]
+                tokens += [ids] * len(views)
+        if not asks:
+            return None
+        rows = to_imitate(actor.written(asks, tokens), np.ones(len(asks), bool))
+        cells = np.array([ask.cell for ask in asks], np.int32)
+        length = np.zeros_like(rows.rollouts.prompt_length)
+        second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
+        rows = rows.with_rollouts(cell=cells, second_length=length, **second)
+        return replace(rows, grades=[Grade(None)] * len(rows))
+
+    label = describe(
+        "imitate_hard",
+        wrong_above=float(wrong_above),
+        probability=float(probability),
+        capacity=capacity,
+    )
+    needs = frozenset({"solution"}).union(*(view.needs for view in views))
+    return Stage(
+        apply,
+        label,
+        init,
+        needs=needs,
+        views=tuple(views),
+        gives=frozenset({"supervised"}),
+        updates=1,
+        by_row=True,
+    )

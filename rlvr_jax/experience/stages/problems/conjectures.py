@@ -1,0 +1,254 @@
+"""Conjectures that the policy makes from what it has proved, and proofs that are imitated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    asks_of_problems,
+    earned,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_at_least, check_positive, check_within
+
+__all__ = [
+    "imitate_proofs",
+    "is_example",
+    "is_seed",
+    "matching_weights",
+    "proof_weights",
+]
+
+REQUEST = (
+    "This has been proved as shown. State another problem of the same kind that is somewhat harder,"
+    " between ```text and ```."
+)
+SECONDS = "seconds"
+"""Of `Grade.info`: what it took to check a proof."""
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+ROUNDING = 1e-9
+
+
+def is_example(rates: np.ndarray, hard: float) -> np.ndarray:
+    """Conjectures that are proved, but seldom: 0 < rate < `hard`."""
+    return (rates > 0) & (rates < hard)
+
+
+def is_seed(rates: np.ndarray, hard: float, margin: float) -> np.ndarray:
+    """Statements that conjectures are made from: rate above `hard` + `margin`."""
+    return rates > hard + margin
+
+
+def proof_weights(
+    right: np.ndarray,
+    group: np.ndarray,
+    rates: np.ndarray,
+    characters: np.ndarray,
+    seconds: np.ndarray,
+    length_cost: float,
+    time_cost: float,
+    most: float,
+) -> np.ndarray:
+    """exp(-a · characters - b · seconds) / right proofs of the statement, of right proofs of
+    statements with a rate of at most `most`; 0 of all others; [B].
+
+    Args:
+      right: bool [B].
+      group: int [B], the statement of each.
+      rates: [B], the success rate of its statement.
+      length_cost, time_cost: a and b.
+    """
+    number = np.bincount(group, weights=right)[group]
+    weight = np.exp(-length_cost * characters - time_cost * seconds) / np.maximum(number, 1)
+    return np.where(right & (rates <= most), weight, 0)
+
+
+def matching_weights(
+    examples: np.ndarray, targets: np.ndarray, cap: float, excluded: float = 0.0
+) -> np.ndarray:
+    """How much each example is needed for what is not yet proved, [n].
+
+    Every target in turn gives n / m to the example that is most like it, of those whose weight is
+    below the cap; the first of equal ones.
+
+    Args:
+      examples, targets: [n, D] and [m, D], scaled to length 1 here.
+      cap: of a weight.
+      excluded: what the likeness to a full example is taken to be; the authors' code has 0, by
+        which a full one wins again where all others are unlike; -inf excludes it.
+    """
+    weights = np.zeros(len(examples))
+    if not len(examples) or not len(targets):
+        return weights
+    examples, targets = (_unit(x) for x in (examples, targets))
+    for likeness in targets @ examples.T:
+        full = weights >= cap - ROUNDING
+        best = int(np.argmax(np.where(full, excluded, likeness)))
+        weights[best] += len(examples) / len(targets)
+    return weights
+
+
+def imitate_proofs(
+    hard: float,
+    margin: float,
+    most: float,
+    length_cost: float,
+    time_cost: float,
+    cap: float,
+) -> Stage:
+    """Imitates right proofs by weight, and conjectures that are hard to prove.
+
+    From every statement of the step that is proved often the policy makes a conjecture, with one of
+    its proofs in sight; copies are dropped; each is tried as often as a statement of the task.
+    Nothing has a policy loss. Supervised are right proofs of statements with a success rate of at
+    most `most` (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights`, by
+    mean hidden states, with what is not yet proved in the step for targets). The reward of a row is
+    its weight, the mean over the rows of either kind made 1. A statement's rate is the highest that
+    one of its visits had.
+
+    Args:
+      hard: θ, rate below which a conjecture is an example.
+      margin: statements with a rate above θ + margin are conjectured from.
+      most: rate up to which a statement's proofs are imitated.
+      length_cost, time_cost: of a character, and of a second of checking.
+      cap: of the weight of a conjecture.
+    Reads: outcome, Grade.info["seconds"], texts. Writes: mask (nothing is on it), supervised,
+      reward. Metrics: conjectures, conjecture_rate, imitated_conjectures, imitated_proofs.
+    Raises:
+      ValueError: a rate outside [0, 1], a negative cost, no cap.
+    Source: STP, https://github.com/kfdong/STP.
+    """
+    check_within(0, 1, "imitate_proofs", hard=hard, margin=margin, most=most)
+    check_at_least(0, "imitate_proofs", length_cost=length_cost, time_cost=time_cost)
+    check_positive("imitate_proofs", cap=cap)
+
+    def init(setting):
+        return np.zeros(len(setting.task.train), np.float32)
+
+    def weighed(batch: Batch, rates: np.ndarray) -> np.ndarray:
+        sizes = list(map(len, batch.groups))
+        texts = np.array([len(response.text) for response in batch.responses])
+        seconds = np.array([grade.info.get(SECONDS, 0.0) for grade in batch.grades])
+        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        group = np.repeat(np.arange(len(sizes)), sizes)
+        costs = length_cost, time_cost, most
+        return proof_weights(
+            right, group, np.repeat(rates, sizes), texts, np.nan_to_num(seconds), *costs
+        )
+
+    def apply(batch, actor, state, turn):
+        task, samples = turn.setting.task, turn.setting.samples
+        best = state.copy()
+        now = pass_rates(batch.outcomes())
+        rates = now.copy()
+        for place, rows in enumerate(batch.groups):
+            number = batch.asks[rows[0]].number
+            if number < len(best):
+                best[number] = rates[place] = max(best[number], now[place])
+        told = {"conjectures": 0.0, "imitated_conjectures": 0.0}
+        parts = [(batch, weighed(batch, rates))]
+        written = _conjectures(batch, is_seed(rates, hard, margin), actor, turn)
+        if written is not None:
+            conjectures, problems = written
+            asked = asks_of_problems(problems, [SOLVE] * len(problems), samples, task)
+            proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+            own = pass_rates(proofs.outcomes())
+            parts.append((proofs, weighed(proofs, own)))
+            told |= {"conjectures": float(len(problems)), "conjecture_rate": float(own.mean())}
+            chosen, unproved = is_example(own, hard), now == 0
+            if chosen.any() and unproved.any():
+                examples = conjectures.take(np.flatnonzero(chosen))
+                firsts = [rows[0] for rows in batch.groups]
+                targets = batch.take(np.array(firsts)[unproved])
+                seen = [
+                    np.asarray(actor.score(part.renumbered(), ["mean_hidden"])["mean_hidden"])
+                    for part in (examples, targets)
+                ]
+                weights = matching_weights(*seen, cap)
+                ones = np.ones(len(examples))
+                parts.append((earned(examples, ones, WRITE), weights))
+                told["imitated_conjectures"] = float(np.sum(weights > 0))
+        rows = [_supervised(part, weights) for part, weights in parts if (weights > 0).any()]
+        told["imitated_proofs"] = float(sum(np.sum(weights > 0) for _, weights in parts[:2]))
+        if not rows:
+            return to_imitate(batch, np.zeros(len(batch), bool)), best, told
+        return concatenate(rows).renumbered(), best, told
+
+    label = describe(
+        "imitate_proofs",
+        hard=float(hard),
+        margin=float(margin),
+        most=float(most),
+        length_cost=float(length_cost),
+        time_cost=float(time_cost),
+        cap=float(cap),
+    )
+    return Stage(
+        apply,
+        label,
+        init,
+        views=(with_request(REQUEST, ""),),
+        gives=frozenset({"supervised", "cell"}),
+        most=3.0,
+        by_row=True,
+    )
+
+
+def _conjectures(batch, seeds, actor, turn):
+    """What was written from proved statements, and the problem of each row; None of none."""
+    right = batch.decided & (batch.rollouts.outcome > RIGHT)
+    # A statement that was proved in an earlier step only has no proof at hand.
+    proved = [
+        rows[right[rows]][0]
+        for rows, seed in zip(batch.groups, seeds, strict=True)
+        if seed and right[rows].any()
+    ]
+    if not proved:
+        return None
+    texts = batch.take(np.array(proved)).responses
+    asks = [
+        replace(batch.asks[row], view=with_request(REQUEST, text.text), samples=1, first_sample=0)
+        for row, text in zip(proved, texts, strict=True)
+    ]
+    written = actor.draw(asks, turn.key)
+    known = {_bare(prompt.text) for prompt in batch.prompts}
+    kept, problems = [], []
+    for row, problem in enumerate(read_problems(written, turn.setting.task)):
+        if problem is not None and _bare(problem.text) not in known:
+            known.add(_bare(problem.text))
+            kept.append(row)
+            problems.append(problem)
+    return (written.take(np.array(kept)), problems) if kept else None
+
+
+def _bare(text: str) -> str:
+    return "".join(text.split())
+
+
+def _supervised(batch: Batch, weights: np.ndarray) -> Batch:
+    """The rows with a weight, to be imitated; weights are scaled to a mean of 1."""
+    rows = np.flatnonzero(weights > 0)
+    batch, weights = batch.take(rows).renumbered(), weights[rows] / weights[rows].mean()
+    kind = batch.rollouts.reward.dtype
+    cells = batch.rollouts.cell
+    cells = np.full(len(batch), SOLVE, np.int32) if cells is None else cells
+    batch = batch.with_rollouts(reward=weights.astype(kind), cell=cells)
+    return to_imitate(batch, np.ones(len(batch), bool))
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1; a row of zeros stays."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1)

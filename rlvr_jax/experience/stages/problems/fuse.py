@@ -1,0 +1,116 @@
+"""Statements that the policy fuses from two others, against which it then proves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    asks_of_problems,
+    earned,
+    kept_groups,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.objectives import adversarial, describe
+from rlvr_jax.objectives.arguments import check_within
+
+__all__ = ["ALTERED", "fuse_statements", "prover_rewards", "trains_prover"]
+
+ALTERED = "altered"
+"""Of `Grade.info`: 1 where a proof is of another statement than the given one."""
+
+REQUEST = (
+    "Write one harder problem that takes something from both of these, between ```text and ```."
+)
+
+
+def prover_rewards(outcome: np.ndarray, altered: np.ndarray, penalty: float) -> np.ndarray:
+    """outcome · (1 - penalty · altered), of each proof."""
+    return outcome * (1 - penalty * altered)
+
+
+def trains_prover(rates: np.ndarray, most: float) -> np.ndarray:
+    """Statements that are learned from: pass rate in (0, most]; bool [G]."""
+    return (rates > 0) & (rates <= most)
+
+
+def fuse_statements(penalty: float, most: float) -> Stage:
+    """Has the policy write a statement from two prompts, and prove what it wrote.
+
+    The prompts of a step are partners, each with the next one. What is read from the text of each
+    keeps its first prompt's answer and is tried by as many proofs as a group has rows. Who wrote
+    earns (1 - p) (1 - m), p the share of right proofs and m of those that altered the statement, 0
+    if none is right or nothing could be read; all texts of a step are one group. A proof earns its
+    outcome, less a penalty where it altered the statement; statements with p in (0, most] are
+    learned from. Cells: 0 prove, 1 write. The answers to the prompts themselves are drawn once
+    each, and not learned from.
+
+    Args:
+      penalty: share of the reward that an altered statement costs, in [0, 1].
+      most: pass rate up to which a statement trains the prover, in [0, 1].
+    Reads: Grade.info["altered"] where there is one. Writes: reward, cell.
+    Metrics: fused (statements read), fused_rate (their pass rate), fuser_reward, altered_share,
+      prover_groups.
+    Raises:
+      ValueError: a share outside [0, 1].
+    Source: GAR (the link stands in the method's card).
+    """
+    check_within(0, 1, "fuse_statements", penalty=penalty, most=most)
+
+    def apply(batch, actor, turn):
+        task, samples = turn.setting.task, turn.setting.samples
+        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        partners = [*plain[1:], plain[0]]
+        asks = [
+            replace(ask, view=with_request(REQUEST, other.prompt.text), samples=1)
+            for ask, other in zip(plain, partners, strict=True)
+        ]
+        written = actor.draw(asks, turn.key)
+        found = read_problems(written, task)
+        there = [place for place, problem in enumerate(found) if problem is not None]
+        reward = np.zeros(len(written))
+        told = {"fused": float(len(there))}
+        parts = []
+        if there:
+            problems = [found[place] for place in there]
+            asked = asks_of_problems(problems, [SOLVE] * len(there), samples, task)
+            proofs = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+            altered = np.array([grade.info.get(ALTERED, 0.0) for grade in proofs.grades])
+            altered = np.nan_to_num(altered)
+            rates = pass_rates(proofs.outcomes())
+            share = proofs.by_group(altered, 0.0).mean(axis=1)
+            reward[there] = np.asarray(adversarial(rates, share))
+            own = prover_rewards(proofs.rollouts.outcome, altered, penalty)
+            proofs = proofs.with_rollouts(reward=own.astype(proofs.rollouts.reward.dtype))
+            good = trains_prover(rates, most)
+            parts.append(kept_groups(proofs, good))
+            told |= {
+                "fused_rate": float(rates.mean()),
+                "altered_share": float(altered.mean()),
+                "prover_groups": float(good.sum()),
+            }
+        told["fuser_reward"] = float(reward.mean())
+        written = earned(written, reward, WRITE)
+        # One sample of each: they are compared with one another.
+        written = written.with_rollouts(group=np.zeros(len(written), np.int32)).renumbered()
+        parts = [written, *(part for part in parts if part is not None)]
+        return concatenate(parts).renumbered(), told
+
+    label = describe("fuse_statements", penalty=float(penalty), most=float(most))
+    return stateless(
+        apply,
+        label,
+        views=(with_request(REQUEST, ""),),
+        size=lambda samples: 1,
+        gives=frozenset({"cell"}),
+        most=2.0,
+        by_row=True,
+    )

@@ -1,0 +1,175 @@
+"""Questions that the policy makes up to a given answer, and its attempts at them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.batch import concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    asks_of_problems,
+    earned,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.objectives import describe, parabola
+from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
+from rlvr_jax.tasks import Prompt
+
+__all__ = ["is_question", "pose_questions", "read_stored", "stored"]
+
+REQUEST = (
+    "The answer above is given. Write a question that has this answer, without naming it, between"
+    " ```text and ```."
+)
+BYTES = 2048
+"""Of a stored question; longer ones are not stored."""
+
+
+def is_question(
+    text: str,
+    answer: str,
+    characters: tuple[int, int] = (10, 1000),
+    least_words: int = 10,
+    searches: Sequence[str] | None = None,
+) -> bool:
+    """Whether a text is a question to an answer: long enough, not too long, without the answer.
+
+    Args:
+      characters: least and most.
+      searches: what was searched for to write it: at least two, none twice; None: nobody searched.
+    Source: SSP, https://github.com/Alibaba-Quark/SSP.
+    """
+    fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
+    searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
+    return fits and answer not in text and searched
+
+
+def stored(problems: Sequence[Prompt]) -> np.ndarray:
+    """Problems as rows of bytes, uint8 [n, BYTES]: text, answer and kind; of one that is too long
+    nothing."""
+    rows = np.zeros((len(problems), BYTES), np.uint8)
+    for row, problem in zip(rows, problems, strict=True):
+        line = json.dumps([problem.text, problem.answer, problem.kind]).encode()
+        if len(line) <= BYTES:
+            row[: len(line)] = np.frombuffer(line, np.uint8)
+    return rows
+
+
+def read_stored(rows: np.ndarray) -> list[Prompt]:
+    """The problems of `stored`."""
+    lines = (bytes(row).rstrip(b"\0") for row in rows)
+    return [Prompt(*json.loads(line)) for line in lines]
+
+
+def pose_questions(
+    penalty: float,
+    reuse_below: float,
+    capacity: int,
+    clear_every: int,
+    intermediate: bool = False,
+    characters: tuple[int, int] = (10, 1000),
+    least_words: int = 10,
+) -> Stage:
+    """Has the policy write a question to the answer of every prompt, and answer it.
+
+    What is no question (`is_question`) earns the penalty; another one 1 - s, s the share of its
+    right answers, or the parabola 4 s (1 - s). In the place of what is no question stored ones are
+    asked, of earlier steps. Questions that are solved at most at a given rate are stored. Cells: 0
+    solve, 1 write. The answers to the prompts themselves are drawn once each, and not learned from.
+
+    Args:
+      penalty: reward of what is no question.
+      reuse_below: rate up to which a question is stored, in [0, 1].
+      capacity: questions that are kept, the newest ones.
+      clear_every: steps after which they are forgotten.
+      intermediate: the parabola.
+      characters, least_words: see `is_question`.
+    Writes: reward, cell. Metrics: valid_questions (share), question_rate (s), question_reward,
+      reused_questions, kept_questions.
+    Raises:
+      ValueError: a number outside its range.
+    Source: SSP, https://github.com/Alibaba-Quark/SSP.
+    """
+    check_finite("pose_questions", penalty=penalty)
+    check_within(0, 1, "pose_questions", reuse_below=reuse_below)
+    check_count(1, "pose_questions", capacity=capacity, clear_every=clear_every)
+    check_count(0, "pose_questions", least_words=least_words)
+
+    def init(setting):
+        del setting
+        return empty_store(capacity, problem=((BYTES,), np.uint8))
+
+    def apply(batch, actor, state, turn):
+        task, setting = turn.setting.task, turn.setting
+        if turn.step % clear_every == 0:
+            state = init(setting)
+        plain = batch.asks_of(np.ones(len(batch.groups), bool))
+        asks = [
+            replace(ask, view=with_request(REQUEST, _answer(ask.prompt)), samples=1)
+            for ask in plain
+        ]
+        written = actor.draw(asks, turn.key)
+        found = read_problems(written, task)
+        valid = [
+            problem is not None
+            and is_question(problem.text, _answer(ask.prompt), characters, least_words)
+            for problem, ask in zip(found, plain, strict=True)
+        ]
+        problems = [problem for problem, good in zip(found, valid, strict=True) if good]
+        places = uniform_places(state, len(plain) - len(problems), turn.random())
+        old = read_stored(taken(state, np.sort(places))["problem"])
+        told = {"valid_questions": float(np.mean(valid)), "reused_questions": float(len(old))}
+        reward, parts = np.full(len(written), float(penalty)), []
+        if problems or old:
+            whole = [*problems, *old]
+            asked = asks_of_problems(whole, [SOLVE] * len(whole), setting.samples, task)
+            solved = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+            rates = pass_rates(solved.outcomes())
+            own = rates[: len(problems)]
+            reward[np.array(valid)] = np.asarray(parabola(own)) if intermediate else 1 - own
+            kept = [
+                problem
+                for problem, rate, row in zip(problems, own, stored(problems), strict=True)
+                if rate <= reuse_below and row.any()
+            ]
+            if kept:
+                state = push(state, {"problem": stored(kept)}, turn.step)
+            told["question_rate"] = float(rates.mean())
+            parts.append(solved)
+        told |= {"question_reward": float(reward.mean()), "kept_questions": float(state.held)}
+        return concatenate([earned(written, reward, WRITE), *parts]).renumbered(), state, told
+
+    label = describe(
+        "pose_questions",
+        penalty=float(penalty),
+        reuse_below=float(reuse_below),
+        capacity=capacity,
+        clear_every=clear_every,
+        intermediate=intermediate,
+        characters=characters,
+        least_words=least_words,
+    )
+    return Stage(
+        apply,
+        label,
+        init,
+        views=(with_request(REQUEST, ""),),
+        size=lambda samples: 1,
+        gives=frozenset({"cell"}),
+        most=2.0,
+        by_row=True,
+    )
+
+
+def _answer(prompt: Prompt) -> str:
+    return str(prompt.answer if prompt.gold is None else prompt.gold)

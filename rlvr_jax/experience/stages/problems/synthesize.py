@@ -1,0 +1,147 @@
+"""Variations of a problem, written from its right answers, whose answer is that of the problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.stages.problems.written import (
+    SOLVE,
+    WRITE,
+    asks_of_problems,
+    earned,
+    kept_groups,
+    mixed,
+    pass_rates,
+    read_problems,
+    with_request,
+)
+from rlvr_jax.objectives import describe, within_band
+from rlvr_jax.objectives.arguments import check_count, check_within
+
+__all__ = ["synthesize_problems"]
+
+SOLVE_WRITTEN = 2
+"""The cell of answers to problems that were written in the step."""
+
+REQUEST = (
+    "This is a solution of a problem that you do not see. Write a problem that it solves, with the"
+    " same answer, between ```text and ```."
+)
+RIGHT = 0.5
+"""An outcome above this counts as right."""
+
+
+def synthesize_problems(
+    low: float,
+    high: float,
+    written_low: float,
+    written_high: float,
+    sources: int,
+    most: float = 4.0,
+) -> Stage:
+    """Has the policy write variations from right answers to prompts that it solves now and then.
+
+    A right answer to a prompt of pass rate in [low, high] is a source: the policy is shown the
+    answer without the question, and writes as many problems as a group has rows; each keeps the
+    prompt's answer, and is asked that often. What was written earns 1 if its problem is solved at a
+    rate in [written_low, written_high], else 0, also where there is none. Behind it stand in the
+    batch: groups of mixed outcomes of the prompts; of each source what was written, if some of it
+    earned something; and groups of mixed outcomes of what was written. Rows are labelled
+    (`Rollouts.cell`): 0 answers to prompts, 1 written problems, 2 answers to these.
+
+    Args:
+      low, high: pass rates of prompts that sources are taken from.
+      written_low, written_high: pass rates of written problems that earn something.
+      sources: of a step at most, drawn at random of those there are.
+      most: rows behind the stage at most, as a multiple of those before; the others are left out by
+        whole groups, in the order above, which ours is.
+    Reads: outcome, the responses' texts. Writes: cell. Metrics: sources, written_problems (read),
+      written_share (of what was written, earned something), written_rate (mean pass rate of written
+      problems), kept_prompts, kept_written, kept_solved (groups).
+    Raises:
+      ValueError: bounds outside [0, 1] or in the wrong order, no sources, a multiple below 1.
+    Source: SvS, https://github.com/MasterVito/SvS.
+    """
+    bounds = {"low": low, "high": high, "written_low": written_low, "written_high": written_high}
+    check_within(0, 1, "synthesize_problems", **bounds)
+    check_count(1, "synthesize_problems", sources=sources)
+    if not (low <= high and written_low <= written_high):
+        raise ValueError(
+            f"synthesize_problems: bounds must not fall, got {low}, {high} and {written_low},"
+            f" {written_high}"
+        )
+    if not most >= 1:
+        raise ValueError(f"synthesize_problems: most must be at least 1, got {most}")
+
+    def apply(batch, actor, turn):
+        task, samples = turn.setting.task, turn.setting.samples
+        outcomes = batch.outcomes()
+        rates = pass_rates(outcomes)
+        batch = batch.with_rollouts(cell=np.full(len(batch), SOLVE, np.int32))
+        parts = [kept_groups(batch, mixed(outcomes))]
+        told = {"kept_prompts": float(mixed(outcomes).sum())}
+        under = np.asarray(within_band(rates, low, high))
+        right = batch.decided & (batch.rollouts.outcome > RIGHT)
+        rows = np.flatnonzero(right & np.repeat(under, list(map(len, batch.groups))))
+        rows = np.sort(turn.random().permutation(rows)[:sources])
+        told["sources"] = float(len(rows))
+        if len(rows):
+            texts = batch.take(rows).responses
+            asks = [
+                replace(
+                    batch.asks[row],
+                    view=with_request(REQUEST, text.text, prompt_shown=False),
+                    samples=samples,
+                    first_sample=place * samples,
+                )
+                for place, (row, text) in enumerate(zip(rows, texts, strict=True))
+            ]
+            written = actor.draw(asks, turn.key)
+            found = read_problems(written, task)
+            there = [place for place, problem in enumerate(found) if problem is not None]
+            reward = np.zeros(len(written))
+            told["written_problems"] = float(len(there))
+            solved = None
+            if there:
+                problems = [found[place] for place in there]
+                cells = [SOLVE_WRITTEN] * len(there)
+                asked = asks_of_problems(problems, cells, samples, task)
+                solved = actor.grade(actor.draw(asked, jax.random.fold_in(turn.key, 1)))
+                own = pass_rates(solved.outcomes())
+                reward[there] = np.asarray(within_band(own, written_low, written_high))
+                told["written_rate"] = float(own.mean())
+            told["written_share"] = float(reward.mean())
+            written = earned(written, reward, WRITE)
+            some = written.by_group(reward, 0.0).max(axis=1) > 0
+            parts.append(kept_groups(written, some))
+            told["kept_written"] = float(some.sum())
+            if solved is not None:
+                good = mixed(solved.outcomes())
+                parts.append(kept_groups(solved, good))
+                told["kept_solved"] = float(good.sum())
+        whole = [part for part in parts if part is not None]
+        if not whole:
+            return batch.without(np.ones(len(batch), bool)), told
+        room = int(most * turn.setting.prompts * samples)
+        return _first_rows(concatenate(whole).renumbered(), room), told
+
+    label = describe(
+        "synthesize_problems",
+        **{name: float(value) for name, value in bounds.items()},
+        sources=sources,
+        most=float(most),
+    )
+    views = (with_request(REQUEST, "", prompt_shown=False),)
+    gives = frozenset({"cell"})
+    return stateless(apply, label, views=views, gives=gives, most=float(most), by_row=True)
+
+
+def _first_rows(batch: Batch, room: int) -> Batch:
+    """The first groups, as many as there is room for."""
+    ends = np.cumsum(list(map(len, batch.groups)))
+    return batch if ends[-1] <= room else kept_groups(batch, ends <= room)

@@ -1,0 +1,1 @@
+"""Stages that change what a row is worth."""

@@ -1,0 +1,1 @@
+"""Stages that draw more: again, further, from a place inside."""

@@ -1,0 +1,182 @@
+"""Wrong answers as problems of their own: you did this, it failed, go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.parts import Stage
+from rlvr_jax.experience.stages.choices.groups import uniform
+from rlvr_jax.experience.store import repeatable
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.tasks import Prompt, Response
+
+__all__ = ["empty_contexts", "newest_contexts", "push_context", "recover", "told_wrong"]
+
+Feedback = Callable[[Prompt, Response], str | None]
+"""(prompt, response) -> what is said of it; None: nothing, it is no failure to recover from."""
+
+
+def told_wrong(prompt: Prompt, response: Response) -> str | None:
+    """The same sentence for every answer."""
+    del prompt, response
+    return " That is wrong. "
+
+
+Contexts = dict[str, np.ndarray]
+
+
+def empty_contexts(capacity: int, tokens: int) -> Contexts:
+    """Room for failed contexts: tokens [C, T], length, the prompt's number (-1: no context), and
+    order, the later the newer."""
+    none = np.full(capacity, -1, np.int32)
+    return {
+        "tokens": np.zeros((capacity, tokens), np.int32),
+        "length": np.zeros(capacity, np.int32),
+        "number": none,
+        "order": none,
+    }
+
+
+def push_context(contexts: Contexts, number: int, tokens: list[int], per_prompt: int) -> Contexts:
+    """With another context; where there is no room the oldest one goes, of the same prompt first if
+    that has as many as it may.
+
+    Args:
+      number: of the prompt.
+      per_prompt: contexts of a prompt at most.
+    """
+    held, order = contexts["number"], contexts["order"]
+    own = np.flatnonzero(held == number)
+    free = np.flatnonzero(held < 0)
+    if len(own) >= per_prompt:
+        place = own[order[own].argmin()]
+    elif len(free):
+        place = free[0]
+    else:
+        place = order.argmin()
+    found = {name: array.copy() for name, array in contexts.items()}
+    found["tokens"][place] = 0
+    found["tokens"][place, : len(tokens)] = tokens
+    found["length"][place] = len(tokens)
+    found["number"][place] = number
+    found["order"][place] = order.max(initial=-1) + 1
+    return found
+
+
+def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Contexts]:
+    """The places of the newest contexts, newest first, and the others without them.
+
+    Args:
+      count: at most.
+    """
+    order = contexts["order"]
+    held = np.flatnonzero(contexts["number"] >= 0)
+    places = held[np.argsort(-order[held])][:count]
+    left = {name: array.copy() for name, array in contexts.items()}
+    left["number"][places] = -1
+    left["order"][places] = -1
+    return places, left
+
+
+def recover(
+    feedback: Feedback = told_wrong,
+    samples: int | None = None,
+    capacity: int | None = None,
+    per_prompt: int = 2,
+    contexts: int | None = None,
+) -> Stage:
+    """Draws groups that go on from failed answers and what was said of them.
+
+    A wrong answer and its feedback are a context, kept in a buffer; when that holds as many as a
+    step wants, the newest ones are asked: their groups stand behind the others, begin with the
+    failed answer and the feedback (given, never trained), and are drawn by the current policy in
+    the very context that they are trained in. A group of equal outcomes is dropped. Groups of
+    recoveries have baselines of their own; `parent` is not known, for the failed row may be of an
+    earlier step.
+
+    A context counts in the budget of the response; one that leaves less than a quarter of it is not
+    kept. Only rows of train prompts as they are can fail.
+
+    Args:
+      feedback: what is said of a failed answer: the environment's own words, or a simulator's.
+      samples: recoveries of a context (G'); None: as many as a group has.
+      capacity: contexts that are kept, the newest ones; None: as many as a step has prompts.
+      per_prompt: contexts of a prompt that are kept at most.
+      contexts: groups of recoveries of a step, which the buffer waits for; None: a quarter of its
+        prompts.
+    Reads: outcome, texts. Writes: origin. Draws: `samples` for each context. Metrics:
+      failed_rows, recovery_groups, recovered_share (right ones among the recoveries).
+    Raises:
+      ValueError: a count below 1; when a run begins, more samples than a group has.
+    Source: Fission-GRPO does so (the link stands in the method's card): a reconstruction.
+    """
+    check_count(1, "recover", per_prompt=per_prompt)
+    given = {"samples": samples, "capacity": capacity, "contexts": contexts}
+    check_count(1, "recover", **{name: one for name, one in given.items() if one is not None})
+
+    def init(setting):
+        if samples is not None and samples > setting.samples:
+            raise ValueError(
+                f"recover: samples must be at most the {setting.samples} of a group, got {samples}"
+            )
+        return empty_contexts(capacity or setting.prompts, setting.response_tokens)
+
+    def apply(batch, actor, state, turn):
+        setting = turn.setting
+        known, failed = _with_failures(batch, actor, state, setting, feedback, per_prompt)
+        wanted = contexts or max(setting.prompts // 4, 1)
+        wanted = min(wanted, setting.prompts, len(known["number"]))
+        told = {"failed_rows": float(failed), "recovery_groups": 0.0, "recovered_share": 0.0}
+        if np.sum(known["number"] >= 0) < wanted:
+            return batch, known, told
+        places, left = newest_contexts(known, wanted)
+        number = samples or setting.samples
+        asks = [
+            Ask(
+                setting.task.train[known["number"][place]],
+                int(known["number"][place]),
+                number,
+                given=known["tokens"][place, : known["length"][place]].tolist(),
+                # Two contexts of a prompt are not answered alike, nor as the prompt is.
+                first_sample=(1 + order) * number,
+            )
+            for order, place in enumerate(places)
+        ]
+        drawn = actor.grade(actor.draw(asks, turn.key))
+        told["recovery_groups"] = float(len(asks))
+        told["recovered_share"] = float(drawn.rollouts.outcome.mean())
+        equal = uniform(drawn.outcomes())
+        drawn = drawn.without(equal[drawn.rollouts.group])
+        return concatenate([batch, drawn]), left, told
+
+    label = f"recover({feedback.__name__}, samples={samples}, capacity={capacity},"
+    label += f" per_prompt={per_prompt}, contexts={contexts})"
+    gives = frozenset({"origin"})
+    return Stage(apply, label, init, gives=gives, most=2.0, by_row=True)
+
+
+def _with_failures(
+    batch: Batch, actor, state: Contexts, setting, feedback: Feedback, per_prompt: int
+) -> tuple[Contexts, int]:
+    """The buffer with the failed rows of a batch, and how many there are."""
+    rollouts = batch.rollouts
+    room = setting.response_tokens - max(setting.response_tokens // 4, 1)
+    responses, failed = batch.responses, 0
+    wrong = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
+    for row in np.flatnonzero(wrong).tolist():
+        ask = batch.asks[row]
+        said = feedback(ask.prompt, responses[row])
+        if said is None:
+            continue
+        failed += 1
+        tokens = rollouts.tokens[row, : rollouts.length[row]].tolist()
+        if tokens and tokens[-1] == actor.stop_token():
+            tokens.pop()
+        tokens += list(actor.encode(said))
+        if len(tokens) <= room:
+            state = push_context(state, ask.number, tokens, per_prompt)
+    return state, failed

@@ -1,0 +1,81 @@
+"""What a run was told by environments, on disk, so that a resumed step is told the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Told"]
+
+
+class Told:
+    """Replies by (step, key), in memory and in a file of JSON lines.
+
+    A reply may depend on the clock (a time-out) or on what happens elsewhere (a search). Those of
+    the steps since the last checkpoint are kept: a run that is killed in the middle of a step draws
+    it again, and is told what it was told before.
+
+    Args:
+      path: of the file; None: memory alone.
+      writes: False on processes that only read it.
+    Raises:
+      ValueError: a whole line that is not of such a file; a last line that was cut off is left out.
+    """
+
+    def __init__(self, path: Path | None = None, writes: bool = True):
+        self._path, self._writes = path, writes
+        self._known: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        if path is not None and path.exists():
+            self._read(path)
+            if writes:
+                self._rewrite()
+
+    def find(self, key: str) -> Mapping[str, Any] | None:
+        """What was told; None: nothing yet."""
+        known = self._known.get(key)
+        return known and known[1]
+
+    def keep(self, step: int, told: Mapping[str, Mapping[str, Any]]) -> None:
+        """Remembers replies of a step by their keys, on disk when this returns.
+
+        Args:
+          told: values that JSON can say.
+        """
+        new = {key: reply for key, reply in told.items() if key not in self._known}
+        self._known |= {key: (step, reply) for key, reply in new.items()}
+        if self._path is not None and self._writes and new:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.writelines(self._line(key, step, reply) for key, reply in new.items())
+
+    def forget(self, step: int) -> None:
+        """Forgets what was told before a step, which no resumed run begins before."""
+        kept = {key: known for key, known in self._known.items() if known[0] >= step}
+        if len(kept) < len(self._known):
+            self._known = kept
+            self._rewrite()
+
+    @staticmethod
+    def _line(key, step, reply) -> str:
+        return json.dumps({"key": key, "step": step, "reply": dict(reply)}) + "\n"
+
+    def _rewrite(self) -> None:
+        if self._path is None or not self._writes:
+            return
+        lines = [self._line(key, *known) for key, known in self._known.items()]
+        beside = self._path.with_suffix(".new")
+        beside.write_text("".join(lines), encoding="utf-8")
+        beside.replace(self._path)
+
+    def _read(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+            try:
+                told = json.loads(line)
+                self._known[told["key"]] = (told["step"], dict(told["reply"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f"Told: {path} must hold replies of environments, got line {number}"
+                    f" {line[:80]!r}"
+                ) from error

@@ -1,0 +1,73 @@
+"""AEPO's rollouts: a probe says how many begin at the prompt, and repeated forks are damped.
+
+Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
+
+    m    = min(⌊k σ(β (H_root - H_tool))⌋ + 1, k)      of k rows begin at the prompt
+    P    = clip(1 - 0.5 / (1 - 0.05 l) + γ (E_k - E_0), 0, 1), l forks of the prompt so far
+    A, loss as ARPO's, whose entropies these are
+
+One row of each prompt is written first: H_root is the entropy of its first tokens, H_tool the mean
+over its rounds; it is one of the m. In the paper m has no + 1 and l counts forks in a row; these
+are the published code's readings, which has the probe switched off. What AEPO changes of the update
+is `aepo_agentic`. Rounds end after `round_tokens`, where the authors' end at a tool call.
+"""
+
+from rlvr_jax.experience import branch_rounds, experience
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def aepo_rollout(
+    round_tokens: int = 64,
+    sensitivity: float = 0.5,
+    weight: float = 0.2,
+    base: float = 0.5,
+    penalty: float = 0.05,
+    top: int = 10,
+    window: int = 20,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on rows of which a probe and the entropies of rounds say where they begin.
+
+    Args:
+      round_tokens: tokens of a round.
+      sensitivity: of the number of rows that begin at the prompt (β).
+      weight: of the difference of entropies in the probability of a fork (γ).
+      base: that probability at equal entropies, before any fork.
+      penalty: each fork of a prompt damps the next ones by so much.
+      top: likeliest tokens that an entropy is of.
+      window: first tokens that count.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound of the loss where A < 0, in units of -A.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=branch_rounds(
+                round_tokens,
+                weight=weight,
+                base=base,
+                penalty=penalty,
+                sensitivity=sensitivity,
+                top=top,
+                window=window,
+            )
+        ),
+    )
+
+
+METHOD = Method(
+    aepo_rollout,
+    "Agentic Entropy-Balanced Policy Optimization",
+    "https://arxiv.org/abs/2510.14545",
+    changes="sampling",
+    left_out="tools: rounds end after a number of tokens, not where a tool answers",
+)

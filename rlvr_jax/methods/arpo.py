@@ -1,0 +1,76 @@
+"""ARPO: rollouts branch where the policy is less sure than it was at their beginning.
+
+Dong et al. 2025, "Agentic Reinforced Policy Optimization", https://arxiv.org/abs/2507.19849
+
+    E_k  = Σ over the first 20 tokens of round k of (-Σ_{top 10} p ln p) / ln V
+    P    = clip(0.5 + w (E_k - E_0), 0, 1)      a row is forked after a round, while there is room
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, over the M rows of the prompt
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i, at most -3 A where A < 0
+
+Half of the M rows begin at the prompt, the others are forks or, where nothing goes on, begin anew.
+A shared prefix is trained in every row that has it; with `hard` its advantage is the mean of those
+rows in each of them, which has the same gradient where nothing is clipped apart. The authors keep
+E_0 of the first batch for ever, and fill up with copies of the last row; here it is that of the
+row, and there are no copies. Their rounds end where a tool is called; here after `round_tokens`.
+"""
+
+from rlvr_jax.experience import branch_rounds, experience
+from rlvr_jax.objectives import (
+    average_over_copies,
+    group_normalized,
+    objective,
+    ppo_clip,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def arpo(
+    round_tokens: int = 64,
+    share: float = 0.5,
+    weight: float = 0.2,
+    base: float = 0.5,
+    top: int = 10,
+    window: int = 20,
+    hard: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on rows that are forked after rounds of more entropy than their first one.
+
+    Args:
+      round_tokens: tokens of a round.
+      share: of a group's rows, that begin at the prompt.
+      weight: of the difference of entropies in the probability of a fork (w).
+      base: that probability at equal entropies.
+      top: likeliest tokens that an entropy is of.
+      window: first tokens of a round that count.
+      hard: shared tokens get the mean advantage of their rows.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      dual: bound of the loss where A < 0, in units of -A.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[average_over_copies()] if hard else [],
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=branch_rounds(
+                round_tokens, weight=weight, base=base, share=share, top=top, window=window
+            )
+        ),
+    )
+
+
+METHOD = Method(
+    arpo,
+    "Agentic Reinforced Policy Optimization",
+    "https://arxiv.org/abs/2507.19849",
+    changes="sampling",
+    left_out="tools and their reward: rounds end after a number of tokens, not at a tool's answer",
+)

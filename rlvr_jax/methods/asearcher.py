@@ -1,0 +1,62 @@
+"""ASearcher: a clip around the weights at the update, and a weight for the mixture of older ones.
+
+Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
+
+    r    = clip((R - mean - 0.5) · 10, ± 20), A = (r - mean) / (std + 1e-5) over the batch's tokens
+    w    = π_old / π_behaviour, 0 above 5, without gradient
+    loss = Σ w max(-A ρ, -A clip(ρ, 0.6, 1.4)) / Σ n_i, ρ = π / π_old
+
+The scorer's log-probs at the weights before the update take the place of the proximal ones, those
+of the sampler are what a token was drawn with, at whichever weights. The bias goes again in the
+normalization over tokens. Groups without any right answer teach nothing. A row counts as an answer;
+the authors' turns may be several, which share its advantage.
+"""
+
+from rlvr_jax.experience import all_wrong, experience, refill
+from rlvr_jax.objectives import (
+    band_importance,
+    objective,
+    ppo_clip,
+    scaled_centered,
+    standardize_advantage,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def asearcher(
+    scale: float = 10.0,
+    bias: float = -0.5,
+    limit: float = 20.0,
+    clip_low: float = 0.4,
+    clip_high: float = 0.4,
+    cap: float = 5.0,
+    epsilon: float = 1e-5,
+) -> Recipe:
+    """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
+
+    Args:
+      scale, bias, limit: of the centered rewards.
+      clip_low, clip_high: half-widths of the trust region.
+      cap: tokens of a larger importance weight are left out of the loss.
+      epsilon: added to the deviation of the advantages over the batch's tokens.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=scaled_centered(scale, bias, limit),
+            transforms=[standardize_advantage(epsilon, ddof=0), band_importance(0.0, cap)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        # Dropped groups keep their places, without a mask.
+        experience=experience(stages=[refill(all_wrong, rounds=1)]),
+    )
+
+
+METHOD = Method(
+    asearcher,
+    "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
+    "https://arxiv.org/abs/2508.07976",
+    changes="selection, advantage, weight",
+    left_out="search tools, turns and their reward; trajectories that go on under newer weights",
+)

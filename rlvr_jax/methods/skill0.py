@@ -1,0 +1,73 @@
+"""SKILL0: skills in the prompt at first, fewer from phase to phase, and none in the end.
+
+"SKILL0: In-Context Agentic Reinforcement Learning for Skill Internalization",
+https://github.com/ZJU-REAL/SkillZero
+
+    phases   at most 6, 3, 0 skills, a third of the run each
+    every 10 steps  Δ_k = success with the shown skills - success without any, on prompts of kind k
+    next     the general skill, then those with Δ_k ≥ 0 by falling Δ_k, up to the phase's number
+    loss     = PPO's clip on the token mean, A of the group; no KL
+
+Rows are learned from under the prompt that they were drawn from: ratios are exact. The last phase
+has the prompts of deployment. With Δ ≥ 0 noise keeps a useless skill every second time; a skill
+that was taken away keeps the Δ of when it was last shown, where the authors' code would measure
+noise. `skills` are texts as name=text with | between them, the first one general; the others are
+named by the kinds of the task. Their reward takes off 0.1 for each invalid action and adds a bonus
+for a shorter context (`skill_reward`): both belong to episodes with turns.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, shuffled_epochs, withdraw_skills
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.types import Method, Recipe
+
+
+def skill0(
+    skills: str = "general=Work step by step, and check what you have found.",
+    sets: Sequence[int] = (6, 3, 0),
+    every: int = 10,
+    rated: int = 32,
+    rating_samples: int = 4,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on prompts with skills that are withdrawn.
+
+    Args:
+      skills: name=text, with | between them; the first one is general.
+      sets: skills that each phase may show.
+      every: steps between two ratings.
+      rated: prompts of a rating.
+      rating_samples: answers to each, with and without skills.
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    Raises:
+      ValueError: a skill without a name.
+    """
+    table = {}
+    for line in skills.split("|"):
+        name, there, text = line.partition("=")
+        if not there or not name.strip():
+            raise ValueError(f"skill0: skills must be name=text with | between them, got {line!r}")
+        table[name.strip()] = text.strip()
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            [shuffled_epochs(), withdraw_skills(table, sets, every, rated, rating_samples)]
+        ),
+    )
+
+
+METHOD = Method(
+    skill0,
+    "SKILL0: In-Context Agentic Reinforcement Learning for Skill Internalization",
+    "https://github.com/ZJU-REAL/SkillZero",
+    changes="curriculum, guidance",
+    left_out="episodes with turns, their reward, and contexts that are drawn as images",
+)

@@ -1,0 +1,57 @@
+"""SUPO: an agent whose context is replaced by its own summaries, trained by one reward.
+
+Lu et al. 2025, "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
+https://arxiv.org/abs/2510.06727
+
+    a segment of L tokens that does not end is summed up; the next one begins with the summary
+    A    = (R - mean) / (std + 1e-6) over the answers to a prompt, std with n - 1, of all segments
+    loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n over segments of finished answers
+
+A reconstruction: clip, aggregation, L (half a row) and S = 2 summaries are ours. An answer that was
+cut, or used up its summaries, is out of the loss and counts in its group's statistics. Each segment
+is trained in its own context; the instruction and the copied summary are not learned from.
+"""
+
+from rlvr_jax.experience import experience, summaries
+from rlvr_jax.objectives import drop_truncated, objective, ppo_clip, token_mean, trace_normalized
+from rlvr_jax.types import Method, Recipe
+
+
+def supo(
+    most: int = 2,
+    instruction: str = " Summarise. ",
+    context: int | None = None,
+    summary: int | None = None,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """A clipped ratio on the segments of answers, between which the policy sums up.
+
+    Args:
+      most: summaries of an answer at most (S).
+      instruction: text that asks for one.
+      context: tokens of a segment before it (L); None: half the run's response_tokens.
+      summary: tokens of a summary at most; None: a quarter of them.
+      clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      epsilon: added to the standard deviation of the rewards of a prompt's answers.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=trace_normalized(epsilon),
+            transforms=[drop_truncated()],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=summaries(most, instruction, context, summary)),
+    )
+
+
+METHOD = Method(
+    supo,
+    "Scaling LLM Multi-turn RL with End-to-end Summarization-based Context Management",
+    "https://arxiv.org/abs/2510.06727",
+    changes="sampling, advantage, mask",
+    evidence="reconstruction",
+    left_out="tools: a segment is text without turns",
+)

@@ -1,0 +1,69 @@
+"""VerlTool: GRPO on responses that call tools, with what tools say off the loss.
+
+"VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use",
+https://github.com/TIGER-AI-Lab/verl-tool
+
+    a response goes on behind what a tool says, at most max_turns times; replies have mask 0
+    A    = (R - mean) / (std + 1e-6) in the group, std with n - 1
+    loss = mean over unmasked tokens of max(-A ρ, -A clip(ρ, 1 - 0.2, 1 + 0.28)), dual clip 3
+
+Two switches take rows out of the loss whose rewards stay in their groups: those that never ended,
+and those with neither a call nor an answer.
+"""
+
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, mask_truncated, mask_void, turns
+from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.tools import named_toolbox
+from rlvr_jax.types import Method, Recipe
+
+
+def verltool(
+    tools: Sequence[str] = ("python",),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+    mask_overlong: bool = False,
+    mask_void_rows: bool = False,
+    clip_low: float = 0.2,
+    clip_high: float = 0.28,
+    dual: float = 3.0,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """A clipped ratio on the token mean over what the policy wrote between tools.
+
+    Args:
+      tools: that may be called, by name (`named_toolbox`).
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most (`max_obs_length`).
+      describe: a system message says what there is; it needs a chat template.
+      mask_overlong: take rows that never ended out of the loss.
+      mask_void_rows: take rows without a call or an answer out of the loss (`mask_void_traj`).
+      clip_low, clip_high: half-widths of the trust region.
+      dual: bound on the loss of a negative advantage.
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
+    stages = [mask_truncated()] if mask_overlong else []
+    stages += [mask_void()] if mask_void_rows else []
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens), stages=stages
+        ),
+    )
+
+
+METHOD = Method(
+    verltool,
+    "VerlTool: Towards Holistic Agentic Reinforcement Learning with Tool Use",
+    "https://github.com/TIGER-AI-Lab/verl-tool",
+    changes="sampling, mask",
+)

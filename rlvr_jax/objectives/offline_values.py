@@ -1,0 +1,134 @@
+"""Offline values of tokens, from written dialogues: implicit Q-learning on an agent's tokens.
+
+A dialogue is one row of tokens. The agent's are actions; everything else is environment, so that
+the state behind an action is that of the agent's next token, after the other side's turn.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.objectives.arguments import check_at_least, check_within
+from rlvr_jax.objectives.statistics.masked import masked_mean
+
+__all__ = ["ValueLosses", "implicit_q_losses", "moved_targets", "next_action", "value_perturbed"]
+
+
+class ValueLosses(NamedTuple):
+    """Means over the agent's tokens.
+
+    Fields:
+      action: L_Q, squared errors of both heads.
+      state: L_V, expectile regression.
+      conservative: L_C, -log softmax(Q)[a] of both heads.
+      policy: L_π, the weighted -logp.
+      total: L_Q + L_V + c L_C + L_π.
+    """
+
+    action: Float[Array, ""]
+    state: Float[Array, ""]
+    conservative: Float[Array, ""]
+    policy: Float[Array, ""]
+    total: Float[Array, ""]
+
+
+def next_action(
+    values: Float[Array, "B T"], mask: Bool[Array, "B T"]
+) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
+    """The value at the row's next token on the mask, and whether there is one; 0 behind the last.
+
+    Args:
+      mask: the agent's tokens.
+    """
+    width = mask.shape[1]
+    places = jnp.arange(width, dtype=jnp.int32)[None]
+    beyond = jnp.where(mask, places, width)
+    following = jax.lax.cummin(beyond, axis=1, reverse=True)
+    following = jnp.pad(following[:, 1:], ((0, 0), (0, 1)), constant_values=width)
+    there = following < width
+    taken = jnp.take_along_axis(values, jnp.minimum(following, width - 1), axis=1)
+    return jnp.where(there, taken, 0), there
+
+
+def implicit_q_losses(
+    q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]],
+    target_q: tuple[Float[Array, "B T V"], Float[Array, "B T V"]],
+    value: Float[Array, "B T"],
+    logp: Float[Array, "B T"],
+    tokens: Int[Array, "B T"],
+    mask: Bool[Array, "B T"],
+    reward: Float[Array, "B T"],
+    discount: float = 0.99,
+    expectile: float = 0.9,
+    conservatism: float = 1e-2,
+    sharpness: float = 0.0,
+) -> ValueLosses:
+    """The losses of implicit language Q-learning, each a mean over the agent's tokens.
+
+    With Q̂ the smaller of the target heads at the action and V' the value at the next action,
+
+        L_Q = Σ_k (r + γ sg V' - Q^k[a])²,   L_V = |τ - 1[Q̂ < V]| (sg Q̂ - V)²
+        L_C = Σ_k -log softmax(Q^k)[a],      L_π = -exp(β (Q̂ - V)) logp
+
+    The authors divide L_π by all tokens of a row, which long turns of the other side weaken.
+
+    Args:
+      q, target_q: of the two heads and of their targets, over the vocabulary.
+      value: V.
+      logp: of the policy.
+      mask: the agent's tokens.
+      reward: of each token.
+      discount: γ.
+      expectile: τ; above ½ it leans to the best actions in the data.
+      conservatism: c.
+      sharpness: β; 0 is imitation.
+    Raises:
+      ValueError: a discount or expectile outside [0, 1], or a negative weight.
+    Source: ILQL, https://github.com/Sea-Snell/Implicit-Language-Q-Learning.
+    """
+    check_within(0, 1, "implicit_q_losses", discount=discount, expectile=expectile)
+    weights = {"conservatism": conservatism, "sharpness": sharpness}
+    check_at_least(0, "implicit_q_losses", **weights)
+
+    def of_action(table):
+        return jnp.take_along_axis(table, tokens[:, :, None], axis=-1)[..., 0]
+
+    following, there = next_action(jax.lax.stop_gradient(value), mask)
+    wanted = reward + discount * jnp.where(there, following, 0)
+    best = jax.lax.stop_gradient(jnp.minimum(*map(of_action, target_q)))
+    action = sum(masked_mean((wanted - of_action(one)) ** 2, mask) for one in q)
+    asymmetry = jnp.where(best < value, 1 - expectile, expectile)
+    state = masked_mean(asymmetry * (best - value) ** 2, mask)
+    conservative = sum(masked_mean(-of_action(jax.nn.log_softmax(one, axis=-1)), mask) for one in q)
+    weight = jnp.exp(sharpness * (best - jax.lax.stop_gradient(value)))
+    policy = masked_mean(-weight * logp, mask)
+    total = action + state + conservatism * conservative + policy
+    return ValueLosses(action, state, conservative, policy, total)
+
+
+def moved_targets(targets, parameters, rate: float = 0.005):
+    """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
+    check_within(0, 1, "moved_targets", rate=rate)
+    return jax.tree.map(
+        lambda t, p: (rate * p + (1 - rate) * t).astype(t.dtype), targets, parameters
+    )
+
+
+def value_perturbed(
+    logits: Float[Array, "... V"],
+    target_q: tuple[Float[Array, "... V"], Float[Array, "... V"]],
+    value: Float[Array, "..."],
+    sharpness: float,
+    cap: float = jnp.inf,
+) -> Float[Array, "... V"]:
+    """log π(a) + β min(Q̂(a) - V, cap), up to a constant: what is sampled in the policy's place.
+
+    Args:
+      sharpness: β; 0 gives the policy.
+      cap: of the advantage, from above; a large β with poor values leaves the language otherwise.
+    """
+    check_at_least(0, "value_perturbed", sharpness=sharpness)
+    advantage = jnp.minimum(jnp.minimum(*target_q) - value[..., None], cap)
+    return jax.nn.log_softmax(logits, axis=-1) + sharpness * advantage

@@ -1,0 +1,55 @@
+"""Rewards for answers that are at least readable, or ended."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from rlvr_jax.objectives.arguments import check_finite, check_within
+from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
+from rlvr_jax.objectives.rewards.parts import Shaping, shaping
+
+__all__ = ["ended_bonus", "partial_credit", "right_or_readable"]
+
+
+def ended_bonus(bonus: float) -> Shaping:
+    """The outcome, and a bonus for responses that the budget did not cut off.
+
+    Args:
+      bonus: small beside 1.
+    Reads: outcome, truncated.
+    Raises:
+      ValueError: a bonus that is not finite.
+    """
+    check_finite("ended_bonus", bonus=bonus)
+
+    def reward(rollouts):
+        ended = jnp.where(rollouts.truncated, 0, bonus)
+        return rollouts.outcome + ended.astype(rollouts.outcome.dtype)
+
+    return shaping(reward, f"ended_bonus({bonus:g})")
+
+
+def partial_credit(
+    right: Bool[Array, "B"], readable: Bool[Array, "B"], partial: float
+) -> Float[Array, "B"]:
+    """1 for right answers, `partial` for wrong ones that can be read, 0 for the others."""
+    return jnp.where(right, 1.0, jnp.where(readable, partial, 0.0))
+
+
+def right_or_readable(partial: float) -> Shaping:
+    """`partial_credit` where readable is a row that gives an answer (`Rollouts.answer`).
+
+    Args:
+      partial: what a wrong answer earns, in [0, 1].
+    Reads: outcome, answer.
+    Raises:
+      ValueError: partial outside [0, 1].
+    Source: R³, https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL.
+    """
+    check_within(0, 1, "right_or_readable", partial=partial)
+
+    def reward(rollouts):
+        right = outcome_is_right(rollouts.outcome)
+        earned = partial_credit(right, rollouts.answer >= 0, partial)
+        return earned.astype(rollouts.outcome.dtype)
+
+    return shaping(reward, f"right_or_readable({partial:g})", needs={"answer"})

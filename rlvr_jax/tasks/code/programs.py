@@ -1,0 +1,110 @@
+"""Programs: write a small Python function that takes some steps one after the other."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.code.program_steps import KINDS, Step, chain, draw_input, program, value
+from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.verifiers.checks import Check
+
+__all__ = ["CODE", "programs"]
+
+CODE = "rlvr_jax.verifiers.programs.code"
+_NAME = "solve"
+_EMPTY = {"lists": [], "texts": "", "numbers": 0}
+_TESTS = 8
+_MOST_STEPS = 6
+
+
+@functools.cache
+def programs(
+    min_steps: int = 1,
+    max_steps: int = 3,
+    score: str = "strict",
+    size: int = SIZE,
+    test_size: int = TEST_SIZE,
+    seed: int = 0,
+    response_tokens: int = 256,
+) -> Task:
+    """Functions on lists, texts and numbers; `meta["level"]` is how many steps there are.
+
+    A response is a program in a block fenced as python. It runs in the sandbox with eight inputs,
+    of which the prompt shows one, and the empty one is another.
+
+    Args:
+      min_steps, max_steps: how many steps there are, 1 to 6; as many prompts of each.
+      score: "strict", the outcome is 1 if all eight values are right; "share", the part of them.
+      size, test_size: prompts of the two splits.
+      seed: of the prompts.
+      response_tokens: budget of a response.
+    Raises:
+      ValueError: steps out of range, an unknown score, fewer different prompts than wanted.
+    """
+    if not 1 <= min_steps <= max_steps <= _MOST_STEPS:
+        raise ValueError(
+            f"programs: min_steps and max_steps must be in 1 .. {_MOST_STEPS} and in order, got"
+            f" {min_steps} and {max_steps}"
+        )
+    if score not in ("strict", "share"):
+        raise ValueError(f"programs: score must be 'strict' or 'share', got {score!r}")
+
+    def draw(random: Random, kind_and_steps: tuple[str, int]) -> tuple[str, Prompt]:
+        kind, count = kind_and_steps
+        steps, inputs = [], []
+        while not _telling(steps, inputs):
+            steps = chain(random, kind, count)
+            inputs = [_EMPTY[kind], *(draw_input(random, kind) for _ in range(_TESTS - 1))]
+        source = program(steps, _NAME)
+        return source, _prompt(kind, steps, inputs, source)
+
+    counts = range(min_steps, max_steps + 1)
+    classes = list(itertools.product(KINDS, counts))
+    train, test = splits("programs", draw, classes, size, test_size, seed)
+    options = {"score": score, "cpu_seconds": 1.0}
+    return Task(
+        name="programs",
+        train=train,
+        test=test,
+        verify=verifier(
+            Check(f"{CODE}:check", f"{CODE}:extract", options),
+            workers=0,
+            threads=os.cpu_count() or 1,
+        ),
+        response_tokens=response_tokens,
+        derived=("meta",),
+    )
+
+
+def _telling(steps: Sequence[Step], inputs: Sequence[Any]) -> bool:
+    """Whether the values are not all alike, and none of the steps can be left out unseen."""
+    values = [value(steps, x) for x in inputs]
+    shorter = [
+        [*steps[:at], *steps[at + 1 :]] for at, step in enumerate(steps) if step.takes == step.gives
+    ]
+    return len({repr(found) for found in values}) > 2 and all(
+        [value(less, x) for x in inputs] != values for less in shorter
+    )
+
+
+def _prompt(kind: str, steps: Sequence[Step], inputs: Sequence[Any], source: str) -> Prompt:
+    shown = inputs[-1]
+    listed = "\n".join(f"{at}. {step.words}" for at, step in enumerate(steps, 1))
+    text = (
+        f"Write a Python function {_NAME}(x). x is {KINDS[kind]}. The function does this, in"
+        f" order, and returns what comes out:\n{listed}\n\nFor example, {_NAME}({shown!r}) is"
+        f" {value(steps, shown)!r}. Give the function in a block that begins with ```python."
+    )
+    tests = [
+        {"kind": "call", "function": _NAME, "args": [x], "value": value(steps, x)} for x in inputs
+    ]
+    return Prompt(
+        text, tests, kind=kind, gold=f"```python\n{source}```", meta={"level": len(steps)}
+    )

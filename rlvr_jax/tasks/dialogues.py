@@ -1,0 +1,94 @@
+"""Dialogues that a generator imagines: personas, both sides' turns, and whose token is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Dialogue", "imagine", "speaker_mask", "split_by_persona"]
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """One imagined dialogue.
+
+    Fields:
+      persona: its number.
+      turns: ("agent" or "human", text) in order.
+      outcome: of a verifier that looks at the end, in [0, 1], from the persona's recorded facts and
+        not from what the writer says of it.
+    """
+
+    persona: int
+    turns: Sequence[tuple[str, str]]
+    outcome: float
+
+
+Generator = Callable[[str, int, int], Sequence[tuple[Sequence[tuple[str, str]], float]]]
+"""(description, persona, dialogues) -> (turns, outcome) of each."""
+
+
+def imagine(
+    generator: Generator, description: str, personas: int, dialogues: int
+) -> list[Dialogue]:
+    """Dialogues of so many personas, so many of each.
+
+    Args:
+      generator: any callable; a model that is asked, or a script.
+      description: of the task: who talks, what the agent wants.
+    Raises:
+      ValueError: a turn of somebody else than agent and human, or an outcome outside [0, 1].
+    """
+    found = []
+    for persona in range(personas):
+        for turns, outcome in generator(description, persona, dialogues):
+            others = {who for who, _ in turns} - {"agent", "human"}
+            if others:
+                raise ValueError(
+                    f"imagine: turns must be of 'agent' or 'human', got {sorted(others)}"
+                )
+            if not 0 <= outcome <= 1:
+                raise ValueError(f"imagine: outcome must be in [0, 1], got {outcome}")
+            found.append(Dialogue(persona, tuple(turns), float(outcome)))
+    return found
+
+
+def split_by_persona(
+    dialogues: Sequence[Dialogue], share: float, seed: int = 0
+) -> tuple[list[Dialogue], list[Dialogue]]:
+    """Dialogues of some personas, and those of the others: no persona is in both.
+
+    Args:
+      share: of the personas, in the first part; rounded.
+    """
+    personas = sorted({dialogue.persona for dialogue in dialogues})
+    order = np.random.default_rng(seed).permutation(personas)
+    first = set(order[: round(share * len(personas))].tolist())
+    parts = [], []
+    for dialogue in dialogues:
+        parts[dialogue.persona not in first].append(dialogue)
+    return parts
+
+
+def speaker_mask(
+    dialogue: Dialogue, encode: Callable[[str], Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A dialogue as one row: tokens, the agent's mask, and rewards, [n] each.
+
+    The outcome stands on the last token of the agent; everything else earns 0.
+
+    Args:
+      encode: tokens of a turn.
+    """
+    tokens, mask = [], []
+    for who, text in dialogue.turns:
+        own = list(encode(text))
+        tokens += own
+        mask += [who == "agent"] * len(own)
+    reward = np.zeros(len(tokens))
+    agent = np.flatnonzero(mask)
+    if len(agent):
+        reward[agent[-1]] = dialogue.outcome
+    return np.array(tokens, np.int32), np.array(mask, bool), reward

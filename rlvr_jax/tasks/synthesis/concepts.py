@@ -1,0 +1,116 @@
+"""What a new problem is to be about: budgets of kinds, and concepts that go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["budgets", "concept_chances", "concept_scores", "draw_concepts", "failed", "slopes"]
+
+
+def slopes(accuracy: np.ndarray) -> np.ndarray:
+    """Least-squares slope of each row's accuracies against 0, 1, …; 0 of fewer than two; [P].
+
+    Args:
+      accuracy: [P, T], of each epoch.
+    """
+    epochs = accuracy.shape[1]
+    if epochs < 2:
+        return np.zeros(len(accuracy))
+    place = np.arange(epochs) - (epochs - 1) / 2
+    return (accuracy - accuracy.mean(axis=1, keepdims=True)) @ place / (place @ place)
+
+
+def failed(
+    accuracy: np.ndarray, threshold: float, most_slope: float = 0.0, included: bool = False
+) -> np.ndarray:
+    """Prompts that were never solved often, and less and less; bool [P].
+
+    Args:
+      accuracy: [P, T], of each epoch; of one epoch the slope is not asked.
+      threshold: that the highest accuracy must be below.
+      most_slope: that the slope must be below.
+      included: a slope at the bound counts, as one of 0 of a prompt that was never solved.
+    """
+    slope = slopes(accuracy)
+    falls = slope <= most_slope if included else slope < most_slope
+    falls = falls if accuracy.shape[1] > 1 else np.ones(len(accuracy), bool)
+    return (accuracy.max(axis=1) < threshold) & falls
+
+
+def budgets(fail: np.ndarray, kind: np.ndarray, kinds: int, total: float) -> np.ndarray:
+    """How many new problems each kind gets: in proportion to its share of failed prompts; [K].
+
+    Args:
+      fail: bool [P].
+      kind: int [P], in 0 .. kinds - 1.
+      total: of all; split evenly where nothing failed.
+    """
+    number = np.bincount(kind, minlength=kinds)
+    rate = np.bincount(kind, weights=fail, minlength=kinds) / np.maximum(number, 1)
+    return total * (rate / rate.sum() if rate.sum() > 0 else np.full(kinds, 1 / kinds))
+
+
+def concept_scores(
+    chosen: Sequence[int], together: np.ndarray, embeddings: np.ndarray
+) -> np.ndarray:
+    """Σ of how often each concept occurs with the chosen ones, and the cosine of its embedding to
+    their mean; [C].
+
+    Args:
+      chosen: at least one.
+      together: [C, C], in how many problems two concepts occur.
+      embeddings: [C, D].
+    Source: SwS, https://github.com/MasterVito/SwS, whose released sampler pairs the cosines with
+      other concepts.
+    """
+    chosen = list(chosen)
+    middle = embeddings[chosen].mean(axis=0)
+    size = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(middle)
+    cosine = embeddings @ middle / np.where(size > 0, size, 1)
+    return together[chosen].sum(axis=0) + cosine
+
+
+def concept_chances(
+    chosen: Sequence[int], together: np.ndarray, embeddings: np.ndarray, temperature: float
+) -> np.ndarray:
+    """softmax(score / τ) over the concepts that are not chosen yet; [C]."""
+    score = concept_scores(chosen, together, embeddings) / temperature
+    score[list(chosen)] = -np.inf
+    weight = np.exp(score - score.max())
+    return weight / weight.sum()
+
+
+def draw_concepts(
+    frequency: np.ndarray,
+    together: np.ndarray,
+    embeddings: np.ndarray,
+    size: int,
+    number: int,
+    temperature: float,
+    random: np.random.Generator,
+) -> list[tuple[int, ...]]:
+    """Different sets of concepts: the first of each by frequency, the others by `concept_chances`.
+
+    Args:
+      frequency: [C], of the concepts.
+      size: concepts of a set.
+      number: sets; fewer if in ten draws for each no new one is found.
+    Raises:
+      ValueError: a size below 1 or above the number of concepts.
+    """
+    if not 1 <= size <= len(frequency):
+        raise ValueError(
+            f"draw_concepts: size must be in 1 .. {len(frequency)} concepts, got {size}"
+        )
+    found: dict[tuple[int, ...], None] = {}
+    for _ in range(10 * number):
+        chosen = [int(random.choice(len(frequency), p=frequency / frequency.sum()))]
+        while len(chosen) < size:
+            chances = concept_chances(chosen, together, embeddings, temperature)
+            chosen.append(int(random.choice(len(chances), p=chances)))
+        found.setdefault(tuple(sorted(chosen)))
+        if len(found) == number:
+            break
+    return list(found)

@@ -1,0 +1,40 @@
+"""Tools: what a policy may use while it answers, and the environments that use makes of them.
+
+`environment`: `Environment` answers what a policy writes; `Reply` is one answer.
+`calls`: how a call is written: JSON in tags, tags, fenced blocks.
+`toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
+`python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
+  workers, or through a grammar of ours.
+`adapters`: objects with `reset` and `step` as environments.
+"""
+
+from rlvr_jax.tools.adapters import episode
+from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
+from rlvr_jax.tools.calculator import calculator
+from rlvr_jax.tools.calls import Style, fenced, json_calls, tags
+from rlvr_jax.tools.environment import Environment, Reply
+from rlvr_jax.tools.named import named_toolbox
+from rlvr_jax.tools.python import python
+from rlvr_jax.tools.search import search
+from rlvr_jax.tools.sql import sql
+from rlvr_jax.tools.toolbox import toolbox
+
+__all__ = [
+    "Environment",
+    "Lost",
+    "Reply",
+    "Style",
+    "Tool",
+    "ToolError",
+    "calculator",
+    "episode",
+    "fenced",
+    "json_calls",
+    "named_toolbox",
+    "python",
+    "search",
+    "sql",
+    "tags",
+    "tool",
+    "toolbox",
+]

@@ -1,0 +1,164 @@
+"""How a call is written in a response, and how the reply to it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["Call", "Style", "fenced", "json_calls", "tags"]
+
+
+class Call(NamedTuple):
+    """A call that was found.
+
+    Fields:
+      tool: its name; "" where the call is malformed.
+      arguments: by name, or a text alone.
+      wrong: why it is malformed, a sentence for the policy; "" where it is not.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any] | str = ""
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Style:
+    """A way to write calls.
+
+    Fields:
+      find: (text) -> the first call in it and how many characters lead up to its end; None where
+        none is begun.
+      stops: texts that end a call.
+      wrap: (reply) -> how it stands in the response.
+      role: of `Reply`.
+      explain: (tools) -> for the policy, how they are called.
+      label: the call that makes it.
+    """
+
+    find: Callable[[str], tuple[Call, int] | None]
+    stops: tuple[str, ...]
+    wrap: Callable[[str], str]
+    role: str
+    explain: Callable[[Sequence[Any]], str]
+    label: str
+
+
+def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str = "tool") -> Style:
+    """Calls as JSON in a tag, as Hermes and Qwen write them:
+
+        <tool_call>{"name": "python", "arguments": {"code": "print(1)"}}</tool_call>
+
+    Args:
+      tag, reply: names of the tags of calls and, where `role` is "", of replies.
+      role: of the message that a reply is; "": it stands in the response.
+    """
+    begin, end = f"<{tag}>", f"</{tag}>"
+
+    def read(body):
+        try:
+            told = json.loads(body)
+        except (ValueError, RecursionError):
+            return Call("", wrong=f"what stands in {begin} is not JSON")
+        if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+            return Call("", wrong=f'what stands in {begin} must have a "name"')
+        arguments = told.get("arguments", {})
+        if not isinstance(arguments, dict):
+            return Call("", wrong='"arguments" must be an object')
+        return Call(told["name"], arguments)
+
+    def explain(tools):
+        lines = [
+            json.dumps(
+                {
+                    "name": each.name,
+                    "description": each.description,
+                    "parameters": {"type": "object", "properties": dict(each.parameters)},
+                },
+                ensure_ascii=False,
+            )
+            for each in tools
+        ]
+        example = f'{begin}{{"name": …, "arguments": {{…}}}}{end}'
+        return f"You may call tools by writing {example}. The tools:\n" + "\n".join(lines)
+
+    wrap = (lambda text: text) if role else _in_tag(reply)
+    label = f"json_calls(tag={tag!r}, reply={reply!r}, role={role!r})"
+    return Style(_between(begin, end, read), (end,), wrap, role, explain, label)
+
+
+def tags(tools: Mapping[str, str], reply: str = "output") -> Style:
+    """Calls as a text in a tag, one tag for each tool: <code>print(1)</code>.
+
+    Args:
+      tools: names of tools by their tags, such as {"code": "python"}.
+      reply: tag of the replies, which stand in the response.
+    Raises:
+      ValueError: no tag.
+    """
+    if not tools:
+        raise ValueError("tags: tools must name a tag, got none")
+    readers = [
+        _between(f"<{tag}>", f"</{tag}>", lambda body, name=name: Call(name, body))
+        for tag, name in tools.items()
+    ]
+
+    def find(text):
+        found = [call for reader in readers if (call := reader(text))]
+        return min(found, key=lambda call: call[1], default=None)
+
+    def explain(known):
+        of = {each.name: each for each in known}
+        lines = [
+            f"<{tag}>…</{tag}>: {of[name].description}" for tag, name in tools.items() if name in of
+        ]
+        return f"You may use, and will read the reply in <{reply}>:\n" + "\n".join(lines)
+
+    stops = tuple(f"</{tag}>" for tag in tools)
+    return Style(
+        find, stops, _in_tag(reply), "", explain, f"tags({dict(tools)!r}, reply={reply!r})"
+    )
+
+
+def fenced(language: str = "python", tool: str = "python", reply: str = "output") -> Style:
+    """Calls as fenced blocks of a language; replies are blocks, too.
+
+    Args:
+      language: behind the opening fence.
+      tool: that is called.
+      reply: what stands behind the fence of a reply.
+    """
+    begin, end = f"```{language}\n", "\n```"
+
+    def explain(tools):
+        told = "; ".join(each.description for each in tools if each.name == tool)
+        return f"A block that begins with ```{language} is run: {told}"
+
+    label = f"fenced({language!r}, tool={tool!r}, reply={reply!r})"
+    return Style(
+        _between(begin, end, lambda body: Call(tool, body)),
+        (end,),
+        lambda text: f"\n```{reply}\n{text}\n```\n",
+        "",
+        explain,
+        label,
+    )
+
+
+def _between(begin: str, end: str, read: Callable[[str], Call]):
+    def find(text):
+        start = text.find(begin)
+        if start < 0:
+            return None
+        stop = text.find(end, start + len(begin))
+        if stop < 0:
+            return Call("", wrong=f"{begin.strip()} is not closed by {end.strip()}"), len(text)
+        return read(text[start + len(begin) : stop]), stop + len(end)
+
+    return find
+
+
+def _in_tag(name: str) -> Callable[[str], str]:
+    return lambda text: f"\n<{name}>{text}</{name}>\n"

@@ -1,0 +1,70 @@
+"""What answers a policy in the middle of its response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+__all__ = ["Environment", "Reply"]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an environment says to what a policy wrote.
+
+    Fields:
+      state: of the episode from now on; None of it is shown.
+      text: what the policy reads next; None: nothing, and the response ends as the policy ended it.
+      done: the episode is over, whatever the text.
+      reward: of this turn; None: the environment gives none.
+      outcome: in [0, 1], how the episode ended, of environments that judge; None: nothing yet.
+      info: numbers for the curves, averaged over responses by name.
+      role: "": the text goes on where the policy stopped; "tool" or "user": it is the next message
+        of a chat, written by the tokenizer's template.
+      lost: nobody can say what the reply would have been (a sandbox that was ended from outside);
+        the response has no verdict.
+    """
+
+    state: Any
+    text: str | None = None
+    done: bool = False
+    reward: float | None = None
+    outcome: float | None = None
+    info: Mapping[str, float] = field(default_factory=dict)
+    role: str = ""
+    lost: bool = False
+
+
+class Environment(Protocol):
+    """Who answers. One object serves all rows, from several threads: what differs is the state.
+
+    Fields:
+      stops: texts behind which a response pauses and the environment is asked. It is asked, too,
+        where a response ends.
+      label: the call that makes it.
+      judges: the outcome of a response is that of its last reply that has one, 0 if none has, and
+        its reward the sum of the rewards (the outcome if all are 0); False: the task's verifier
+        reads the response.
+    """
+
+    stops: Sequence[str]
+    label: str
+    judges: bool
+
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+        """The state an episode begins with, picklable, and messages that stand before the prompt
+        (how tools are called); none where the prompt says all.
+
+        Args:
+          prompt: a `Prompt` of a task.
+        """
+        ...
+
+    def reply(self, state: Any, text: str) -> Reply:
+        """The answer to what was written since the last one.
+
+        The same state and text should give the same reply; what a run was told is kept beside it
+        for the case that they do not.
+        """
+        ...

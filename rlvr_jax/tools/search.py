@@ -1,0 +1,90 @@
+"""Search in a corpus of texts as a tool (BM25)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlvr_jax.tools.base import Tool, ToolError
+
+__all__ = ["read_corpus", "search"]
+
+_WORD = re.compile(r"\w+")
+
+
+def read_corpus(path: str | Path) -> list[str]:
+    """The texts of a corpus, in a fixed order.
+
+    Args:
+      path: a JSONL file, each line a text or an object with "text" (and perhaps "title"), or a
+        folder of .txt and .md files.
+    Raises:
+      ValueError: nothing is there, or a line that is neither.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(each for each in path.rglob("*") if each.suffix in (".txt", ".md"))
+        return [each.read_text(encoding="utf-8") for each in files]
+    if not path.is_file():
+        raise ValueError(f"search: corpus must be a JSONL file or a folder, got {str(path)!r}")
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            told = json.loads(line) if line.strip() else None
+        except ValueError:
+            told = {}
+        if told is None:
+            continue
+        text = told.get("text") if isinstance(told, dict) else told
+        if not isinstance(text, str):
+            raise ValueError(
+                f"search: each line of the corpus must be a text or have one, got {line[:80]!r} in"
+                f" line {number} of {str(path)!r}"
+            )
+        title = told.get("title") if isinstance(told, dict) else None
+        found.append(f"{title}: {text}" if title else text)
+    return found
+
+
+def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search") -> Tool:
+    """Shows the k texts of a corpus that fit a query best, numbered; equal ones in their order.
+
+    Args:
+      corpus: texts, or where `read_corpus` finds them.
+      k: texts of a reply, at least 1.
+      name: by which it is called.
+    Raises:
+      ValueError: a corpus without texts; k below 1; bm25s is not installed.
+    """
+    if k < 1:
+        raise ValueError(f"search: k must be at least 1, got {k}")
+    try:
+        import bm25s
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "search: needs the package bm25s, which is not installed: run `pip install bm25s`"
+        ) from error
+    texts = read_corpus(corpus) if isinstance(corpus, str | Path) else list(corpus)
+    if not texts:
+        raise ValueError("search: corpus must have texts, got none")
+    index = bm25s.BM25()
+    index.index([_words(text) for text in texts], show_progress=False)
+
+    def run(arguments, state):
+        words = [word for word in _words(str(arguments["query"])) if word in index.vocab_dict]
+        if not words:
+            raise ToolError("no text has a word of this query")
+        scores = index.get_scores(words)
+        # Ties go by their place in the corpus, on every machine.
+        best = sorted(range(len(texts)), key=lambda place: (-float(scores[place]), place))[:k]
+        found = [place for place in best if scores[place] > 0]
+        return state, "\n".join(f"({n}) {texts[place]}" for n, place in enumerate(found, 1))
+
+    schema = {"query": {"type": "string"}}
+    return Tool(name, f"Shows the {k} texts that fit a query best.", schema, run)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())

@@ -1,0 +1,60 @@
+"""Queries on a database that they cannot change, as a tool."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rlvr_jax.tools.base import Lost, Tool, ToolError
+from rlvr_jax.verifiers.pool import WorkerPool
+from rlvr_jax.verifiers.programs.sqlite_engine import FAILURES, run_sqlite
+
+__all__ = ["answer", "sql"]
+
+_MOST_ROWS, _MOST_BYTES = 50, 20_000
+
+
+def sql(setup: str = "", file: str = "", seconds: float = 2.0, name: str = "sql") -> Tool:
+    """Answers one query of sqlite by a table.
+
+    Args:
+      setup: statements that fill a database in memory; they are the task's.
+      file: path of a database to read in its place.
+      seconds: of a query.
+      name: by which it is called.
+    Raises:
+      ValueError: both a setup and a file, or neither.
+    """
+    if bool(setup) == bool(file):
+        raise ValueError("sql: exactly one of setup and file must be given")
+
+    def run(arguments, state):
+        result = _pool(seconds).map([[str(arguments["query"]), setup, file, seconds]])[0]
+        if result.lost:
+            raise Lost("sql")
+        if result.timed_out:
+            raise ToolError(f"the query took longer than {seconds:g} seconds")
+        told = result.value or {"error": result.error or "the query failed"}
+        if "error" in told:
+            raise ToolError(told["error"])
+        return state, told["table"]
+
+    schema = {"query": {"type": "string"}}
+    return Tool(name, "Runs one SQL query (sqlite) and shows its rows.", schema, run)
+
+
+def answer(job: list[Any]) -> dict[str, str]:
+    """What a worker does: [query, setup, file, seconds] -> its table, or what is wrong with it."""
+    query, setup, file, seconds = job
+    try:
+        table = run_sqlite(query, setup, file, seconds, _MOST_ROWS, _MOST_BYTES)
+    except FAILURES as error:
+        return {"error": str(error)}
+    lines = [" | ".join("NULL" if x is None else str(x) for x in row) for row in table.rows]
+    return {"table": "\n".join(lines) or "(no rows)"}
+
+
+@functools.cache
+def _pool(seconds: float) -> WorkerPool:
+    # The engine stops itself; the pool ends what one instruction of it keeps busy.
+    return WorkerPool("rlvr_jax.tools.sql:answer", wall_seconds=seconds + 1, job_bytes=2**20)

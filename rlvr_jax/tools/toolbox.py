@@ -1,0 +1,143 @@
+"""An environment of tools: finds a call in what the policy wrote, makes it, and says what came."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvr_jax.tools.base import Lost, Tool, ToolError
+from rlvr_jax.tools.calls import Style, json_calls
+from rlvr_jax.tools.environment import Reply
+
+__all__ = ["Toolbox", "toolbox"]
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """An environment whose replies are what tools say; see `toolbox`."""
+
+    tools: tuple[Tool, ...]
+    style: Style
+    most: int
+    describe: bool
+    stops: tuple[str, ...]
+    label: str
+    by_name: Mapping[str, Tool] = field(repr=False, compare=False)
+    judges: bool = False
+
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+        """No call yet, and the tools of each name at the start."""
+        del prompt
+        told = self.style.explain(self.tools) if self.describe else ""
+        messages = [{"role": "system", "content": told}] if told else []
+        return (0, dict.fromkeys(self.by_name)), messages
+
+    def reply(self, state: Any, text: str) -> Reply:
+        """What the called tool says. A text without a call is not answered; a malformed call, one
+        of an unknown tool, and one too many are answered in words."""
+        calls, states = state
+        found = self.style.find(text)
+        if found is None:
+            return Reply(state)
+        call, _ = found
+        counts = {"calls": 1.0, "malformed_calls": 0.0, "tool_errors": 0.0, "tool_timeouts": 0.0}
+        if calls >= self.most:
+            told, counts["calls"] = f"Error: no call is left of {self.most}.", 0.0
+            return self._said((calls, states), told, counts)
+        wrong = call.wrong or self._wrong(call)
+        if wrong:
+            counts |= {"calls": 0.0, "malformed_calls": 1.0}
+            return self._said((calls + 1, states), f"Error: {wrong}.", counts)
+        tool = self.by_name[call.tool]
+        given = call.arguments
+        if isinstance(given, str):
+            given = {next(iter(tool.parameters)): given}
+        own = states[tool.name]
+        try:
+            own, told = _within(tool, given, own)
+        except ToolError as error:
+            told, counts["tool_errors"] = f"Error: {error}", 1.0
+        except TimeoutError:
+            told = f"Error: {tool.name} took longer than {tool.seconds:g} seconds."
+            counts["tool_timeouts"] = 1.0
+        except Lost:
+            return Reply((calls + 1, states), lost=True, done=True, info=counts)
+        except (Exception, SystemExit) as error:  # it is answered, and the run goes on
+            told, counts["tool_errors"] = f"Error: {type(error).__name__}: {error}", 1.0
+        return self._said((calls + 1, {**states, tool.name: own}), told, counts, tool.characters)
+
+    def _wrong(self, call) -> str:
+        tool = self.by_name.get(call.tool)
+        if tool is None:
+            return f"there is no tool {call.tool!r}, only {', '.join(self.by_name)}"
+        if isinstance(call.arguments, Mapping):
+            unknown = [name for name in call.arguments if name not in tool.parameters]
+            missing = [
+                name
+                for name, schema in tool.parameters.items()
+                if name not in call.arguments and "default" not in schema
+            ]
+            if unknown or missing:
+                known = ", ".join(tool.parameters)
+                return f"{tool.name} takes {known}, got {', '.join(call.arguments) or 'nothing'}"
+        return ""
+
+    def _said(self, state, text: str, counts, characters: int = 2000) -> Reply:
+        # Half of a surrogate pair is no text that a tokenizer takes.
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        if len(text) > characters:
+            text = f"{text[:characters]}… ({characters} of {len(text)} characters)"
+        for stop in self.style.stops:
+            # A reply must not look like the end of a call that the policy made.
+            text = text.replace(stop.strip(), stop.strip().replace("</", "< /"))
+        return Reply(state, self.style.wrap(text), info=counts, role=self.style.role)
+
+
+def toolbox(
+    *tools: Tool, style: Style | None = None, most: int = 8, describe: bool = True
+) -> Toolbox:
+    """An environment in which a policy may call tools.
+
+    Args:
+      tools: each with a name of its own.
+      style: how calls are written; None: `json_calls()`.
+      most: calls of a response; further ones are answered by a sentence.
+      describe: a system message says what there is and how it is called; it needs a tokenizer with
+        a chat template.
+    Raises:
+      ValueError: no tool, or two of one name.
+    """
+    if not tools:
+        raise ValueError("toolbox: tools must be at least one, got none")
+    names = [each.name for each in tools]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"toolbox: tools must have names of their own, got {sorted(twice)} twice")
+    style = style or json_calls()
+    label = f"toolbox({', '.join(names)}, style={style.label}, most={most}, describe={describe})"
+    by_name = dict(zip(names, tools, strict=True))
+    return Toolbox(tuple(tools), style, most, describe, style.stops, label, by_name)
+
+
+def _within(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str]:
+    """What a tool says, in time.
+
+    Raises:
+      TimeoutError: it took too long. Its thread goes on: nothing of Python's can end it.
+    """
+    told: concurrent.futures.Future = concurrent.futures.Future()
+
+    def work():
+        try:
+            told.set_result(tool.run(arguments, state))
+        except BaseException as error:
+            told.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name=f"tool {tool.name}").start()
+    state, text = told.result(timeout=tool.seconds)
+    if not isinstance(text, str):
+        text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return state, text

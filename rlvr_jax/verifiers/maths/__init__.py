@@ -1,0 +1,15 @@
+"""Mathematical answers: read, compared, decided exactly.
+
+`verifier`: one response (`verify_math`), batches and options (`MathVerifier`), `check`.
+`extract`: from a response to its final answer. `notation` writes that in one way (tables in
+  `signs`); `parsing` reads it, with `numerals`, `units`, `words`, `prose`, `lists`, `grouped`,
+  `equations`, `regions`, `nesting`, to one of the `values`.
+`comparison`: when two are equal, with `quantities`, `relations`, `inequalities`, `kleene`;
+  `gradable`: which golds can be graded.
+`formulas`: reads and compares formulas; `algebra` is what a worker is asked about them.
+"""
+
+from rlvr_jax.verifiers.maths.extract import final_answer
+from rlvr_jax.verifiers.maths.verifier import MathVerifier, Verdict, check, verify_math
+
+__all__ = ["MathVerifier", "Verdict", "check", "final_answer", "verify_math"]

@@ -1,0 +1,172 @@
+"""What the workers of the mathematics verifier do: formulas to as many digits as it takes.
+
+Two formulas are compared as in `identity`, with numbers of mpmath: they are equal if at least 50
+digits agree that no cancellation has touched. Derivatives, integrals, limits and endless sums are
+worked out by sympy first. Both packages are trusted with the trees that `formula` reads, never with
+a text.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any
+
+from rlvr_jax.verifiers.maths.formulas import calculus, identity
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
+
+__all__ = ["equal_expressions"]
+
+_SAME = 50  # agreeing digits that count as equal
+_MAX_DIGITS = 12000
+_BITS = 2**18
+_STEPS = 10**5
+
+
+def equal_expressions(job: list[str]) -> bool:
+    """Compares [gold, answer]; of a single [gold] says whether it has a value.
+
+    [gold, answer, kind] compares otherwise: "=" and "<" ask whether the formulas are proportional
+    ("<": with a positive factor), "/" whether their numerators are, and a fraction "1/200" whether
+    they are as near as that.
+    """
+    try:
+        nodes = [_simplified(read_formula(text)) for text in job[:2]]
+        if len(job) == 1:
+            return _has_value(nodes[0])
+        if len(job) == 2:
+            return bool(_confirmed(identity.same, *nodes))
+        if job[2] == "/":
+            nodes = [calculus.numerator(node) for node in nodes]
+        if job[2] in ("=", "<", "/"):
+            return bool(_confirmed(identity.proportional, *nodes, ordered=job[2] == "<"))
+        return _near(*nodes, Fraction(job[2]))
+    except MemoryError:  # perhaps of an earlier job; the pool tries again in another worker
+        raise
+    except Exception:  # an algebra system raises anything on what it cannot work out
+        return False
+
+
+class _Digits:
+    """Numbers of mpmath with so many digits."""
+
+    def __init__(self, digits: int):
+        import mpmath
+
+        self.mp = mpmath.mp.clone()
+        self.mp.dps = digits
+        mp = self.mp
+        self.noise = -mp.prec // 2
+        self.constants = {"pi": mp.mpc(mp.pi), "e": mp.mpc(mp.e), "i": mp.mpc(0, 1)}
+        self.functions = {
+            "sin": mp.sin,
+            "cos": mp.cos,
+            "tan": mp.tan,
+            "arcsin": mp.asin,
+            "arccos": mp.acos,
+            "arctan": mp.atan,
+            "sinh": mp.sinh,
+            "cosh": mp.cosh,
+            "tanh": mp.tanh,
+            **dict.fromkeys(("arsinh", "arcsinh"), mp.asinh),
+            **dict.fromkeys(("arcosh", "arccosh"), mp.acosh),
+            **dict.fromkeys(("artanh", "arctanh"), mp.atanh),
+            "ln": mp.log,
+            "exp": mp.exp,
+        }
+
+    def number(self, value: Fraction) -> Any:
+        return self.mp.mpc(value.numerator) / value.denominator
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        if abs(exponent) > 10**6:
+            raise TooLarge
+        return base**exponent
+
+    def gamma(self, value: Any) -> Any:
+        return self.mp.gamma(value)
+
+    def real(self, value: Any) -> Any:
+        return self.mp.mpc(value).real
+
+    def imaginary(self, value: Any) -> Any:
+        """0 as well where only rounding has left something."""
+        value = self.mp.mpc(value)
+        rounding = abs(value.real) * self.mp.mpf(10) ** (10 - self.mp.dps)
+        return value.imag if abs(value.imag) > rounding else self.mp.mpf(0)
+
+    def whole(self, value: Any) -> int:
+        return int(self.mp.floor(value + self.mp.mpf(10) ** (20 - self.mp.dps)))
+
+    def size(self, value: Any) -> int:
+        size = self.mp.mag(abs(value))
+        if not isinstance(size, int) or abs(size) > 10**7:
+            raise TooLarge
+        return size
+
+
+class _MoreDigits(Exception):
+    def __init__(self, digits: int):
+        self.digits = digits
+
+
+def _confirmed(compare, gold: Node, answer: Node, **options: Any) -> bool | None:
+    """Compares with more digits until none of the 50 that count can have cancelled."""
+    digits = 2 * _SAME
+    while True:
+        arithmetic = _Digits(digits)
+
+        def evaluate(place, ordered, arithmetic=arithmetic):
+            return Evaluation(arithmetic, place, bits=_BITS, steps=_STEPS, ordered=ordered)
+
+        try:
+            judge = functools.partial(_agree, arithmetic)
+            return compare(gold, answer, evaluate=evaluate, judge=judge, **options)
+        except _MoreDigits as more:
+            digits = min(max(2 * digits, more.digits), _MAX_DIGITS)
+
+
+def _agree(
+    arithmetic: _Digits, first: Any, second: Any, one: Evaluation, other: Evaluation
+) -> bool:
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        return first == second
+    lost = max(one.largest, other.largest, 0) - min(one.smallest, other.smallest, 0)
+    needed = _SAME + 20 + int(lost * 0.30103)
+    if needed > _MAX_DIGITS:  # of a point where the values are beyond all measure
+        raise Undefined
+    if needed > arithmetic.mp.dps:
+        raise _MoreDigits(needed)
+    first, second = one.inexact(first), other.inexact(second)
+    scale = max(abs(first), abs(second))
+    same = _SAME - int(min(one.smallest, other.smallest, 0) * 0.30103)
+    # Both may be 0 where one is the rest of a cancellation.
+    most = max(one.largest, other.largest, 0)
+    rounding = arithmetic.mp.ldexp(1, most) * arithmetic.mp.mpf(10) ** (20 - arithmetic.mp.dps)
+    return bool(abs(first - second) <= max(scale * arithmetic.mp.mpf(10) ** -same, rounding))
+
+
+def _near(gold: Node, answer: Node, near: Fraction) -> bool:
+    arithmetic = _Digits(3 * _SAME)
+    pair = [Evaluation(arithmetic, {}, bits=_BITS, steps=_STEPS) for _ in range(2)]
+    first, second = pair[0].inexact(pair[0].value(gold)), pair[1].inexact(pair[1].value(answer))
+    return bool(abs(first - second) <= arithmetic.real(arithmetic.number(near)))
+
+
+def _has_value(node: Node) -> bool:
+    if free_symbols(node):
+        return True
+    Evaluation(_Digits(2 * _SAME), {}, bits=_BITS, steps=_STEPS).value(node)
+    return True
+
+
+def _simplified(node: Node | None) -> Node:
+    """Without calculus: sympy's result as a tree of numbers, if there is any."""
+    if node is None:
+        raise Undefined
+    if any(calculus.is_calculus(part) for part in parts(node)):
+        return calculus.simplified(node)
+    return node

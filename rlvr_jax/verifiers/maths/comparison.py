@@ -1,0 +1,244 @@
+"""When two values are equal: decided exactly, by a worker only where digits have to confirm it.
+
+Equality has three values here, as a worker's answer may still be missing. A single value and a
+container of values are never equal, also where the container has one entry. Of an equation that
+names a value ("x = 5") the value counts, where the other side is no equation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rlvr_jax.verifiers.maths.formulas import identity
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.formulas.trees import free_symbols
+from rlvr_jax.verifiers.maths.kleene import all_of, any_of, paired
+from rlvr_jax.verifiers.maths.quantities import NumberRules
+from rlvr_jax.verifiers.maths.regions import as_region
+from rlvr_jax.verifiers.maths.relations import equal_ratios, equal_relations, has_symbols
+from rlvr_jax.verifiers.maths.units import factor
+from rlvr_jax.verifiers.maths.values import (
+    Ask,
+    Chain,
+    Container,
+    Equation,
+    Expression,
+    Number,
+    Piece,
+    Ratio,
+    Region,
+    Relation,
+    Text,
+    Unread,
+    Value,
+    approximate,
+    to_tex,
+)
+
+__all__ = ["Rules"]
+
+MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+
+
+@dataclass(frozen=True)
+class Rules(NumberRules):
+    """How answers are read and compared, with the fields of `NumberRules`.
+
+    Fields:
+      choice: letters are options.
+    """
+
+    choice: bool = False
+
+    def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
+        """Compares; None while an answer of `ask` is missing."""
+        if isinstance(gold, Unread) or isinstance(answer, Unread):
+            return False
+        if gold == answer:
+            return True
+        if isinstance(gold, Equation) and isinstance(answer, Equation):
+            return self._equal_equations(gold, answer, ask)
+        if isinstance(gold, Relation | Equation) and isinstance(answer, Relation | Equation):
+            return equal_relations(gold, answer, ask)
+        if isinstance(gold, Relation) and as_region(answer) is not None:
+            return equal_relations(gold, answer, ask)
+        if isinstance(gold, Region) and isinstance(answer, Relation):
+            return equal_relations(gold, answer, ask)
+        if isinstance(gold, Equation):
+            return self.equal(gold.right, answer, ask) if gold.whole else False
+        if isinstance(answer, Equation):
+            return self.equal(gold, answer.right, ask)
+        if isinstance(gold, Text) or isinstance(answer, Text):
+            return _folded(gold) == _folded(answer) != ""
+        if isinstance(gold, Chain):
+            return all_of([self.equal(item, answer, ask) for item in gold.items])
+        if isinstance(answer, Chain):
+            return self._equal_chain(gold, answer, ask)
+        if isinstance(gold, Number) and isinstance(answer, Number):
+            return self.equal_numbers(gold, answer)
+        if isinstance(gold, Ratio) or isinstance(answer, Ratio):
+            return equal_ratios(gold, answer, ask)
+        if isinstance(gold, Container | Region) and isinstance(answer, Container | Region):
+            return self._equal_containers(gold, answer, ask)
+        return self._equal_formulas(gold, answer, ask)
+
+    # -- single values
+
+    def _equal_formulas(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
+        units = {_unit(gold), _unit(answer)}
+        if "%" in units and len(units) == 2:
+            parts_of_one = [_as_part(value) for value in (gold, answer)]
+            if "%" in map(_unit, parts_of_one):
+                return False
+            return self._equal_formulas(*parts_of_one, ask)
+        if units == {"°", ""}:
+            turned = [_as_part(value) for value in (gold, answer)]
+            if (verdict := self._equal_formulas(*turned, ask)) is not False:
+                return verdict
+        if factor(_unit(gold), _unit(answer)) != 1:
+            return False
+        texts = [to_tex(gold), to_tex(answer)]
+        nodes = [None if text is None else read_formula(text) for text in texts]
+        if None in nodes:
+            return False
+        if isinstance(gold, Number) and (near := self.near(gold)):
+            return ask((*texts, str(near))) if not free_symbols(nodes[1]) else False
+        if _folded(gold) == _folded(answer) != "":
+            return True
+        verdict = identity.same(*nodes)
+        if verdict is None:
+            verdict = ask(tuple(texts))
+        # Of 5 m the m may be a factor.
+        written = [v.tex if isinstance(v, Number) and v.unit else None for v in (gold, answer)]
+        if verdict is False and any(written) and any(map(has_symbols, (gold, answer))):
+            again = [text or plain for text, plain in zip(written, texts, strict=True)]
+            nodes = [read_formula(text) for text in again]
+            verdict = None not in nodes and identity.same(*nodes)
+            verdict = ask(tuple(again)) if verdict is None else verdict
+        return verdict
+
+    def _equal_chain(self, gold: Value, answer: Chain, ask: Ask) -> bool | None:
+        """Each side has to be right, or the rounded one is the decimal that is the gold."""
+        decimal = answer.rounded
+        if decimal and isinstance(gold, Number) and gold.last_digit == decimal.last_digit > 0:
+            exact = replace(gold, last_digit=Fraction(0))
+            if self.equal_numbers(exact, decimal):
+                return True
+        return all_of([self.equal(gold, item, ask) for item in answer.items])
+
+    # -- equations and inequalities
+
+    def _equal_equations(self, gold: Equation, answer: Equation, ask: Ask) -> bool | None:
+        if gold.left == answer.left and (gold.left or (gold.whole and answer.whole)):
+            verdict = self.equal(gold.right, answer.right, ask)
+            if verdict is not False:
+                return verdict
+        if gold.solved or (gold.whole and not gold.left):
+            return False
+        return equal_relations(gold, answer, ask)
+
+    # -- containers
+
+    def _equal_containers(
+        self, gold: Container | Region, answer: Container | Region, ask: Ask
+    ) -> bool | None:
+        if isinstance(gold, Region) or isinstance(answer, Region):
+            return self._equal_regions(gold, answer, ask)
+        kinds = {gold.kind, answer.kind}
+        if gold.kind == "system" and answer.kind in ("()", "list"):
+            return self._equal_system(gold, answer, ask)
+        if len(kinds) > 1 and kinds != {"set", "list"}:
+            return False
+        if gold.ordered:
+            return self._in_order(gold.items, answer.items, ask)
+        return self._in_any_order(gold, answer, ask)
+
+    def _in_order(self, gold: tuple[Value, ...], answer: tuple[Value, ...], ask) -> bool | None:
+        if len(gold) != len(answer):
+            return False
+        return all_of([self.equal(g, a, ask) for g, a in zip(gold, answer, strict=True)])
+
+    def _in_any_order(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
+        repeats = "set" not in (gold.kind, answer.kind)  # how often an entry is there tells as well
+        if repeats and len(gold.items) != len(answer.items):
+            return False
+        if max(len(gold.items), len(answer.items)) > MAX_ITEMS:
+            return False
+        rows = [[self.equal(g, a, ask) for a in answer.items] for g in gold.items]
+        columns = zip(*rows, strict=True) if rows else [() for _ in answer.items]
+        covered = all_of(any_of(line) for line in [*rows, *columns])
+        if not repeats or not covered or paired(rows):
+            return covered
+        return None if any(None in row for row in rows) else False
+
+    def _equal_system(self, gold: Container, answer: Container, ask: Ask) -> bool | None:
+        """x = 2, y = 3 as (2, 3), or as the list in its order."""
+        solved = all(isinstance(item, Equation) and item.solved for item in gold.items)
+        if not solved or any(isinstance(item, Equation) for item in answer.items):
+            return False
+        items = gold.items
+        if answer.kind == "()":
+            items = tuple(sorted(items, key=lambda equation: equation.left))
+        return self._in_order(tuple(equation.right for equation in items), answer.items, ask)
+
+    def _equal_regions(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
+        if any(isinstance(value, Container) and value.kind == "list" for value in (gold, answer)):
+            # Points (a, b) that may be intervals.
+            lists = [_as_list(value) for value in (gold, answer)]
+            return self._in_any_order(*lists, ask)
+        first, second = as_region(gold), as_region(answer)
+        if first is None or second is None:
+            return False
+        if first.name and second.name and first.name != second.name:
+            return False
+        pieces = first.pieces, second.pieces
+        if len(pieces[0]) != len(pieces[1]):
+            return False
+        same = [self._equal_pieces(g, a, ask) for g, a in zip(*pieces, strict=True)]
+        if False in same and not _in_line(first):
+            items = [Container("set", tuple(map(_interval, r))) for r in pieces]
+            return self._in_any_order(*items, ask)
+        return all_of(same)
+
+    def _equal_pieces(self, gold: Piece, answer: Piece, ask: Ask) -> bool | None:
+        closed = [(piece.low_closed, piece.high_closed) for piece in (gold, answer)]
+        if closed[0] != closed[1]:
+            return False
+        pairs = ((gold.low, answer.low), (gold.high, answer.high))
+        return all_of([self.equal(g, a, ask) for g, a in pairs])
+
+
+def _in_line(region: Region) -> bool:
+    """Whether the pieces stand in order, as their ends are known numbers."""
+    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
+    return None not in map(approximate, ends)
+
+
+def _as_list(value: Container | Region) -> Container:
+    if isinstance(value, Container):
+        return value
+    return Container("list", tuple(map(_interval, value.pieces)))
+
+
+def _interval(piece: Piece) -> Container:
+    kind = ("[" if piece.low_closed else "(") + ("]" if piece.high_closed else ")")
+    return Container(kind, (piece.low, piece.high))
+
+
+def _folded(value: Value) -> str:
+    """A word of three letters or more, in lower case; "" for anything else."""
+    text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
+    return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
+
+
+def _as_part(value: Value) -> Value:
+    """50 % as 50/100 and 90° as 90π/180."""
+    by = {"%": "\\frac{1}{100}", "°": "\\frac{\\pi}{180}"}.get(_unit(value))
+    tex = to_tex(value)
+    return value if by is None or tex is None else Expression(f"({tex}){by}")
+
+
+def _unit(value: Value) -> str:
+    return value.unit if isinstance(value, Number | Expression) else ""

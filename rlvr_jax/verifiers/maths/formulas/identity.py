@@ -1,0 +1,179 @@
+"""Are two formulas the same? Decided at points: exactly where all is rational, else by digits.
+
+Points are drawn from the formulas themselves, so that nobody knows them beforehand: some with all
+names positive, and for each name one where it alone is negative. Equal are formulas that agree at
+all of them; of a root or a logarithm that leaves the real numbers on one side only, the other side
+is another function (ln x and ln |x|), unless i is written somewhere.
+
+In this process doubles refute, and rational numbers confirm; what agrees in double precision is
+None here, for a worker with more digits (`algebra`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from rlvr_jax.verifiers.maths.formulas.elementary import TooLarge, Undefined
+from rlvr_jax.verifiers.maths.formulas.evaluation import Evaluation
+from rlvr_jax.verifiers.maths.formulas.floats import Floats
+from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
+
+__all__ = ["points", "proportional", "same", "worked_out"]
+
+BITS = 2**15
+STEPS = 600
+_FLOATS = Floats()
+# Of doubles: relative to the largest number on the way, what is more than rounding.
+_CLEAR = 1e-9
+
+# (value, value) at a point, with their evaluations -> equal? None: not to be told.
+Judge = Callable[[Any, Any, Evaluation, Evaluation], bool | None]
+Evaluate = Callable[[dict[str, Fraction], frozenset[str]], Evaluation]
+
+
+def in_floats(place: dict[str, Fraction], ordered: frozenset[str]) -> Evaluation:
+    return Evaluation(_FLOATS, place, bits=BITS, steps=STEPS, ordered=ordered)
+
+
+def clearly(first: Any, second: Any, one: Evaluation, other: Evaluation) -> bool | None:
+    """Compares two values: rational ones exactly; doubles can only differ."""
+    if isinstance(first, Fraction) and isinstance(second, Fraction):
+        return first == second
+    first, second = one.inexact(first), other.inexact(second)
+    scale = max(one.largest, other.largest, 0)
+    if scale > 900:
+        return None
+    return False if abs(first - second) > _CLEAR * 2.0**scale else None
+
+
+def same(
+    gold: Node, answer: Node, evaluate: Evaluate = in_floats, judge: Judge = clearly
+) -> bool | None:
+    """Whether two formulas have the same values; None if that cannot be told here."""
+    if gold == answer:
+        return True
+
+    def compare(first: Evaluation, second: Evaluation) -> bool | None:
+        return judge(first.value(gold), second.value(answer), first, second)
+
+    return _everywhere((gold, answer), compare, evaluate)
+
+
+def proportional(
+    gold: Node,
+    answer: Node,
+    ordered: bool,
+    evaluate: Evaluate = in_floats,
+    judge: Judge = clearly,
+) -> bool | None:
+    """Whether one formula is a constant times the other, so that both are 0 at the same places.
+
+    Args:
+      ordered: the constant has to be positive, as of both sides of an inequality.
+    """
+    ratios: list[Any] = []
+
+    def compare(first: Evaluation, second: Evaluation) -> bool | None:
+        left, right = first.value(gold), second.value(answer)
+        if not left and not right:
+            raise Undefined
+        if not left or not right:
+            return False
+        left, right = first.both(left, right)
+        ratio = right / left
+        if ordered and (first.real(ratio) < 0):
+            return False
+        ratios.append(ratio)
+        return judge(ratios[0], ratio, first, second) if len(ratios) > 1 else True
+
+    if not all(any(part.kind in ("symbol", "word") for part in parts(n)) for n in (gold, answer)):
+        return False
+    verdict = _everywhere((gold, answer), compare, evaluate)
+    return verdict if len(ratios) > 1 else verdict and False
+
+
+def worked_out(node: Node, evaluate: Evaluate = in_floats) -> Any:
+    """The value of a formula without names; None if it has none, or not in this process."""
+    try:
+        return evaluate({}, frozenset()).value(node)
+    except (ArithmeticError, KeyError, RecursionError):
+        return None
+
+
+def _everywhere(
+    pair: tuple[Node, Node],
+    compare: Callable[[Evaluation, Evaluation], bool | None],
+    evaluate: Evaluate,
+) -> bool | None:
+    """Compares at all points; at least one has to tell something."""
+    ordered = _ordered(*pair)
+    imaginary = any(part == Node("constant", value="i") for side in pair for part in parts(side))
+    verdicts: list[bool | None] = []
+    beyond: list[bool | None] = []  # where both sides leave the real numbers
+    for place in points(pair, ordered):
+        first, second = evaluate(place, ordered), evaluate(place, ordered)
+        try:
+            verdict = compare(first, second)
+        except (Undefined, ZeroDivisionError):
+            continue
+        except (TooLarge, OverflowError, RecursionError):
+            return None
+        if not imaginary and first.complex != second.complex:
+            return False
+        (beyond if first.complex and not imaginary else verdicts).append(verdict)
+        if False in verdicts:
+            return False
+    verdicts = verdicts or beyond
+    if not verdicts or False in verdicts:
+        return False
+    return None if None in verdicts else True
+
+
+def points(pair: tuple[Node, Node], ordered: frozenset[str]) -> list[dict[str, Fraction]]:
+    """Where two formulas are compared: rational places that follow from them."""
+    symbols = set(ordered)
+    whole: set[str] = set()
+    for side in pair:
+        symbols |= free_symbols(side)
+        for part in parts(side):
+            if part.kind == "word" and part.value not in ordered:
+                symbols |= set(part.value) - {"e", "i"}
+            if part.kind == "series":
+                whole |= free_symbols(part.items[0]) | free_symbols(part.items[1])
+    if not symbols:
+        return [{}]
+    digest = hashlib.sha256(repr(pair).encode()).digest()
+    names = sorted(symbols)
+    found = []
+    for number, scale in enumerate((1, 1, 5, 30)):
+        place = {}
+        for index, name in enumerate(names):
+            seed = hashlib.sha256(digest + f"{number} {index}".encode()).digest()
+            if name in whole:
+                place[name] = Fraction(2 + seed[0] % 6)
+            else:
+                top, bottom = int.from_bytes(seed[:2], "big"), 17 + seed[2]
+                place[name] = scale * (Fraction(1, 3) + Fraction(top % (3 * bottom), bottom))
+        found.append(place)
+    first = found[0]
+    found += [{**first, name: -first[name]} for name in names if name not in whole][:6]
+    return found
+
+
+def _ordered(gold: Node, answer: Node) -> frozenset[str]:
+    """The words that are taken as names; none where one side writes out the products.
+
+    Of letters in lower case only what stands on the other side in another order counts as a name.
+    """
+    words = [{p.value for p in parts(side) if p.kind == "word"} for side in (gold, answer)]
+    found = set()
+    for here, there in (words, words[::-1]):
+        for word in here:
+            twisted = any(sorted(word) == sorted(other) and word != other for other in there)
+            capitals = any(not other.islower() for other in there) and not word.islower()
+            if twisted or capitals:
+                found.add(word)
+    return frozenset(found)

@@ -1,0 +1,158 @@
+r"""What stands in brackets: (a, b), [a, b), {a, b}, {x | …}, ⟨a, b⟩, matrices.
+
+A vector is a tuple, however it is written. Two entries may be an interval, so that the brackets
+tell; more are a tuple in any brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from rlvr_jax.verifiers.maths.formulas.identity import worked_out
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.lists import entries
+from rlvr_jax.verifiers.maths.regions import LINE, intersection
+from rlvr_jax.verifiers.maths.values import (
+    Container,
+    Equation,
+    Expression,
+    Infinity,
+    Number,
+    Region,
+    Relation,
+    Unread,
+    Value,
+    to_tex,
+)
+from rlvr_jax.verifiers.nesting import enclosed, split
+
+__all__ = ["read_grouped"]
+
+Parse = Callable[[str], Value]
+
+_MATRIX = re.compile(
+    r"(.*?)\\begin\{([pbB]?matrix|smallmatrix|array)\}(?:\{[lcr| ]*\})?(.*)\\end\{\2\}(\^T)?$",
+    re.DOTALL,
+)
+_CASES = re.compile(r"\\begin\{(?:cases|aligned)\}(.*)\\end\{(?:cases|aligned)\}$", re.DOTALL)
+_UNIT_VECTOR = re.compile(r"\\(?:hat|vec|overrightarrow)\s*\{?\s*\\?([ijk])(?:math)?\s*\}?")
+
+
+def read_grouped(text: str, parse: Parse) -> Value | None:
+    """Reads what brackets hold together; None if the text is not one bracket."""
+    if text in ("\\emptyset", "\\{\\}", "\\{ \\}"):
+        return Container("set", ())
+    if (match := _MATRIX.match(text)) and "\\begin" not in match[3]:
+        return _matrix(match, parse)
+    if (vector := _components(text, parse)) is not None:
+        return vector
+    if (match := _CASES.match(text)) and "&" not in match[1]:
+        return parse(", ".join(line for line in match[1].split("\\\\") if line.strip()))
+    text = text.replace("\\langle", "(").replace("\\rangle", ")")
+    transposed = text.endswith("^T")
+    text = re.sub(r"^\\(?=\{)|\\(?=\}$)", "", text.removesuffix("^T").strip())
+    if text.startswith("{") and text.endswith("}") and enclosed(text):
+        return _set(text[1:-1].strip(), parse)
+    if not (text[:1] in ("(", "[") and text[-1:] in (")", "]") and enclosed(text)):
+        return None
+    parts = entries(text[1:-1])
+    if len(parts) == 1:
+        plain = text[0] + text[-1] in ("()", "[]") and parts[0].strip()
+        return parse(parts[0]) if plain else None
+    if len(parts) == 2:
+        low, high = parse(parts[0]), parse(parts[1])
+        kind = "(" if isinstance(low, Infinity) else text[0]  # infinite ends are open
+        kind += ")" if isinstance(high, Infinity) else text[-1]
+        items: tuple[Value, ...] = (low, high)
+    else:
+        kind, items = "()", tuple(map(parse, parts))
+    if any(isinstance(item, Unread) for item in items) or (
+        transposed and any(isinstance(item, Container) for item in items)
+    ):
+        return Unread(text)
+    if "\\pm" in text or "\\mp" in text:
+        return None  # several tuples
+    return Container(kind, items)
+
+
+def _set(inside: str, parse: Parse) -> Value | None:
+    conditions = split(inside, r"\||:")
+    if len(conditions) == 2:
+        return _described(*map(str.strip, conditions), parse)
+    if len(conditions) > 2:
+        return None
+    items = [parse(part) for part in entries(inside)]
+    flat: list[Value] = []
+    for item in items:  # {±1, ±2}
+        inner = isinstance(item, Container) and item.kind == "list"
+        flat += item.items if inner else [item]
+    return Container("set", tuple(dict.fromkeys(flat)))
+
+
+def _described(what: str, condition: str, parse: Parse) -> Value:
+    r"""{x | a ≤ x < b}, with x \in \mathbb{R} before or behind the bar."""
+    name, *of = re.split(r"\\in(?![A-Za-z])", what, maxsplit=1)
+    if re.sub(r"\s", "", "".join(of)) not in ("", "\\mathbb{R}") or not re.fullmatch(
+        r"\\?[A-Za-z]+(?:_\{?\w+\}?)?", name.strip()
+    ):
+        return Unread(what)
+    value = parse(condition)
+    if isinstance(value, Container) and value.kind == "system":
+        regions = [item for item in value.items if isinstance(item, Region)]
+        if len(regions) == len(value.items):
+            found: Region | None = LINE
+            for region in regions:
+                found = found and intersection(found, region)
+            return found or Unread(condition)
+    if isinstance(value, Region):
+        return replace(value, name="") if value.name in ("", name.strip()) else Unread(condition)
+    if isinstance(value, Equation) and value.left == name.strip():
+        value = value.right
+        inner = isinstance(value, Container) and value.kind == "list"
+        return Container("set", value.items if inner else (value,))
+    if isinstance(value, Container) and value.kind in ("list", "set"):
+        return Container("set", value.items)
+    return value if isinstance(value, Relation) else Unread(condition)
+
+
+def _matrix(match: re.Match, parse: Parse) -> Value | None:
+    before, _, cells, turned = match.groups()
+    rows = [row.split("&") for row in cells.split("\\\\") if row.strip()]
+    if not rows or len({len(row) for row in rows}) > 1:
+        return None
+    rows = list(zip(*rows, strict=True)) if turned else rows
+    if len(rows) == len(rows[0]) == 1 and not before.strip():
+        return parse(rows[0][0])
+    items = tuple(parse(cell) for row in rows for cell in row)
+    if before.strip():
+        items = tuple(_times(before.strip(), item, parse) for item in items)
+    kind = "()" if 1 in (len(rows), len(rows[0])) else f"{len(rows)}×{len(rows[0])}"
+    if any(isinstance(item, Unread) for item in items):
+        return Unread(match.group())
+    return Container(kind, items)
+
+
+def _times(factor: str, item: Value, parse: Parse) -> Value:
+    """An entry of a matrix with a factor before it."""
+    tex = to_tex(item)
+    factor = re.sub(r"(?:\\cdot|\\times|\*)\s*$", "", factor)
+    if tex is None or not isinstance(item, Number | Expression):
+        return Unread(factor)
+    return parse("-(" + tex + ")" if factor == "-" else f"({factor})({tex})")
+
+
+def _components(text: str, parse: Parse) -> Value | None:
+    """2i + 3j of unit vectors, as (2, 3)."""
+    names = set(_UNIT_VECTOR.findall(text))
+    if not names:
+        return None
+
+    def at(name: str) -> str:
+        return _UNIT_VECTOR.sub(lambda match: f"({int(match[1] == name)})", text)
+
+    nothing = read_formula(at(""))
+    if nothing is None or worked_out(nothing) != 0:
+        return None
+    return Container("()", tuple(parse(at(name)) for name in ("ijk" if "k" in names else "ij")))

@@ -1,0 +1,192 @@
+r"""Several answers beside each other: "a, b", "a and b", "a or b", unions, ±, systems.
+
+A comma followed by a space separates; without one it does not between groups of three digits. "or"
+binds less than a comma where equations stand on its sides. Inequalities of one variable are joined
+by a comma to what lies in all of them, or to a union if that is empty.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rlvr_jax.verifiers.maths.regions import (
+    as_region,
+    complement,
+    excluded,
+    intersection,
+    is_interval,
+    is_point,
+    joined_rays,
+    union,
+)
+from rlvr_jax.verifiers.maths.values import (
+    Container,
+    Equation,
+    Infinity,
+    Number,
+    Region,
+    Relation,
+    Unread,
+    Value,
+)
+from rlvr_jax.verifiers.nesting import split
+
+__all__ = ["entries", "read_list"]
+
+Parse = Callable[[str], Value]
+
+_MAX_SIGNS = 4  # of ± in one answer
+_OR = r"\bor\b"
+_AND = r"\band\b"
+_LOOSE = r",(?=\s)|,(?!\d{3}(?!\d))|(?<!\d),"
+
+
+def read_list(text: str, parse: Parse) -> Value | None:
+    """Reads several things as one; None if there is one only."""
+    for read in (_difference, _union, _several, _plus_minus):
+        if (value := read(text, parse)) is not None:
+            return value
+    return None
+
+
+def entries(text: str) -> list[str]:
+    """The parts between commas or semicolons, of which thousands are no part."""
+    if ";" in text and len(parts := split(text, ";")) > 1:
+        return parts
+    return split(text, _LOOSE if re.search(r",\s", text) else ",")
+
+
+def _difference(text: str, parse: Parse) -> Value | None:
+    """A without B."""
+    parts = split(text, r"\\setminus(?![A-Za-z])")
+    if len(parts) == 1 and (match := re.fullmatch(r"(\\mathbb\{R\})\s*-\s*(\\\{.*\})", text)):
+        parts = [match[1], match[2]]
+    if len(parts) != 2:
+        return None
+    whole, removed = (as_region(parse(part)) for part in parts)
+    outside = removed and complement(removed)
+    return (whole and outside and intersection(whole, outside)) or Unread(text)
+
+
+def _union(text: str, parse: Parse) -> Value | None:
+    for sign, join in ((r"\\cup(?![A-Za-z])", union), (r"\\cap(?![A-Za-z])", _in_all)):
+        parts = split(text, sign)
+        if len(parts) > 1:
+            regions = [as_region(parse(part)) for part in parts]
+            found = None if None in regions else join(regions)
+            return found or (None if None in regions else Unread(text))
+    return None
+
+
+def _in_all(regions: Sequence[Region]) -> Region | None:
+    found: Region | None = regions[0]
+    for region in regions[1:]:
+        found = found and intersection(found, region)
+    return found
+
+
+def _several(text: str, parse: Parse) -> Value | None:
+    alternatives = [part for part in split(text, rf",?\s*{_OR}") if part.strip()]
+    if len(alternatives) > 1:
+        values = [parse(part) for part in alternatives]
+        if any(isinstance(value, Container) and value.kind == "system" for value in values):
+            return Container("list", tuple(values))
+        if all(isinstance(value, Region) for value in values):
+            return (_named_alike(values) and union(values)) or Container("list", tuple(values))
+    separators = rf",?\s*{_AND}|,?\s*{_OR}"
+    pieces = split(text, separators)
+    parts = [part for piece in pieces for part in _entries_of(piece, parse, len(pieces) > 1)]
+    if len(parts) == len(pieces) == 1:
+        return None
+    parts = [part.strip() for part in parts if part.strip()]
+    if len(parts) < 2:
+        return parse(parts[0]) if parts and parts[0] != text else None
+    return _joined([parse(part) for part in parts], text)
+
+
+def _entries_of(piece: str, parse: Parse, several: bool) -> list[str]:
+    """The entries of a piece between "and"s; 2,500 is one of several numbers."""
+    if several and isinstance(parse(piece), Number):
+        return [piece]
+    return entries(piece)
+
+
+def _joined(values: list[Value], text: str) -> Value:
+    if any(isinstance(value, Unread) for value in values):
+        return Unread(text)
+    if isinstance(values[0], Region) and _is_hole(values[0]):
+        # x ≠ 1, 2
+        others = [value for value in values[1:] if not isinstance(value, Region | Equation)]
+        if others and len(others) == len(values) - 1:
+            return excluded([values[0].pieces[0].high, *others], values[0].name) or Unread(text)
+    if all(isinstance(value, Region) for value in values) and _named_alike(values):
+        regions = [replace(value) for value in values]
+        found = joined_rays(regions) if re.search(r",|;|\band\b", text) else union(regions)
+        return found or Unread(text)
+    ranges = [as_region(value) for value in values]
+    if None not in ranges and all(map(is_interval, values)) and not all(map(is_point, values)):
+        return union(ranges)
+    return _listed(values)
+
+
+def _listed(values: list[Value]) -> Value:
+    """A list of values; of equations that name different things, a system."""
+    equations = [value for value in values if isinstance(value, Equation)]
+    bases = {re.sub(r"_.*", "", equation.left) for equation in equations}
+    indexed = all("_" in equation.left for equation in equations)
+    names = {equation.left for equation in equations}
+    related = any(isinstance(value, Relation | Region) for value in values)
+    if related or not all(equation.left for equation in equations):
+        return Container("system", tuple(values))
+    if len(names) > 1 and not (len(bases) == 1 and indexed):
+        return Container("system", tuple(values))
+    rights = (value.right if isinstance(value, Equation) else value for value in values)
+    flat: list[Value] = []
+    for value in rights:  # ±1, ±2
+        inner = isinstance(value, Container) and value.kind == "list"
+        flat += value.items if inner else [value]
+    return Container("list", tuple(flat))
+
+
+def _plus_minus(text: str, parse: Parse) -> Value | None:
+    r"""±a ± b as four values; ∓ takes the other sign than ±."""
+    signs = re.findall(r"\\(pm|mp)(?![A-Za-z])", text)
+    if not signs:
+        return None
+    if len(signs) > _MAX_SIGNS:
+        return Unread(text)
+    linked = "mp" in signs
+    found = []
+    for choice in itertools.product("+-", repeat=1 if linked else len(signs)):
+        chosen = iter(choice * len(signs) if linked else choice)
+
+        def sign(match: re.Match, chosen=chosen) -> str:
+            plus = next(chosen) == "+"
+            return "+" if plus == (match[1] == "pm") else "-"
+
+        written = re.sub(r"\\(pm|mp)(?![A-Za-z])\s*", sign, text)
+        written = re.sub(r"(^|[=({,\[])\s*\+", r"\1", written).strip()
+        found.append(parse(written))
+    rights = [value.right if isinstance(value, Equation) else value for value in found]
+    first = found[0]
+    if isinstance(first, Equation) and not first.left:
+        return Unread(text)
+    items = Container("list", tuple(dict.fromkeys(rights)))
+    return replace(first, right=items, tex=("", "")) if isinstance(first, Equation) else items
+
+
+def _named_alike(values: Sequence[Value]) -> bool:
+    return len({value.name for value in values if isinstance(value, Region)} - {""}) <= 1
+
+
+def _is_hole(region: Region) -> bool:
+    """Whether it is all numbers but one."""
+    ends = [region.pieces[0].low, region.pieces[-1].high] if region.pieces else []
+    return (
+        len(region.pieces) == 2
+        and all(isinstance(end, Infinity) for end in ends)
+        and region.pieces[0].high == region.pieces[1].low
+    )

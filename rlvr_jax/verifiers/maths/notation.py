@@ -1,0 +1,166 @@
+r"""One notation for answers: plain TeX. Never raises on text.
+
+`normalise` removes sizes, spacing commands, text macros, decoration and Unicode operators, and
+leaves one name per symbol (`signs` holds the tables). Dollar signs of formulas go; one before a
+number stays as the currency it is. Patterns are linear in the text; Unicode's NFKC is not, so
+callers give it no more than MAX_CHARACTERS.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+from rlvr_jax.verifiers.maths.signs import CHARACTERS, REWRITES, SIGNS, SUPERSCRIPT
+from rlvr_jax.verifiers.nesting import closing
+
+__all__ = ["MAX_CHARACTERS", "normalise"]
+
+MAX_CHARACTERS = 512  # of an answer; a longer one is compared as it stands, and is never right
+
+
+@functools.lru_cache(maxsize=16384)
+def normalise(text: str) -> str:
+    r"""Writes an answer as plain TeX: ½ → 1/2, x² → x^{2}, \dfrac12 → \frac{1}{2}, \left( → (."""
+    if _PLAIN.fullmatch(text):
+        return text
+    if not text.isascii():
+        text = _REPEATED.sub(r"\\overline{\1}", text)  # NFKC would move the mark
+        text = "".join(CHARACTERS.get(c) or _fraction(c) for c in text)
+        text = SUPERSCRIPT.sub(_raised, text)
+        text = unicodedata.normalize("NFKC", text.replace("°", r"\degree ")).replace("⁄", "/")
+    text = _plain(text.strip())
+    if "\\begin" not in text:
+        text = re.sub(r"\\\\(?=[A-Za-z]{2})", r"\\", text)  # escaped twice
+    for pattern, replacement in SIGNS:
+        text = pattern.sub(replacement, text)
+    text = _unboxed(text)
+    text = _undecorated(text)
+    for pattern, replacement in REWRITES:
+        text = pattern.sub(replacement, text)
+    text = _scripts(_arguments(text))
+    text = " ".join(text.split()).strip()
+    text = re.match(r"(?:.*(?:\\[.,;:]|[^\s.,;:]))?", text).group()
+    return _turned(_INTRODUCTION.sub("", text))
+
+
+def _turned(text: str) -> str:
+    """Writes ]0,1[ as (0,1), if the whole text is such intervals and what joins them."""
+    if not _TURNED.search(text) or not re.fullmatch(rf"(?:[^][]*?{_FRENCH.pattern})+[^][]*", text):
+        return text
+    return _FRENCH.sub(lambda m: f"{'[('[m[1] == ']']}{m[2]}{'])'[m[3] == '[']}", text)
+
+
+_FRENCH = re.compile(r"([][])([^][,;]*[,;][^][,;]*)([][])")
+_TURNED = re.compile(r"\][^][]*[,;]|[,;][^][]*\[")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_REPEATED = re.compile("(\\d)[̅̄]")
+_INTRODUCTION = re.compile(
+    r"^(?:(?:so|thus|hence|therefore)\b,?\s*)?(?:the\s+)?(?:final\s+|correct\s+)?"
+    r"(?:answer|result|value|solution)\s*(?:(?<=\s)(?:is|equals)\b\s*:?|:|(?<=answer)=)\s*(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def _fraction(character: str) -> str:
+    """½ → ' 1/2', the space for mixed numbers."""
+    kind, *parts = unicodedata.decomposition(character).split() or [""]
+    if kind != "<fraction>":
+        return character
+    return " " + "".join(chr(int(part, 16)) for part in parts).replace("⁄", "/")
+
+
+def _raised(match: re.Match) -> str:
+    return "^{" + unicodedata.normalize("NFKC", match.group()).replace("−", "-") + "}"
+
+
+def _plain(text: str) -> str:
+    """Takes the emphasis of Markdown off the whole: **5**, `5`, "5"."""
+    for mark in ("**", "__", "`", '"', "*", "“", "'"):
+        end = {"“": "”"}.get(mark, mark)
+        inside = text[len(mark) : -len(end)]
+        if text.startswith(mark) and text.endswith(end) and inside and mark not in inside:
+            text = inside.strip()
+    return text
+
+
+def _unboxed(text: str) -> str:
+    r"""Writes \boxed{5} as 5 and 19 \boxed{18} as 19 (18): nothing is dropped."""
+    while (box := _BOX.search(text)) and (end := closing(text, box.end())) >= 0:
+        inside = text[box.end() + 1 : end]
+        alone = not (text[: box.start()] + text[end + 1 :]).strip(" \n.")
+        text = inside if alone else f"{text[: box.start()]}({inside}){text[end + 1 :]}"
+    return text
+
+
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+# Commands that say how their last argument looks, and how many stand before it.
+_LOOK = re.compile(
+    r"\\(?:(?P<text>text(?:bf|it|rm|normal|sf|tt|up|md|sc)?|math(?:bf|it|rm|sf|tt|normal)|mbox|hbox"
+    r"|operatorname\*?|emph|boldsymbol|pmb|bm|rm|bf)|(?P<none>underline|uline|ensuremath)"
+    r"|(?P<one>textcolor|colorbox|color|bbox|raisebox))(?![A-Za-z])\s*(?:\[[^][]*\]\s*)?(?=\{)"
+)
+
+
+_UNIT_VECTOR = r"\s*[ijk]\s*"
+
+
+def _undecorated(text: str) -> str:
+    r"""Leaves what stands in \text{…}, \mathbf{…}, \underline{…}, \textcolor{red}{…}, …"""
+    pieces, position = [], 0
+    while match := _LOOK.search(text, position):
+        opening = match.end()
+        pieces.append(text[position : match.start()])
+        end = closing(text, opening)
+        if end < 0:
+            pieces.append(match.group())
+            position = opening
+            continue
+        if match["one"]:
+            after = re.compile(r"\s*").match(text, end + 1).end()
+            opening, end = (
+                (after, closing(text, after)) if text[after : after + 1] == "{" else (end, end)
+            )
+            if end < opening:
+                position = after
+                continue
+        inside = text[opening + 1 : end]
+        if match["text"] and re.fullmatch(_UNIT_VECTOR, inside) and "b" in match["text"][-3:]:
+            inside = f"\\hat{{{inside.strip()[-1]}}}"  # \mathbf{i}
+        elif match["text"]:
+            inside = f" {inside} "
+        # What stands inside is looked at as well: it follows.
+        text, position = inside + text[end + 1 :], 0
+    return "".join([*pieces, text[position:]])
+
+
+def _arguments(text: str) -> str:
+    r"""Puts braces around the arguments of \frac and \sqrt: \frac12 → \frac{1}{2}."""
+    text = re.sub(r"\\sqrt\s*([0-9A-Za-z])", r"\\sqrt{\1}", text)
+    text = re.sub(r"\\sqrt\s*(\\[A-Za-z]+)", r"\\sqrt{\1}", text)
+    text = re.sub(r"(?:√|\\sqrt)\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
+    text = re.sub(r"√\s*(\d+(?:\.\d+)?|[A-Za-z])", r"\\sqrt{\1}", text)
+    text = re.sub(r"√\s*(\{)", r"\\sqrt\1", text)
+    text = re.sub(r"\\(frac|binom)\s*([0-9A-Za-z])\s*([0-9A-Za-z])", r"\\\1{\2}{\3}", text)
+    text = re.sub(r"\\(frac|binom)\s*([0-9A-Za-z])\s*(\\[A-Za-z]+)", r"\\\1{\2}{\3}", text)
+    text = re.sub(r"\\(frac|binom)\s*([0-9A-Za-z])\s*\{", r"\\\1{\2}{", text)
+    text = re.sub(r"\\(frac|binom)\s*(\\[A-Za-z]+)\s*([0-9A-Za-z])", r"\\\1{\2}{\3}", text)
+    text = re.sub(r"\\(overline|bar)\s*(\d)(?!\d)", r"\\\1{\2}", text)
+    position = 0
+    while match := _SECOND.search(text, position):
+        position = match.end()
+        end = closing(text, position - 1)
+        if end >= 0 and (bare := re.compile(r"\s*([0-9A-Za-z]|\\[A-Za-z]+)").match(text, end + 1)):
+            text = f"{text[: end + 1]}{{{bare[1]}}}{text[bare.end() :]}"
+    return text
+
+
+_SECOND = re.compile(r"\\(?:frac|binom)\s*\{")
+
+
+def _scripts(text: str) -> str:
+    r"""Puts braces around scripts of one character: x_1 → x_{1}; \log_28 has one as well."""
+    text = re.sub(r"\\log\s*_\s*([0-9A-Za-z])", r"\\log_{\1}", text)
+    text = re.sub(r"(?<!\\)_\s*([0-9A-Za-z])(?![0-9A-Za-z])", r"_{\1}", text)
+    return re.sub(r"\^\s*(\d)(?![0-9A-Za-z.])", r"^{\1}", text)

@@ -1,0 +1,162 @@
+"""Numbers as people write them, read exactly: fractions, powers, repeating decimals, π, bases.
+
+Takes what `notation.normalise` writes. A decimal keeps the worth of its last digit, which is how
+exactly it was written, and a number of another base its digits.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+from rlvr_jax.verifiers.maths.units import MONEY, money, split_unit
+from rlvr_jax.verifiers.maths.values import Number
+from rlvr_jax.verifiers.maths.words import NUMBER_WORDS, SCALES
+
+__all__ = ["read_number"]
+
+MAX_EXPONENT = 10**4  # of a power that is worked out here
+MAX_DIGITS = 10**4
+
+_DECIMAL = r"(?:[1-9]\d{0,2}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
+_MONEY = "|".join(map(re.escape, sorted(MONEY, key=len, reverse=True)))
+_SIGNED = re.compile(rf"([-+]?)\s*((?:{_MONEY})\.?\s*)?([-+]?)\s*(.*)", re.DOTALL)
+_INTEGER = re.compile(rf"({_DECIMAL})$")
+_REPEATING = re.compile(r"(\d*)\.(\d*)(?:\\(?:overline|bar|dot)\s*\{(\d+)\}|\((\d+)\))$")
+_DOTTED = re.compile(r"(\d*)\.(\d*)\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?$")
+_ENDLESS = re.compile(r"(\d*)\.(\d+?)??(?:(\d)\3\3+|(\d{2,12}?)\4+)\s*\\dots$")
+_RATIO = re.compile(rf"({_DECIMAL})\s*/\s*({_DECIMAL})$")
+_FRAC = re.compile(rf"\\frac\s*\{{\s*([-+]?{_DECIMAL})\s*\}}\s*\{{\s*([-+]?{_DECIMAL})\s*\}}$")
+_MIXED = re.compile(r"(\d+)(?:\s*\\frac\s*\{\s*(\d+)\s*\}\s*\{\s*(\d+)\s*\}|\s+(\d+)/(\d+))$")
+_POWER = re.compile(r"(\d{1,6})\^(?:(\d+)|\{([-+]?\d{1,5})\}|\(([-+]?\d{1,5})\))$")
+_SCIENCE = re.compile(
+    rf"(?:({_DECIMAL})\s*(?:\\times|\\cdot|\*|x)\s*)?"
+    r"10\s*\^\s*(?:(-?\d+)|\{\s*([-+]?\d{1,5})\s*\}|\(([-+]?\d{1,5})\))$"
+)
+_EXPONENT = re.compile(rf"({_DECIMAL})[eE]([-+]?\d{{1,5}})$")
+# A letter alone is a name: a_{11} is an entry of a sequence.
+_BASED = re.compile(
+    r"\(?\s*(\d|[0-9A-Fa-f]{2,60})\s*\)?\s*(?:_\s*\{\s*(\d{1,2}|[a-z]+)\s*\}|_(\d\d)"
+    r"|\(?\s*(?:in\s+)?base[\s-]*(\d{1,2}|[a-z]+)\s*\)?)$"
+)
+_BASES = {**NUMBER_WORDS, "sixteen": 16, "twenty": 20}
+_PI = re.compile(
+    rf"(?:(?P<a>{_DECIMAL})?\s*(?:\\cdot|\\times|\*)?\s*\\pi\s*(?:/\s*(?P<b>{_DECIMAL}))?"
+    rf"|\\frac\{{\s*(?P<c>{_DECIMAL})?\s*\\pi\s*\}}\{{\s*(?P<d>{_DECIMAL})\s*\}}"
+    rf"|\\frac\{{\s*(?P<e>{_DECIMAL})\s*\}}\{{\s*(?P<f>{_DECIMAL})\s*\}}\s*\\pi)$"
+)
+_MODULUS = re.compile(r"(.*\S)\s*\\mod\s*\{\s*(\d{1,20})\s*\}$", re.DOTALL)
+_SCALED = re.compile(
+    rf"(.*\S)\s*(?<![A-Za-z])({'|'.join(SCALES)})s?(?![A-Za-z])\s*(.*)$", re.DOTALL
+)
+_WORD = re.compile(rf"({'|'.join(NUMBER_WORDS)})(?![A-Za-z-])", re.IGNORECASE)
+
+
+def read_number(text: str) -> Number | None:
+    """Reads a number with an optional sign, currency and unit; None if it is something else."""
+    if match := _MODULUS.match(text):
+        number = read_number(match[1])
+        return number and replace(number, modulus=int(match[2]))
+    if match := _WORD.match(text):
+        text = f"{NUMBER_WORDS[match[1].lower()]}{text[match.end() :]}"
+    if not re.search(r"\d|\\pi", text):
+        return None
+    scale = 1
+    if (match := _SCALED.fullmatch(text)) and read_number(match[1]) is not None:
+        scale, text = SCALES[match[2]], f"{match[1]} {match[3]}".strip()
+    first, sign, second, text = _SIGNED.match(text).groups()
+    text, unit = split_unit(text)
+    currency = money(sign)
+    if second and (first or not currency):
+        return None
+    if currency and unit.startswith(("/", "~per ")):
+        unit = currency + unit if unit[0] == "/" else f"~{currency} {unit[1:]}"
+    elif currency and unit not in ("", currency):
+        return None
+    number = _unsigned(text.strip())
+    if number is None:
+        return None
+    value = -number.value if "-" in (first, second) else number.value
+    return replace(
+        number,
+        value=value * scale,
+        last_digit=number.last_digit * scale,
+        unit=unit or currency,
+    )
+
+
+def _unsigned(text: str) -> Number | None:
+    if not text or len(text) > MAX_DIGITS:
+        return None
+    try:
+        if match := _INTEGER.match(text):
+            return _written(match[1])
+        if match := _RATIO.match(text) or _FRAC.match(text):
+            return Number(_exact(match[1]) / _exact(match[2]))
+        if match := _MIXED.match(text):
+            whole, top, bottom = [group for group in match.groups() if group]
+            return Number(Fraction(int(whole)) + Fraction(int(top), int(bottom)))
+        if match := _SCIENCE.match(text):
+            exponent = int(next(group for group in match.groups()[1:] if group))
+            if abs(exponent) > MAX_EXPONENT:
+                return None
+            return (
+                _written(match[1], Fraction(10) ** exponent)
+                if match[1]
+                else Number(Fraction(10) ** exponent)
+            )
+        if match := _EXPONENT.match(text):
+            if abs(int(match[2])) > MAX_EXPONENT:
+                return None
+            return _written(match[1], Fraction(10) ** int(match[2]))
+        if match := _POWER.match(text):
+            exponent = int(next(group for group in match.groups()[1:] if group))
+            if len(match[1]) * abs(exponent) > MAX_DIGITS:
+                return None
+            return Number(Fraction(int(match[1])) ** exponent)
+        if match := _BASED.match(text):
+            digits, name = match[1], match[2] or match[3] or match[4]
+            base = int(name) if name.isdigit() else _BASES.get(name, 0)
+            if not 2 <= base <= 36:
+                return None
+            based = (digits.lower().lstrip("0") or "0", base)
+            return Number(Fraction(int(digits, base)), based=based)
+        if match := _PI.match(text):
+            part = match.groupdict()
+            top = part["a"] or part["c"] or part["e"] or "1"
+            bottom = part["b"] or part["d"] or part["f"] or "1"
+            return Number(_exact(top) / _exact(bottom), pi=True)
+        if found := _endless(text):
+            return found
+    except (ValueError, ZeroDivisionError):
+        pass
+    return None
+
+
+def _endless(text: str) -> Number | None:
+    r"""0.1\overline{6}, 0.1(6), 0.1\dot{6}, 0.1666\dots."""
+    if match := _REPEATING.match(text):
+        whole, once = match[1], match[2]
+        again = match[3] or match[4]
+    elif match := _DOTTED.match(text):
+        whole, once = match[1], match[2]
+        again = "".join(match.groups()[2:])
+    elif match := _ENDLESS.match(text):
+        whole, once = match[1], match[2] or ""
+        again = match[3] or match[4]
+    else:
+        return None
+    repeated = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(once)
+    return Number(Fraction(int(whole + once or "0"), 10 ** len(once)) + repeated)
+
+
+def _written(digits: str, scale: Fraction = Fraction(1)) -> Number:
+    """A number without a fraction bar; behind a point, its last digit has a worth."""
+    behind = digits.partition(".")[2]
+    last = scale / 10 ** len(behind) if behind else Fraction(0)
+    return Number(_exact(digits) * scale, last_digit=last)
+
+
+def _exact(text: str) -> Fraction:
+    return Fraction(re.sub("[, ]", "", text).rstrip(".") or "0")

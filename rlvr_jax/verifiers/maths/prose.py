@@ -1,0 +1,90 @@
+"""Answers in words: times of day, option letters, all real numbers, and what is only compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from rlvr_jax.verifiers.maths.formulas.names import ELEMENTARY
+from rlvr_jax.verifiers.maths.regions import LINE, excluded
+from rlvr_jax.verifiers.maths.values import Container, Region, Text, Value
+
+__all__ = ["option_letters", "read_line_of_numbers", "read_prose", "read_text", "read_time"]
+
+_TIME = re.compile(r"(2[0-3]|[01]?\d):([0-5]\d)(?::([0-5]\d))?\s*([AaPp]\.?\s*[Mm]\.?)?")
+_HOUR = re.compile(r"(\d{1,2})\s*([AaPp]\.?\s*[Mm]\.?|o'clock)")
+_ALL = re.compile(
+    r"(?:all|the|any)?\s*(?:set of\s+)?(?:all\s+)?(?:the\s+)?reals?(?:\s+numbers?)?"
+    r"(?:\s+(?:except|but|other than)(?:\s+for)?\s+(.*))?",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(r"[^\W_][\w\s.,'!?:;()/&%°-]*")
+
+
+def read_time(text: str) -> Text | None:
+    """A time of day, equal letter for letter but for the dots of p.m."""
+    if not (_TIME.fullmatch(text) or _HOUR.fullmatch(text)):
+        return None
+    return Text(re.sub(r"[.\s]", "", text).lower())
+
+
+def read_line_of_numbers(text: str, parse: Callable[[str], Value]) -> Region | None:
+    r"""\mathbb{R}, "all real numbers", "all real numbers except 2"."""
+    if text == "\\mathbb{R}":
+        return LINE
+    if (match := _ALL.fullmatch(text)) and (match[1] or len(text.split()) > 1 or text == "reals"):
+        if match[1] is None:
+            return LINE
+        value = parse(match[1])
+        return excluded(value.items if isinstance(value, Container) else (value,))
+    return None
+
+
+def option_letters(text: str) -> str:
+    """The letters of options, in order: "C. 5", "(C) 5", "ACD", "A, C, D", "A and C"; else ""."""
+    if match := re.fullmatch(r"\(?\s*([A-Za-z])\s*\)?[.:]?", text):
+        return match[1].upper()
+    if match := re.fullmatch(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(.+)", text, re.DOTALL):
+        letter = match[1] or match[2]
+        if not re.match(r"(?:,|and\b|or\b|\()", match[3]):
+            return letter
+    found = re.sub(r"\\?\band\b|[\s,;(){}&\\.]", "", text)
+    if re.fullmatch(r"[A-Z]{2,10}", found) and len(set(found)) == len(found):
+        return "".join(sorted(found))
+    return ""
+
+
+def read_text(text: str) -> Text | None:
+    """Words: with a letter outside of ASCII, or with three letters or more; else None."""
+    if not _PROSE.fullmatch(text) or text.count("(") != text.count(")"):
+        return None
+    words = re.findall(r"[^\W\d_]+", text)
+    if re.fullmatch(r"\d+(?:st|nd|rd|th)|(?:[A-Za-z]\.)+[A-Za-z]", text):
+        return Text(text)
+    if not any(
+        not word.isascii()
+        or (len(word) > 2 and word not in ELEMENTARY and not _is_name(word, text))
+        for word in words
+    ):
+        return None
+    if re.search(r"[A-Za-z]\(|\d[A-Za-z]+\d|/[a-z]\b", text):
+        return None
+    return _folded(text)
+
+
+def read_prose(text: str) -> Text | None:
+    """What is no formula, if it is letters, digits and plain punctuation: "5 ft 6 in"."""
+    plain = _PROSE.fullmatch(text) and text.count("(") == text.count(")") and ":" not in text
+    return _folded(text) if plain and re.search(r"(?<![^\W_])[^\W\d_]{2,}", text) else None
+
+
+def _folded(text: str) -> Text:
+    folded = re.sub(r"[^\W\d_]+", lambda m: m[0].casefold() if len(m[0]) > 2 else m[0], text)
+    return Text(" ".join(re.sub(r"(?<=[^\W\d_])\.", "", folded).split()))
+
+
+def _is_name(word: str, text: str) -> bool:
+    """ABC may be a triangle and xyz a product; alone they are formulas, compared folded."""
+    if word == text:
+        return len(word) <= 5
+    return len(word) <= 4 and (word.isupper() or not re.search("[aeiouyAEIOUY]", word))

@@ -1,0 +1,104 @@
+"""Equations, inequalities and ratios as wholes: what differs by a factor only is the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rlvr_jax.verifiers.maths.formulas import identity
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.formulas.trees import Node, free_symbols, parts
+from rlvr_jax.verifiers.maths.inequalities import is_solution
+from rlvr_jax.verifiers.maths.kleene import all_of
+from rlvr_jax.verifiers.maths.regions import as_region
+from rlvr_jax.verifiers.maths.values import (
+    Ask,
+    Equation,
+    Expression,
+    Infinity,
+    Number,
+    Ratio,
+    Region,
+    Relation,
+    Value,
+    to_tex,
+)
+
+__all__ = ["equal_ratios", "equal_relations", "has_symbols"]
+
+
+def equal_ratios(gold: Value, answer: Value, ask: Ask) -> bool | None:
+    pair = []
+    for value in (gold, answer):
+        items = value.items if isinstance(value, Ratio) else (value, Number(Fraction(1)))
+        texts = [to_tex(item) for item in items]
+        if None in texts or any(getattr(item, "unit", "") for item in items):
+            return False
+        pair.append(texts)
+    if len(pair[0]) != len(pair[1]):
+        return False
+    verdicts = []
+    for place in range(1, len(pair[0])):
+        crossed = tuple(f"({one[0]})({other[place]})" for one, other in (pair, pair[::-1]))
+        nodes = [read_formula(text) for text in crossed]
+        if None in nodes:
+            return False
+        verdict = identity.same(*nodes)
+        verdicts.append(ask(crossed) if verdict is None else verdict)
+    nothing = [identity.worked_out(read_formula(text)) == 0 for text in (*pair[0], *pair[1])]
+    return False if any(nothing) else all_of(verdicts)
+
+
+def equal_relations(gold: Relation | Equation | Region, answer: Value, ask: Ask) -> bool | None:
+    """As wholes: the differences of both sides are proportional."""
+    region = as_region(answer) if isinstance(gold, Relation) else None
+    if region is not None and (found := is_solution(gold, region)) is not None:
+        return found
+    if isinstance(gold, Region) and isinstance(answer, Relation) and not _symbolic(gold):
+        return False  # a range is given in a solved form
+    pair = [_relation(value) for value in (gold, answer)]
+    if None in pair:
+        return False
+    (left, sign, right), (left2, sign2, right2) = pair
+    if sign != sign2:
+        return False
+    texts = (f"{left}-({right})", f"{left2}-({right2})")
+    nodes = [read_formula(text) for text in texts]
+    if None in nodes:
+        return False
+    verdict = identity.proportional(*nodes, ordered=sign in ("<", "\\le"))
+    if verdict is False and sign == "=" and any(map(_has_names_below, nodes)):
+        return ask((*texts, "/"))
+    return ask((*texts, "<" if sign in ("<", "\\le") else "=")) if verdict is None else verdict
+
+
+def _has_names_below(node: Node) -> bool:
+    """Whether a name stands below a fraction bar."""
+    below = [part.items[1] for part in parts(node) if part.kind == "quotient"]
+    return any(map(free_symbols, below))
+
+
+def _relation(value: Value) -> tuple[str, str, str] | None:
+    """Both sides of an equation or an inequality."""
+    if isinstance(value, Relation):
+        return value.left, value.sign, value.right
+    if isinstance(value, Equation):
+        return (value.tex[0], "=", value.tex[1]) if value.tex[0] else None
+    if not isinstance(value, Region) or not value.name or len(value.pieces) != 1:
+        return None
+    (piece,) = value.pieces
+    name = value.name
+    if isinstance(piece.low, Infinity) and (high := to_tex(piece.high)):
+        return name, "\\le" if piece.high_closed else "<", high
+    if isinstance(piece.high, Infinity) and (low := to_tex(piece.low)):
+        return low, "\\le" if piece.low_closed else "<", name
+    return None
+
+
+def _symbolic(region: Region) -> bool:
+    ends = [end for piece in region.pieces for end in (piece.low, piece.high)]
+    return any(map(has_symbols, ends))
+
+
+def has_symbols(value: Value) -> bool:
+    node = read_formula(value.tex) if isinstance(value, Expression) else None
+    return node is not None and bool(free_symbols(node))

@@ -1,0 +1,255 @@
+"""Units behind a number: which names mean the same, and which factor lies between two.
+
+`split_unit` takes the unit or the counted things off an answer: names of the table with powers and
+"square" or "cubic", products and quotients of them ("m s^{-2}", "miles per hour"), signs of money,
+and other words, of which `words` says which may not be dropped. `factor` compares two units: SI
+prefixes of one unit and cents of a dollar are the only conversions.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from fractions import Fraction
+
+from rlvr_jax.verifiers.maths.words import counted, singular
+
+__all__ = ["MONEY", "factor", "money", "split_unit"]
+
+# One unit a line: its canonical name, then the others.
+_TABLE = """
+% percent pct percents percentage
+° degree degrees deg degs
+°C Celsius celsius centigrade
+°F Fahrenheit fahrenheit
+rad radian radians
+in inch inches
+ft foot feet
+yd yds yard yards
+mi mile miles
+acre acres
+ha hectare hectares
+oz ounce ounces
+lb lbs
+pound pounds
+ton tons
+tonne tonnes
+gal gallon gallons
+qt quart quarts
+pt pint pints
+cup cups
+min mins minute minutes
+h hr hrs hour hours
+day days
+week weeks wk wks
+month months
+year years yr yrs
+$ dollar dollars USD usd bucks
+¢ cent cents
+€ euro euros EUR
+£ GBP
+¥ yen JPY
+元 yuan RMB CNY 块
+₹ rupee rupees INR Rs rs
+mi/h mph
+km/h kph kmph
+unit units
+erg ergs
+cal calorie calories
+atm atmosphere atmospheres
+bar bars
+mmHg
+dB
+rpm
+bit bits
+byte bytes
+amu
+"""
+# Units that take prefixes: symbol, then names; the symbol alone may stand for a length or a mass.
+_METRIC = """
+m meter metre
+g gram gm
+s second sec
+L liter litre
+Hz hertz
+J joule
+W watt
+N newton
+V volt
+Pa pascal
+K kelvin
+A ampere amp
+Ω ohm Ohm
+eV electronvolt
+mol mole
+T tesla
+F farad
+C coulomb
+Wh watthour
+"""
+_PREFIXES = {
+    "": ("", 0),
+    "G": ("giga", 9),
+    "M": ("mega", 6),
+    "k": ("kilo", 3),
+    "d": ("deci", -1),
+    "c": ("centi", -2),
+    "m": ("milli", -3),
+    "μ": ("micro", -6),
+    "n": ("nano", -9),
+    "p": ("pico", -12),
+}
+_CANONICAL = {name: line.split()[0] for line in _TABLE.splitlines() for name in line.split()}
+_SCALE: dict[str, tuple[str, int]] = {}  # canonical name -> unit without a prefix, power of ten
+for _line in filter(None, _METRIC.splitlines()):
+    _symbol, *_names = _line.split()
+    for _short, (_long, _power) in _PREFIXES.items():
+        _SCALE[_short + _symbol] = (_symbol, _power)
+        for _name in (_short + _symbol, *(_long + n for n in _names)):
+            _CANONICAL.setdefault(_name, _short + _symbol)
+            if len(_name) > 2:
+                _CANONICAL.setdefault(_name + "s", _short + _symbol)
+_CANONICAL |= {"l": "L", "ml": "mL", "cl": "cL", "dl": "dL", "kgs": "kg", "kms": "km", "cms": "cm"}
+# Letters that are no unit alone: 5 A, 5 C, 5 F and 5 T are rather products.
+_NOT_ALONE = frozenset(["A", "C", "F", "T"])
+
+MONEY = ("US$", "USD", "$", "€", "£", "¥", "₹", "Rs", "EUR", "GBP", "RMB", "CNY", "元")
+
+
+def money(sign: str | None) -> str:
+    """The one name of a currency that stands before a number, "" without."""
+    sign = (sign or "").strip(" .")
+    return _CANONICAL.get(sign, "$" if sign.endswith("$") else "")
+
+
+_START = re.compile(
+    r"(?:\\(?!Omega(?![A-Za-z])|mu(?![A-Za-z])|mod(?![A-Za-z]))[A-Za-z]+\s*"
+    r"|[^A-Za-z\\ΩμÅ%°$€£¥₹¢元\u0400-\u04ff\u4e00-\u9fff])*"
+)
+_PIECE = re.compile(
+    r"\s*(?:(?P<name>\\Omega|\\mu|[%°]C?F?|[$€£¥₹¢Ω元]|[^\W\d_]+(?:[-'][^\W\d_]+)*)\.?"
+    r"(?:\^\s*\{?\s*(?P<power>-?\d)\s*\}?)?|(?P<sign>/|\\cdot|\*|[()]))"
+)
+_SQUARE = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+
+
+@functools.lru_cache(maxsize=16384)
+def split_unit(text: str) -> tuple[str, str]:
+    """Returns an answer without the unit at its end, and the unit's one name; "" without a unit.
+
+    A name that touches the number has two letters or more: 5cm is a length, 5t a product.
+    """
+    if text[-1:].isdigit():  # no unit ends with a digit, and most answers do
+        return text, ""
+    if text.endswith(")") and (bracket := re.search(r"[\d})]\s*\(([^()]*)\)$", text)):
+        unit = _unit(bracket[1]) if re.search(r"[^\W\d_]{2}", bracket[1]) else ""
+        if unit:
+            return text[: bracket.start() + 1], unit
+    start = _START.match(text).end()
+    number, tail = text[:start], text[start:]
+    rest = number.rstrip()
+    if not tail or not rest or rest.count("{") != rest.count("}"):
+        return text, ""
+    if not re.search(r"[\d})\]!.]$|\\pi$|\\infty$|^$", rest) or rest.count("(") != rest.count(")"):
+        return text, ""
+    touching = rest == number and re.match(r"[A-Za-z](?![A-Za-z])", tail)
+    unit = "" if touching else _unit(tail)
+    return (rest, unit) if unit else (text, "")
+
+
+def _unit(text: str) -> str:
+    """The canonical name of a unit, or of what is counted; "" for anything else."""
+    pieces, position = [], 0
+    while position < len(text):
+        match = _PIECE.match(text, position)
+        if match is None or match.end() == position:
+            return ""
+        pieces.append(match)
+        position = match.end()
+    powers = _powers(pieces)
+    if powers is None:
+        if any(piece["sign"] in ("*", "\\cdot") or piece["power"] for piece in pieces):
+            return ""
+        return counted([piece["name"] or piece["sign"] for piece in pieces], _CANONICAL)
+    top = "·".join(_power(name, n) for name, n in sorted(powers.items()) if n > 0)
+    bottom = "·".join(_power(name, -n) for name, n in sorted(powers.items()) if n < 0)
+    return f"{top}/{bottom}" if bottom else top
+
+
+def _power(name: str, exponent: int) -> str:
+    return name if exponent == 1 else f"{name}^{exponent}"
+
+
+def _powers(pieces: list[re.Match]) -> dict[str, int] | None:
+    """Exponents by unit, 1 for m and -1 for s of m/s; None if a name is no unit."""
+    powers: dict[str, int] = {}
+    sign, square, prefix, degree = 1, 0, "", False
+    for place, piece in enumerate(pieces):
+        name = piece["name"]
+        if name is None:
+            sign = -1 if piece["sign"] == "/" else sign
+            continue
+        if name == "per":
+            sign = -1
+            continue
+        if name in _SQUARE:
+            square = _SQUARE[name]
+            continue
+        if name in ("\\mu", "μ"):
+            prefix = "μ"
+            continue
+        ohm = place + 1 < len(pieces) and pieces[place + 1]["name"] in ("\\Omega", "Ω")
+        if ohm and name in _PREFIXES:
+            prefix = name
+            continue
+        name = prefix + {"\\Omega": "Ω"}.get(name, name)
+        known = _CANONICAL.get(name) or (_CANONICAL.get(name.lower()) if len(name) > 3 else None)
+        if known is None or (known in _NOT_ALONE and len(name) == 1 and len(pieces) == 1):
+            return None
+        if known in ("°C", "°F") and degree:
+            powers.pop("°", None)
+        degree = known == "°"
+        if place and known in ("%",) and powers:
+            return None
+        for part, inverse in zip(known.split("/"), (1, -1), strict=False):
+            exponent = int(piece["power"] or 1) * (square or 1) * sign * inverse
+            powers[part] = powers.get(part, 0) + exponent
+        square, prefix = 0, ""
+    return {name: n for name, n in powers.items() if n} if powers and not square else None
+
+
+def factor(gold: str, answer: str) -> Fraction | None:
+    """What a number in the answer's unit is multiplied by to be in the gold's; None: they differ.
+
+    A unit may be missing on one side, but for a percentage, which is a part of the number.
+    """
+    if gold == answer:
+        return Fraction(1)
+    if "%" in (gold, answer):
+        return None
+    if not gold or not answer:
+        return Fraction(1)
+    if {gold, answer} <= {"$", "¢"}:
+        return Fraction(1, 100) if answer == "¢" else Fraction(100)
+    if {gold, answer} in ({"pound", "lb"}, {"pound", "£"}, {"°", "°C"}, {"°", "°F"}, {"¥", "元"}):
+        return Fraction(1)
+    pair = [_scaled(unit) for unit in (gold, answer)]
+    if None not in pair and pair[0][0] == pair[1][0]:
+        return Fraction(10) ** (pair[1][1] - pair[0][1])
+    named = [_things(unit) for unit in (gold, answer)]
+    if any(unit.startswith("~") and "per" not in unit.split() for unit in (gold, answer)):
+        return Fraction(1) if named[0] <= named[1] or named[1] <= named[0] else None
+    return None
+
+
+def _scaled(unit: str) -> tuple[str, int] | None:
+    """One unit with a prefix and a power: km^2 is m^2 times 10^6."""
+    name, _, power = unit.partition("^")
+    if name not in _SCALE:
+        return None
+    base, exponent = _SCALE[name]
+    return f"{base}^{power}", exponent * int(power or 1)
+
+
+def _things(unit: str) -> frozenset[str]:
+    return frozenset(map(singular, unit.removeprefix("~").split()))

@@ -1,0 +1,230 @@
+"""What an answer can be: numbers, words, formulas, chains, equations, sets of numbers, containers.
+
+`parsing` makes these of a text, `comparison` says when two are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from rlvr_jax.verifiers.maths.formulas.identity import worked_out
+from rlvr_jax.verifiers.maths.formulas.reading import read_formula
+from rlvr_jax.verifiers.maths.formulas.trees import Node
+
+__all__ = [
+    "Ask",
+    "Chain",
+    "Container",
+    "Equation",
+    "Expression",
+    "Infinity",
+    "Number",
+    "Piece",
+    "Ratio",
+    "Region",
+    "Relation",
+    "Text",
+    "Unread",
+    "Value",
+    "approximate",
+    "to_tex",
+]
+
+# (gold, answer) -> equal? and (gold,) -> readable? None: not known yet.
+Ask = Callable[[tuple[str, ...]], bool | None]
+
+
+@dataclass(frozen=True)
+class Number:
+    """value · π^pi, as it was written: with a unit, as a decimal, in a base.
+
+    Fields:
+      last_digit: worth of the last written digit of a decimal, 0.01 of 2.50; 0 of anything else.
+      based: digits and base of a number that is written in one.
+      modulus: of 7 (mod 12); 0 without.
+      tex: the number with its unit, as written.
+    """
+
+    value: Fraction
+    pi: bool = False
+    unit: str = ""
+    last_digit: Fraction = Fraction(0)
+    based: tuple[str, int] | None = None
+    modulus: int = 0
+    tex: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Infinity:
+    negative: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words, an option letter, a time of day, or what is compared letter by letter."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What nobody can compare: as a gold no verdict, as an answer wrong."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A formula; the unit at its end apart."""
+
+    tex: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """a : b : …, equal up to a factor."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The sides of 2 + 3 = 5 ≈ 5.0: what is equal to it has to be equal to each.
+
+    Fields:
+      items: the exact sides.
+      rounded: the decimal behind ≈, which is true to its digits.
+    """
+
+    items: tuple[Value, ...]
+    rounded: Number | None = None
+
+
+@dataclass(frozen=True)
+class Equation:
+    """left = right, where left is what the value is given to.
+
+    Fields:
+      tex: first and second side of the equation, for a comparison as a whole.
+      left: its name.
+      right: the value.
+      whole: the value is all that the equation says, as in x = 5; of x² + y² = 4 it is not.
+      solved: it gives a number to a name.
+    """
+
+    tex: tuple[str, str]
+    left: str
+    right: Value
+    whole: bool
+    solved: bool
+
+
+@dataclass(frozen=True)
+class Relation:
+    """left < right, left ≤ right, left ≠ right or left = right that gives no value.
+
+    Fields:
+      sign: "<", "\\le", "\\ne" or "=".
+    """
+
+    left: str
+    sign: str
+    right: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The real numbers between two ends, with them or without."""
+
+    low: Value
+    low_closed: bool
+    high: Value
+    high_closed: bool
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of real numbers, its pieces in order and apart.
+
+    Fields:
+      name: of the variable in x < 3; "" where none is named.
+    """
+
+    pieces: tuple[Piece, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Container:
+    """Entries in order or not.
+
+    Fields:
+      kind: the two brackets of a tuple or an interval; "set", "list", "system" (of equations with
+        different names, or of relations); rows×columns of a matrix.
+    """
+
+    kind: str
+    items: tuple[Value, ...]
+
+    @property
+    def ordered(self) -> bool:
+        return self.kind not in ("set", "list", "system")
+
+
+Value = (
+    Number
+    | Infinity
+    | Text
+    | Unread
+    | Expression
+    | Ratio
+    | Chain
+    | Equation
+    | Relation
+    | Region
+    | Container
+)
+
+
+def to_tex(value: Value) -> str | None:
+    """Writes a value as a formula, without its unit; None for what is none."""
+    if isinstance(value, Expression):
+        return value.tex
+    if isinstance(value, Infinity):
+        return "-\\infty" if value.negative else "\\infty"
+    if isinstance(value, Number):
+        top, bottom = value.value.numerator, value.value.denominator
+        if max(abs(top), bottom).bit_length() > 10**4:  # Python prints no more
+            return None
+        number = f"{top}" if bottom == 1 else f"\\frac{{{top}}}{{{bottom}}}"
+        return f"{number}\\pi " if value.pi else number
+    return None
+
+
+def formula(value: Value) -> Node | None:
+    """The tree of a value; None for what is no formula."""
+    tex = to_tex(value)
+    return None if tex is None else read_formula(tex)
+
+
+def approximate(value: Value) -> float | None:
+    """Where a value lies on the line; None if that is not known here."""
+    if isinstance(value, Infinity):
+        return -math.inf if value.negative else math.inf
+    if isinstance(value, Number):
+        try:
+            return float(value.value) * (math.pi if value.pi else 1)
+        except OverflowError:
+            return None
+    node = formula(value)
+    found = None if node is None else worked_out(node)
+    if found is None:
+        return None
+    found = complex(found) if not isinstance(found, Fraction) else complex(float(found))
+    return (
+        found.real if abs(found.imag) <= 1e-12 * abs(found) and math.isfinite(found.real) else None
+    )

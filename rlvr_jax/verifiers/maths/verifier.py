@@ -1,0 +1,256 @@
+r"""Mathematical answers: does a response give the value that is wanted?
+
+Four stages, none of which raises on text: cut behind </think>, extract what stands in \boxed{…}
+(`extract.spellings`), normalise (`notation`), compare. Numbers of any spelling, option letters,
+words, rational formulas, sets of real numbers, and tuples, sets, lists and matrices of them are
+compared exactly in this process, in microseconds (`parsing`, `comparison`, `formulas`); other
+formulas are refuted here and confirmed to 50 digits and more in a worker (`algebra`).
+
+The rules:
+- Case counts in every symbol; words of three letters and more are compared folded. Letters side by
+  side commute if they are two and in lower case. Primes, stars and accents are part of a name.
+- A decimal answer equals only a decimal gold (1/3 is not 0.3333), to 10^-6 of it and half of its
+  last digit. 50 % is 0.5 and not 50, unless asked.
+- Of a chain "2 + 3 = 5 = 5.0" every side has to be right; ≈ may stand once and has to be true.
+  Where the gold gives a value or a range of one variable, "x + 3 = 5" is not solved; elsewhere
+  equations are equal up to a factor.
+- (1, 4) is neither {1, 4} nor "1 and 4"; 5 is neither {5} nor [5, 5] nor the list "5, 5"; the list
+  "1, 4" is unordered. (0, 1) as a point and as an open interval are the same. x = 2, y = 3 may be
+  answered by (2, 3), not the other way round.
+- Units, and words that say what is counted, may be missing on one side and not differ; nothing is
+  converted but SI prefixes and cents (`units`, `words`). A gold in a base wants that base.
+- 12:30 is a time of day, equal letter for letter; any other colon makes a ratio.
+- Words are compared as text, so a synonym is wrong.
+- Of several boxes each has to be right, unless asked. A gold that nobody can parse gives None, so
+  that the prompt is dropped and the policy not punished.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.maths.algebra import equal_expressions
+from rlvr_jax.verifiers.maths.comparison import Rules
+from rlvr_jax.verifiers.maths.extract import BOXES, Boxes, agreed, spellings
+from rlvr_jax.verifiers.maths.gradable import is_gradable
+from rlvr_jax.verifiers.maths.parsing import parse_answer
+from rlvr_jax.verifiers.maths.values import Ask
+from rlvr_jax.verifiers.pool import WorkerPool
+
+__all__ = ["MathVerifier", "Verdict", "check", "verify_math"]
+
+_MAX_WORKERS = 8  # by default
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one response.
+
+    Fields:
+      correct: None if nothing can be said: the gold cannot be graded, whatever the response, or
+        the comparison was lost.
+      timed_out: the comparison was stopped; correct is then False, or None if it is the gold that
+        could not be read in time.
+      extracted: the answer as written, None if the response gives none, or several.
+      lost: a process was killed twice, or reading the gold failed there: nobody's fault, and
+        another time may tell.
+      stage: where it was decided: "gold" (which cannot be graded), "no answer", "exact" in this
+        process or "digits" in a worker.
+    """
+
+    correct: bool | None
+    timed_out: bool
+    extracted: str | None
+    lost: bool = False
+    stage: str = field(default="", compare=False)
+
+
+class MathVerifier:
+    """Grades batches of responses. Workers start when the first expression needs them.
+
+    Args:
+      workers: processes for what is not decided here; None is half of the machine's cores, at least
+        1 and at most 8.
+      wall_seconds: limit of one comparison.
+      boxes: how several boxes are read, see `extract.spellings`.
+      choice: golds are option letters, in any order; "the answer is (A)" counts without a box.
+      percent_is_number: 50 % equals 50 as well.
+      relative_tolerance: |answer - gold| / |gold| where the gold is written as a decimal; None is
+        10^-6, but at most half of the last digit that the gold has.
+      answer_line, last_number, require_think: see `extract.spellings`.
+    Raises:
+      ValueError: relative_tolerance is negative; boxes is unknown.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        wall_seconds: float = 2.0,
+        boxes: Boxes = "each",
+        choice: bool = False,
+        percent_is_number: bool = False,
+        relative_tolerance: float | None = None,
+        answer_line: bool = False,
+        last_number: bool = False,
+        require_think: bool = False,
+    ):
+        if relative_tolerance is not None and not relative_tolerance >= 0:
+            raise ValueError(
+                f"MathVerifier: relative_tolerance must be at least 0, got {relative_tolerance}"
+            )
+        if boxes not in BOXES:
+            raise ValueError(
+                f"MathVerifier: boxes must be one of {', '.join(BOXES)}, got {boxes!r}"
+            )
+        self._joined = boxes == "joined"
+        self._extract = functools.partial(
+            spellings,
+            boxes=boxes,
+            choice=choice,
+            answer_line=answer_line,
+            last_number=last_number,
+            require_think=require_think,
+        )
+        tolerance = None if relative_tolerance is None else Fraction(relative_tolerance)
+        self._rules = Rules(choice=choice, percent_is_number=percent_is_number, tolerance=tolerance)
+        if workers is None:
+            workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
+        self.pool = WorkerPool(
+            "rlvr_jax.verifiers.maths.algebra:equal_expressions",
+            workers=workers,
+            wall_seconds=wall_seconds,
+            warm_up=["\\frac{d}{dx}x^2", "2x"],
+        )
+
+    def grade(
+        self, golds: Sequence[str | Sequence[str]], responses: Sequence[str]
+    ) -> list[Verdict]:
+        """Grades responses[i] against golds[i]; a list of golds names alternatives.
+
+        Raises:
+          ValueError: the numbers of golds and responses differ.
+        """
+        if len(golds) != len(responses):
+            raise ValueError(
+                f"MathVerifier.grade: golds and responses must be of one length, got {len(golds)}"
+                f" and {len(responses)}"
+            )
+        choices = [[gold] if isinstance(gold, str) else list(gold) for gold in golds]
+        answers = [self._extract(response) for response in responses]
+        known: dict[tuple[str, ...], bool] = {}
+        late: set[tuple[str, ...]] = set()
+        lost: set[tuple[str, ...]] = set()
+        # What is open after the exact comparisons is asked at once, for all responses.
+        while True:
+            wanted: dict[tuple[str, ...], None] = {}
+            verdicts = []
+            for options, found in zip(choices, answers, strict=True):
+                used: set[tuple[str, ...]] = set()
+                ask = functools.partial(_look_up, known, wanted, used)
+                correct = self._grade_one(options, found, ask)
+                missed = not correct and bool(used & lost)
+                stage = "digits" if used else "exact"
+                verdicts.append(
+                    Verdict(
+                        correct=None if missed else correct,
+                        timed_out=not correct and not missed and bool(used & late),
+                        extracted=found[-1] if correct else agreed(found),
+                        lost=missed,
+                        stage="gold" if correct is None else stage if found else "no answer",
+                    )
+                )
+            if not wanted:
+                return verdicts
+            for key, result in zip(
+                wanted, self.pool.map([list(key) for key in wanted]), strict=True
+            ):
+                known[key] = result.value is True
+                if result.timed_out:
+                    late.add(key)
+                elif result.lost or (result.error is not None and len(key) == 1):
+                    lost.add(key)  # an answer may break a worker; that of a gold tells nothing
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self.pool.close()
+
+    def __enter__(self) -> MathVerifier:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def _grade_one(self, golds: list[str], answers: list[str], ask: Ask) -> bool | None:
+        """True, False, or None for a gold that cannot be graded."""
+        right = _right(golds, answers, self._rules, ask)
+        if right is False and self._joined and len(answers) > 1:
+            right = _right(golds, [", ".join(answers)], self._rules, ask)
+        return right
+
+
+def _right(golds: list[str], answers: list[str], rules: Rules, ask: Ask) -> bool | None:
+    """Whether all answers are right by one of the golds; None if none of these can be graded."""
+    # {3} is 3 or a set; whichever is meant, it is right if the gold is that.
+    given = [
+        {parse_answer(answer, rules.choice, grouped) for grouped in (True, False)} - {None}
+        for answer in answers
+    ]
+    gradable = False
+    for gold in golds:
+        wanted = parse_answer(gold, rules.choice)
+        if wanted is None or is_gradable(wanted, ask) is False:
+            continue
+        gradable = True
+        equal = [any([rules.equal(wanted, value, ask) for value in each]) for each in given]
+        if equal and all(equal):
+            return True
+    return False if gradable else None
+
+
+def check(
+    answer: str,
+    gold: str | Sequence[str],
+    choice: bool = False,
+    percent_is_number: bool = False,
+    relative_tolerance: float | None = None,
+) -> Finding:
+    """Compares an answer (`extract.final_answer`) in this process alone, for a `Check` in a pool.
+
+    Args:
+      gold: one, or alternatives.
+      choice, percent_is_number, relative_tolerance: as in `MathVerifier`.
+    """
+    asked = []
+
+    def ask(key: tuple[str, ...]) -> bool:
+        asked.append(key)
+        return equal_expressions(list(key))
+
+    tolerance = None if relative_tolerance is None else Fraction(relative_tolerance)
+    rules = Rules(choice=choice, percent_is_number=percent_is_number, tolerance=tolerance)
+    right = _right([gold] if isinstance(gold, str) else list(gold), [answer], rules, ask)
+    stage = "gold" if right is None else "digits" if asked else "exact"
+    return Finding(None if right is None else float(right), answer, stage)
+
+
+def verify_math(gold: str | list[str], response: str) -> Verdict:
+    """Grades one response with the default rules; for batches and options see `MathVerifier`."""
+    return _shared_verifier().grade([gold], [response])[0]
+
+
+@functools.cache
+def _shared_verifier() -> MathVerifier:
+    return MathVerifier()
+
+
+def _look_up(known, wanted, used, key: tuple[str, ...]) -> bool | None:
+    used.add(key)
+    if key not in known:
+        wanted[key] = None
+    return known.get(key)

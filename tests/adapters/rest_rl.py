@@ -1,0 +1,48 @@
+"""ReST-RL's vectors: a group is a prompt, its rows answers in lines, and nodes of a tree."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import by_group
+
+from rlvr_jax.experience.curricula.prefix_starts import (
+    best_rows,
+    deviation,
+    prefix_chances,
+    sub_samples,
+    varied,
+)
+from rlvr_jax.objectives import mean_value, upper_confidence, visible_children
+
+LEFT_OUT = {}
+WIDTH = 8
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    outcomes = by_group(data["soft_rewards"], case)
+    size = outcomes.shape[1]
+    keep, best = varied(outcomes, hyper["std_min"]), best_rows(outcomes)
+    rows = np.arange(len(best)) * size + best
+    cut = keep & (outcomes.max(axis=1) >= hyper["accept"])
+    lines = [len(np.unique(data["step_ids"][row][data["mask"][row]])) for row in rows]
+    chances = np.zeros((len(rows), WIDTH))
+    for group in np.flatnonzero(cut):
+        chances[group, : lines[group]] = prefix_chances(lines[group], hyper["decay"])
+    drawn = [sub_samples(n, hyper["ratio"]) * there for n, there in zip(lines, cut, strict=True)]
+
+    value = jnp.asarray(outcomes)
+    visits = jnp.asarray(by_group(data["mask"].sum(axis=1), case), float)
+    parent = jnp.sum(visits, axis=1, keepdims=True)
+    bound = upper_confidence(value, visits, parent, hyper["c"], hyper["eps"])
+    return {
+        "reward_std": deviation(outcomes),
+        "keep": keep,
+        "best": rows,
+        "sub_samples": drawn,
+        "prefix_probability": chances,
+        "visits": visits.ravel(),
+        "uct": bound.ravel(),
+        "visible": visible_children(value, hyper["decisions"]).ravel(),
+        "parent_value": mean_value(value, visits),
+    }

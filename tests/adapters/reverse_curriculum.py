@@ -1,0 +1,52 @@
+"""R³'s vectors: two of the rewards say which rows are right and which can be read."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import generalized_advantages, partial_credit, token_rewards
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    right, readable = (
+        jnp.asarray(golden.inputs(case)["multi_rewards"][:, k] > 0.5) for k in (0, 1)
+    )
+    batch = golden.rollouts(case)
+    batch = replace(
+        batch,
+        outcome=right.astype(batch.outcome.dtype),
+        answer=jnp.where(readable, 0, -1 - batch.rollout_id),
+    )
+    method = recipe(
+        "reverse_curriculum",
+        partial=hyper["partial"],
+        kl_coefficient=hyper["kl_coef"],
+        discount=hyper["gamma"],
+        trace_decay=hyper["lam"],
+        clip_low=hyper["clip"],
+        clip_high=hyper["clip"],
+    )
+    # The stage `shape` would read grades, which a record does not have.
+    score = partial_credit(right, readable, hyper["partial"])
+    (shaper,) = method.experience.stages.values()
+    assert "right_or_readable" in shaper.label
+    done = golden.evaluate(
+        replace(method, experience=None), case, batch=replace(batch, reward=score)
+    )
+    ratio = batch.old_logp - batch.reference_logp
+    rewards = token_rewards(score, batch.mask, ratio, hyper["kl_coef"])
+    values = jnp.where(batch.mask, batch.values, 0)
+    raw = generalized_advantages(rewards, values, batch.mask, hyper["gamma"], hyper["lam"])
+    return {
+        "score": score,
+        "token_rewards": rewards,
+        "advantages_raw": raw,
+        "returns": jnp.where(batch.mask, raw + values, 0),
+        "advantages": done.signals.advantage,
+        "token_loss": done.token_loss,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

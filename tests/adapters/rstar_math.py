@@ -1,0 +1,45 @@
+"""rStar-Math's vectors: rows of a group are siblings, their last values the scores of a model."""
+
+import golden_vectors as golden
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlvr_jax.experience.draws.trees.nodes import upper_confidence
+from rlvr_jax.objectives import pair_loss, sibling_pairs
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    mask, size = data["mask"], int(data["group_size"])
+    rows = np.arange(len(mask))
+    quality = 2 * data["soft_rewards"] - 1
+    groups = rows.reshape(-1, size)
+    limits = hyper["top"], hyper["top_lonely"], hyper["margin"]
+    side, pairs = np.zeros(len(mask)), []
+    for own in groups:
+        found = sibling_pairs(quality[own], data["rewards"][own] > 0.5, *limits)
+        pairs.append([(own[one], own[other], weight) for one, other, weight in found])
+        for one, other, _ in found:
+            side[own[one]], side[own[other]] = 1, -1
+    counted = [own for own in pairs if own]
+    flat = [pair for own in counted for pair in own]
+    better, worse, weight = (np.array(x) for x in zip(*flat, strict=True))
+    last = np.maximum(golden.token_after(mask) - 1, 0)
+
+    def loss(values):
+        score = values[rows, last]
+        total = pair_loss(score, better, worse, jnp.asarray(weight))
+        return total / len(counted)
+
+    value, slope = jax.value_and_grad(loss)(jnp.asarray(data["values"]))
+    visits = rows % size % 4
+    parent = visits.reshape(-1, size).sum(axis=1).repeat(size)
+    return {
+        "pair_side": side,
+        "loss": value,
+        "dvalues": slope,
+        "puct": upper_confidence(quality * visits, visits, parent, hyper["c_puct"]),
+    }

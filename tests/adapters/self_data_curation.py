@@ -1,0 +1,43 @@
+"""SELF's vectors: the second row of a group is its greedy answer."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import by_group, on_mask
+
+from rlvr_jax.experience.stages.rounds.screen import unsolved
+from rlvr_jax.methods import recipe
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    batch = golden.rollouts(case)
+    keep = unsolved(by_group(data["rewards"], case)[:, 1:2])
+    rows = keep[np.asarray(batch.group)]
+    kept = replace(batch, mask=batch.mask & jnp.asarray(rows)[:, None])
+
+    def stats_of(logits):
+        return golden.token_stats(logits, data["tokens"], data["ref_logits"])
+
+    def evaluated(weight):
+        trust = {"clip_low": hyper["clip"], "clip_high": hyper["clip"]}
+        method = recipe(
+            "self_data_curation", kl_coefficient=weight, epsilon=hyper["std_eps"], **trust
+        )
+        method = replace(method, experience=None)
+        return golden.evaluate(method, case, stats_of=stats_of, batch=kept)
+
+    done, plain = evaluated(hyper["kl_coef"]), evaluated(0.0)
+    divergence = stats_of(jnp.asarray(data["logits"])).reverse_kl
+    return {
+        "keep": keep,
+        "advantages": done.signals.advantage,
+        "forward_kl": on_mask(divergence, kept),
+        "pg_loss": plain.loss,
+        "dlogits_pg": plain.dlogits,
+        "loss": done.loss,
+        "dlogits": done.dlogits,
+    }

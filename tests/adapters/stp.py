@@ -1,0 +1,47 @@
+"""STP's vectors: a group is a statement, a row a proof of it; likeness is that of hidden states."""
+
+import golden_vectors as golden
+import numpy as np
+from adapters.common import by_group
+
+from rlvr_jax.experience.curricula.statements import reprove_chance
+from rlvr_jax.experience.stages.problems.conjectures import (
+    is_example,
+    is_seed,
+    matching_weights,
+    proof_weights,
+)
+
+LEFT_OUT = {}
+
+
+def outputs(case, hyper):
+    data = golden.inputs(case)
+    third = data["multi_rewards"][:, 2]
+    right = (data["rewards"] == 1) & (third > 0.4)
+    size = int(data["group_size"])
+    rates = np.repeat(by_group(right.astype(float), case).mean(axis=1), size)
+    group = np.arange(len(right)) // size
+    length = data["mask"].sum(axis=1)
+    costs = hyper["length_coef"], hyper["time_coef"], hyper["max_rate"]
+    weights = proof_weights(right, group, rates, 100 * length, 60 * third, *costs)
+
+    mean = np.where(data["mask"][..., None], data["hidden"], 0).sum(axis=1)
+    mean = mean / np.maximum(length, 1)[:, None]
+    last = data["hidden"][np.arange(len(right)), np.maximum(length - 1, 0)]
+
+    def matched(excluded):
+        found = np.zeros(len(right))
+        found[right] = matching_weights(mean[right], last[~right], hyper["cap"], excluded)
+        return found
+
+    hard = hyper["conjecture_rate"]
+    return {
+        "success_rate": rates,
+        "proof_weight": weights,
+        "conjecture_example": is_example(rates, hard),
+        "conjecture_seed": right & is_seed(rates, hard, hyper["margin"]),
+        "reprove_prob": reprove_chance(rates, hard + hyper["margin"], hyper["redo"]),
+        "matching_weight": matched(0.0),
+        "matching_weight_inf": matched(-np.inf),
+    }

@@ -1,0 +1,53 @@
+"""VerlTool's vectors: odd turns are observations; rows that end within three tokens of the budget
+never ended, and void rows made no call (the second reward) and earned nothing."""
+
+import golden_vectors as golden
+import jax.numpy as jnp
+import numpy as np
+from adapters.common import both
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.types import replace
+
+LEFT_OUT = {}
+
+
+def masks(case, hyper):
+    batch, data = golden.rollouts(case), golden.inputs(case)
+    own = np.asarray(batch.mask & (batch.turn % 2 == 0))
+    unfinished = np.asarray(batch.mask).sum(axis=1) >= batch.mask.shape[1] - hyper["slack"]
+    void = (data["multi_rewards"][:, 1] == 0) & (data["rewards"] == 0)
+    return {
+        "": own,
+        "_no_overlong": own & ~unfinished[:, None],
+        "_no_void": own & ~void[:, None],
+        "_unmasked": np.asarray(batch.mask),
+    }
+
+
+def outputs(case, hyper):
+    named = {f"loss_mask{suffix}": mask for suffix, mask in masks(case, hyper).items()}
+    return losses(case, hyper) | named
+
+
+@both
+def losses(case, hyper, soft):
+    method = recipe(
+        "verltool",
+        clip_low=hyper["clip_low"],
+        clip_high=hyper["clip_high"],
+        dual=hyper["dual"],
+        epsilon=hyper["eps"],
+        describe=False,
+    )
+    whole = golden.rollouts(case, soft)
+    # Advantages are those of all rows, whatever of them is learned from.
+    advantage = golden.evaluate(method, case, batch=whole).signals.advantage
+    found = {"advantages": advantage}
+    for suffix, mask in masks(case, hyper).items():
+        batch = replace(whole, mask=jnp.asarray(mask), advantage=advantage)
+        done = golden.evaluate(method, case, batch=batch)
+        found |= {f"loss{suffix}": done.loss, f"dlogits{suffix}": done.dlogits}
+        if not suffix:
+            found["token_loss"] = done.token_loss
+    return found

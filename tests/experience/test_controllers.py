@@ -1,0 +1,92 @@
+"""Prompts that are drawn again at another temperature, to hold the entropy."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.experience import draw_controllers, experience
+from rlvr_jax.runs.step import collect
+
+FLOAT32 = 1e-5  # log-probs of a float32 scorer, of some nats
+
+
+def walked(steps=3, **settings):
+    chain = experience(stages=[draw_controllers(**{"target": 0.5, "share": 0.5, **settings})])
+    return numpy_actor.walk(chain, steps=steps)
+
+
+def test_the_first_groups_are_drawn_again_and_marked():
+    for found, _, _ in walked():
+        rollouts, batch = found.batch.rollouts, found.batch
+        assert [len(rows) for rows in batch.groups] == [8, 8, 4, 4]
+        for place, rows in enumerate(batch.groups):
+            assert_array_equal(rollouts.off_policy[rows], ([False] * 4 + [True] * 4)[: len(rows)])
+            heat = found.metrics["control_temperature"]
+            drawn = rollouts.drawn_temperature[rows[4:]]
+            assert np.all(drawn == np.float32(heat)) and (place < 2) == (drawn.size > 0)
+        assert np.all(rollouts.temperature == 1)
+
+
+def test_the_first_step_heats_and_one_above_the_target_cools():
+    """The actor's log-probs are some nats, so that the entropy is above the target from then on."""
+    found = walked()
+    assert [one.metrics["control_temperature"] for one, _, _ in found] == [1.2, 0.8, 0.8]
+    hot = walked(target=100.0)
+    assert [one.metrics["control_temperature"] for one, _, _ in hot] == [1.2] * 3
+    for _, told, state in found:
+        assert told["entropy_of_update"] == pytest.approx(
+            float(state["draw_controllers"]["entropy"]), rel=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"high": 0}, "draw_controllers: high must be positive, got 0"),
+        ({"share": 2}, r"draw_controllers: share must be in \[0, 1\], got 2"),
+        ({"max_samples": 0}, "draw_controllers: max_samples must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        draw_controllers(**{"target": 1.0, **settings})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    policy = training_runs.write_policy(tmp_path_factory.mktemp("policy"))
+    given = ("target=1.0", "share=0.5", "max_samples=4")
+    return training_runs.prepared(
+        training_runs.settings(
+            policy, "unused", method="arbitrary_entropy", hyperparameters=given, steps=2
+        )
+    )
+
+
+def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(run):
+    state = run.initial_state()
+    batch = collect(run, state, 0).batch
+    rollouts = batch.rollouts
+    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    hot, on = rollouts.off_policy, rollouts.mask
+    assert hot.any()
+    own = on & ~hot[:, None]
+    assert_allclose(rollouts.behaviour_logp[own], logp[own], atol=FLOAT32)
+    assert np.abs(rollouts.behaviour_logp - logp)[on & hot[:, None]].max() > 0.01
+
+
+def test_stage_and_objective_agree_about_the_entropy(run, tmp_path):
+    """Both estimate it of the rows that were learned from."""
+    training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))
+    lines = training_runs.metrics(tmp_path / "run")
+    steps = [line for line in lines if "loss" in line]
+    assert len(steps) == 2 and sum(line["controllers"] for line in steps) > 0
+    for line in steps:
+        assert line["experience/entropy_of_update"] == pytest.approx(
+            line["entropy_estimate"], abs=FLOAT32
+        )
+    assert steps[0]["experience/control_temperature"] == 1.2

@@ -1,0 +1,102 @@
+"""What environments say is kept, and said again when a step is drawn again."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import numpy_actor
+import pytest
+from small_environments import Counting
+
+from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience.told import Told
+from rlvr_jax.tools import Reply
+
+
+class Moody(Counting):
+    """Says another word each time it is asked, whatever it is asked; its state is what it said."""
+
+    count = itertools.count()
+    stops = ("b",)
+
+    def start(self, prompt):
+        return (), []
+
+    def reply(self, state, text):
+        told = super().reply(len(state), text)
+        if told.text is None:
+            return Reply(state)
+        word = "cdefgh"[next(self.count) % 6]
+        return replace(told, state=(*state, text), text=word)
+
+
+class Dying(Moody):
+    """Ends the process when it is asked by a row for the second time."""
+
+    def reply(self, state, text):
+        if state:
+            raise KeyboardInterrupt
+        return super().reply(state, text)
+
+
+def drawn(environment, told):
+    chain = experience(draw=turns(environment))
+    setting = replace(numpy_actor.setting(chain), told=told)
+    return chain.collect(numpy_actor.NumpyActor(), chain.init(setting), 3, setting).batch.rollouts
+
+
+def test_a_step_that_is_drawn_again_is_told_the_same(tmp_path):
+    path = tmp_path / "told.jsonl"
+    first, again = drawn(Moody(), Told(path)), drawn(Moody(), Told(path))
+    other = drawn(Moody(), Told())
+    for name in ("tokens", "length", "turn", "process_reward"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(again, name))
+    assert np.any(first.tokens != other.tokens)
+
+
+def test_a_run_that_dies_in_a_step_goes_on_with_what_it_was_told(tmp_path):
+    path = tmp_path / "told.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        drawn(Dying(), Told(path))
+    known = len(path.read_text().splitlines())
+    assert known
+    found = drawn(Moody(), Told(path))
+    again = drawn(Moody(), Told(path))
+    assert len(path.read_text().splitlines()) > known
+    np.testing.assert_array_equal(found.tokens, again.tokens)
+
+
+class Remembering(Moody):
+    """Says how many of its own answers its state holds, which a resumed run has to make anew."""
+
+    def reply(self, state, text):
+        told = super().reply(state, text)
+        return told if told.text is None else replace(told, reward=float(len(told.state)))
+
+
+def test_states_are_made_anew_where_only_the_words_are_known(tmp_path):
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    drawn(Remembering(), Told(whole))
+    lines = whole.read_text().splitlines(keepends=True)
+    # All second turns and later ones are lost.
+    cut.write_text("".join(line for line in lines if '/0", "step"' in line))
+    rewards = drawn(Remembering(), Told(cut)).process_reward
+    assert set(np.unique(rewards)) >= {0.0, 1.0, 2.0}
+
+
+def test_only_what_a_resumed_run_could_ask_for_is_kept(tmp_path):
+    path = tmp_path / "told.jsonl"
+    told = Told(path)
+    told.keep(3, {"a": {"text": "x"}})
+    told.keep(4, {"b": {"text": "y"}})
+    told.forget(4)
+    assert told.find("a") is None and Told(path).find("b") == {"text": "y"}
+    assert len(path.read_text().splitlines()) == 1
+    path.write_text(path.read_text() + '{"key": "c", "ste')  # killed while it wrote
+    assert Told(path).find("c") is None and Told(path).find("b")
+    reader = Told(path, writes=False)
+    reader.keep(5, {"d": {"text": "z"}})
+    assert Told(path).find("d") is None
+    path.write_text("{}\n")
+    with pytest.raises(ValueError, match="must hold replies of environments, got line 1"):
+        Told(path)

@@ -1,0 +1,211 @@
+"""Draws whose rows share beginnings, with our actor: what was drawn is what is trained."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.experience import branch_at_best, branch_rounds, experience, plain, prune, search_tree
+from rlvr_jax.methods import recipe
+from rlvr_jax.runs.step import collect
+
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
+GREEDY = 1e-6
+
+DRAWS = {
+    "arpo": ("round_tokens=2", "top=5", "window=2", "weight=2"),
+    "aepo_rollout": ("round_tokens=2", "top=5", "window=2"),
+    "rose": ("fresh=0.2", "top=5"),
+    "deepsearch": ("node_tokens=2", "width=3", "most_expansions=40", "overlong=2"),
+    "arrol": ("least_area=0", "control=3", "check=0.4"),
+}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
+
+
+def prepared(policy, method, **changes):
+    config = training_runs.settings(policy, "unused", method=method, **changes)
+    return training_runs.prepared(replace(config, hyperparameters=DRAWS.get(method, ())))
+
+
+@pytest.fixture(scope="module", params=DRAWS)
+def drawn(request, policy):
+    """A run of the method, its state and a batch."""
+    run = prepared(policy, request.param)
+    state = run.initial_state()
+    return request.param, run, state, collect(run, state, 0).batch
+
+
+def test_every_token_is_scored_in_the_context_it_was_drawn_in(drawn):
+    _, run, state, batch = drawn
+    rollouts, on = batch.rollouts, batch.rollouts.mask
+    scored = run.scorer(state)(rollouts, ["logp", "entropy"], "current")
+    assert on.sum() > 50
+    assert_allclose(rollouts.behaviour_logp[on], scored["logp"][on], atol=FLOAT32)
+    assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
+
+
+def test_what_was_drawn_is_on_the_mask_in_every_row_that_has_it(drawn):
+    _, _, _, batch = drawn
+    rollouts = batch.rollouts
+    places = np.arange(rollouts.mask.shape[1])[None]
+    assert_array_equal(rollouts.mask, places < rollouts.length[:, None])
+
+
+def test_rows_share_the_records_of_what_they_branched_off(drawn):
+    name, _, _, batch = drawn
+    rollouts = batch.rollouts
+    branches = np.flatnonzero(rollouts.parent >= 0)
+    assert (len(branches) > 0) == (name != "arrol")
+    for row in branches:
+        parent, cut = rollouts.parent[row], rollouts.branch_position[row]
+        assert rollouts.group[parent] == rollouts.group[row] and parent < row and cut > 0
+        for record in ("tokens", "behaviour_logp", "entropy"):
+            values = getattr(rollouts, record)
+            assert_array_equal(values[row, :cut], values[parent, :cut])
+
+
+@pytest.mark.parametrize("method", DRAWS)
+def test_greedy_rows_are_what_the_policy_writes_from_the_prompt(method, policy):
+    """A segment that went on from another context than its own would differ."""
+    run, plainly = (prepared(policy, name, temperature=GREEDY) for name in (method, "grpo"))
+    state = run.initial_state()
+    batch, other = collect(run, state, 0).batch, collect(plainly, state, 0).batch
+    wanted = {ask.number: row for ask, row in zip(other.asks, other.rollouts.tokens, strict=True)}
+    assert len(batch) > 0
+    for ask, tokens in zip(batch.asks, batch.rollouts.tokens, strict=True):
+        assert_array_equal(tokens, wanted[ask.number])
+
+
+def test_without_pruning_rows_are_those_of_plain_sampling(policy):
+    run, plainly = (prepared(policy, name) for name in ("arrol", "grpo"))
+    own = replace(run, recipe=replace(run.recipe, experience=experience(draw=prune(least_area=1))))
+    state = own.initial_state()
+    batch, other = collect(own, state, 0).batch, collect(plainly, state, 0).batch
+    for name in ("tokens", "mask", "length", "group", "truncated", "outcome"):
+        assert_array_equal(getattr(batch.rollouts, name), getattr(other.rollouts, name))
+
+
+# With the actor of numpy: the rules.
+
+
+def walked(draw, steps=4, samples=4, **changes):
+    chain = experience(draw=draw, **changes)
+    own = numpy_actor.setting(chain, samples=samples)
+    return [found for found, _, _ in numpy_actor.walk(chain, own=own, steps=steps)]
+
+
+def test_rounds_fork_up_to_the_samples_that_were_asked_for():
+    eager = walked(branch_rounds(tokens=2, base=1.0, top=3, window=2), samples=6)
+    for found in eager:
+        told, batch = found.metrics, found.batch
+        assert [len(rows) for rows in batch.groups] == [6] * 4
+        assert told["forked_rows"] + told["begun_rows"] == 24 and told["begun_rows"] >= 12
+    assert sum(found.metrics["forked_rows"] for found in eager) > 0
+    for found in walked(branch_rounds(tokens=2, base=0.0, weight=0.0, top=3), samples=6):
+        assert found.metrics["forked_rows"] == 0
+        assert np.all(found.batch.rollouts.parent == -1)
+
+
+def test_branches_of_rose_begin_at_the_largest_metric():
+    def late(entropy, likeness):
+        del likeness
+        return np.broadcast_to(np.arange(entropy.shape[1]), entropy.shape)
+
+    for found in walked(branch_at_best(fresh=0.0, metric=late, top=2)):
+        rollouts = found.batch.rollouts
+        for rows in found.batch.groups:
+            for place, row in enumerate(rows[1:], 1):
+                before = rollouts.length[rows[:place]].max() - 1
+                wanted = before if before > 0 else -1
+                assert rollouts.branch_position[row] == wanted
+    for found in walked(branch_at_best(fresh=1.0, top=2)):
+        assert found.metrics["branched_rows"] == 0 and np.all(found.batch.rollouts.parent == -1)
+
+
+def test_a_search_gives_paths_with_the_values_of_their_nodes():
+    draw = search_tree(tokens=2, width=3, most_expansions=30)
+    for found in walked(draw):
+        rollouts, outcome = found.batch.rollouts, found.batch.rollouts.outcome
+        last = rollouts.process_reward[np.arange(len(outcome)), rollouts.length - 1]
+        # A leaf was backed up once: its value is its reward.
+        assert_allclose(last, np.where(outcome > 0.5, 1, -1))
+        assert found.metrics["solved_rows"] == outcome.sum()
+        assert not np.any(rollouts.process_reward[~rollouts.mask])
+        assert all(len(rows) <= 4 for rows in found.batch.groups)
+    assert {0.0, 1.0} <= set(outcome.tolist())
+
+
+def test_a_search_that_may_not_reach_the_end_is_refused():
+    chain = experience(draw=search_tree(tokens=2, most_expansions=3))
+    with pytest.raises(ValueError, match=r"most_expansions must be at least 4.*got 3"):
+        chain.init(numpy_actor.setting(chain))
+
+
+def test_pruning_leaves_half_of_all_groups_but_those_of_control():
+    for found in walked(prune(least_area=0.0, control=3), samples=6):
+        sizes = [len(rows) for rows in found.batch.groups]
+        assert sizes[0] == sizes[3] == 6
+        # Rows that ended before the check stay, however many there are.
+        assert sizes[1] >= 3 and sizes[2] >= 3
+        assert found.metrics["pruned_rows"] == 24 - sum(sizes)
+    assert sum(found.metrics["pruned_rows"] for found in walked(prune(least_area=0.0))) > 0
+    plainly = walked(plain())
+    for found, other in zip(walked(prune(least_area=1.0)), plainly, strict=True):
+        assert len(found.batch) == len(other.batch)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: branch_rounds(tokens=0), "branch_rounds: tokens must be at least 1, got 0"),
+        (lambda: branch_rounds(base=2), r"branch_rounds: base must be in \[0, 1\], got 2"),
+        (lambda: branch_at_best(fresh=-1), r"branch_at_best: fresh must be in \[0, 1\], got -1"),
+        (lambda: search_tree(width=0), "search_tree: width must be at least 1, got 0"),
+        (lambda: search_tree(least=0), "search_tree: least must be positive, got 0"),
+        (lambda: prune(keep=0), "prune: keep must be positive, got 0"),
+        (lambda: prune(check=2), r"prune: check must be in \[0, 1\], got 2"),
+    ],
+)
+def test_draws_that_cannot_be_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_vocabulary_that_is_too_small_is_refused_when_a_run_begins():
+    chain = experience(draw=branch_rounds(top=20))
+    with pytest.raises(ValueError, match=r"top must be at most the vocabulary.*got 20 and 12"):
+        chain.init(numpy_actor.setting(chain))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", DRAWS)
+def test_it_trains_on_brackets(method, tmp_path):
+    own = {"rose": ("max_length=48",), "deepsearch": ("node_tokens=12", "most_expansions=30")}
+    own |= {"arpo": ("round_tokens=8",), "aepo_rollout": ("round_tokens=8",)}
+    own["arrol"] = ("least_area=0",)
+    lines = training_runs.on_brackets(
+        method, tmp_path / "run", task="brackets", hyperparameters=own[method]
+    )
+    losses = training_runs.values(lines, "loss")
+    assert len(losses) == 2 and np.all(np.isfinite(losses))
+    acted = {"rose": "branched_rows", "deepsearch": "solved_rows", "arrol": "pruned_rows"}
+    acted |= {"arpo": "forked_rows", "aepo_rollout": "forked_rows"}
+    assert sum(training_runs.values(lines, f"experience/{acted[method]}")) > 0
+    # One update a step: the rows are trained as they were drawn.
+    for bound in ("max", "min"):
+        assert set(training_runs.values(lines, f"ratio/{bound}")) == {1.0}
+        drawn_at = training_runs.values(lines, f"sampler_ratio/{bound}")
+        assert_allclose(drawn_at, 1, atol=2 * FLOAT32)
+
+
+def test_their_draws_are_for_training_alone():
+    for name in DRAWS:
+        name, draw = recipe(name).experience.draw
+        assert name != "plain" and not draw.of_policy

@@ -1,0 +1,199 @@
+"""The store of a search's nodes, its back-ups and choices, and pieces that share beginnings."""
+
+import jax
+import numpy as np
+import numpy_actor
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.experience import Ask
+from rlvr_jax.experience.draws.trees.heads import (
+    area_under_curve,
+    fitted,
+    head_gradient,
+    head_loss,
+    head_scores,
+    new_head,
+)
+from rlvr_jax.experience.draws.trees.nodes import (
+    back_up_bounded,
+    back_up_mixed,
+    back_up_sum,
+    children,
+    path_to,
+    roots,
+    upper_confidence,
+    with_nodes,
+)
+from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
+from rlvr_jax.experience.draws.trees.pruned import pruned_choice
+from rlvr_jax.experience.draws.trees.rounds import branch_probability, first_entropy
+
+PRINTED = 5e-7  # half a unit of the sixth digit
+
+
+def two_trees():
+    """Two roots; 0 has the children 2 and 3, 3 has 4 and 5, 1 has 6."""
+    nodes = with_nodes(roots(2), [0, 0], [2, 3])
+    nodes = with_nodes(nodes, [3, 3], [5, 4])
+    return with_nodes(nodes, [1], [2])
+
+
+def test_nodes_know_their_tree_depth_and_tokens():
+    nodes = two_trees()
+    assert_array_equal(nodes.tree, [0, 1, 0, 0, 0, 0, 1])
+    assert_array_equal(nodes.depth, [0, 0, 1, 1, 2, 2, 1])
+    assert_array_equal(nodes.start, [0, 0, 0, 0, 3, 3, 0])
+    assert_array_equal(nodes.stop, [0, 0, 2, 3, 5, 4, 2])
+    assert_array_equal(path_to(nodes, 5), [0, 3, 5])
+    assert_array_equal(children(nodes, 3), [4, 5])
+    assert len(children(nodes, 5)) == 0 and not nodes.visits.any()
+
+
+@pytest.mark.parametrize(
+    ("parent", "stop", "message"),
+    [
+        ([7], [1], "parent must be among the 7 nodes, got"),
+        ([-1], [1], "parent must be among the 7 nodes, got"),
+        ([4], [4], "stop must be at least .5., where parents stop, got .4."),
+    ],
+)
+def test_nodes_that_cannot_be_are_refused(parent, stop, message):
+    with pytest.raises(ValueError, match=message):
+        with_nodes(two_trees(), parent, stop)
+
+
+def test_a_sum_is_backed_up_along_its_path_alone():
+    nodes = two_trees()
+    for leaf, reward in ((5, 1.0), (4, -1.0), (5, 0.5)):
+        nodes = back_up_sum(nodes, path_to(nodes, leaf), reward)
+    assert_allclose(nodes.value, [0.5, 0, 0, 0.5, -1, 1.5, 0])
+    assert_array_equal(nodes.visits, [3, 0, 0, 3, 1, 2, 0])
+
+
+def test_a_solved_path_is_never_hidden():
+    nodes = two_trees()
+    nodes = back_up_bounded(nodes, path_to(nodes, 4), -1.0)
+    assert_allclose(nodes.value[[0, 3, 4]], [-1 / 3, -2 / 3, -1])
+    nodes = back_up_bounded(nodes, path_to(nodes, 5), 1.0)
+    assert_allclose(nodes.value[[0, 3, 4, 5]], [1 / 3, 2 / 3, -1, 1])
+    nodes = back_up_bounded(nodes, path_to(nodes, 4), -1.0)
+    assert_allclose(nodes.value[[0, 3, 4]], [1 / 3, 2 / 3, -2])
+    nodes = back_up_bounded(nodes, path_to(nodes, 5), 1.0, least=0.9)
+    assert_allclose(nodes.value[[0, 3, 5]], [1 / 3 + 0.9, 2 / 3 + 0.9, 2])
+    assert_array_equal(nodes.visits[[0, 3, 4, 5]], [4, 4, 2, 2])
+
+
+def test_a_mixed_back_up_is_the_worked_example():
+    nodes = with_nodes(with_nodes(roots(1), [0]), [1])
+    nodes.value[:] = [0.2, 0.4, 0]
+    nodes = back_up_mixed(nodes, path_to(nodes, 2), 0.8, share=0.5)
+    assert_allclose(nodes.value, [0.4, 0.6, 0.8])
+    assert_array_equal(nodes.visits, [1, 1, 1])
+
+
+def test_what_was_never_visited_gets_no_bonus():
+    found = upper_confidence(np.array([2.0, 1, 5]), np.array([4, 1, 0]), 5, 2.0)
+    wanted = [0.5 + 2 * np.sqrt(np.log(5) / 4), 1 + 2 * np.sqrt(np.log(5)), 0]
+    assert_allclose(found, wanted)
+
+
+def test_a_row_branched_off_the_first_one_that_shares_most_with_it():
+    source = np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1], [3, 3, 3], [0, 4, 4], [5, 5, -1]])
+    parent, position = kinship(source, np.array([0, 0, 0, 0, 0, 1]))
+    assert_array_equal(parent, [-1, 0, 1, -1, 0, -1])
+    assert_array_equal(position, [-1, 2, 3, -1, 1, -1])
+
+
+def test_samples_of_a_prompt_that_is_asked_twice_are_numbered_on():
+    task = numpy_actor.numbered_task()
+    asks = [Ask(task.train[n], n, samples) for n, samples in ((3, 2), (1, 4), (3, 5))]
+    assert_array_equal(first_samples(asks), [0, 0, 2])
+
+
+def test_responses_have_the_records_of_the_pieces_that_drew_them():
+    actor, task = numpy_actor.NumpyActor(), numpy_actor.numbered_task()
+    ask = Ask(task.train[0], 0, 3)
+    pieces = Pieces(actor, jax.random.key(3), {"record_top": 2})
+    first = pieces.draw([ask] * 2, [0, 1], [-1, -1], [0, 0], limit=3)
+    length = pieces.batch.rollouts.length[first]
+    assert_array_equal(length, [3, 3])  # of this key neither ends
+    second = pieces.draw([ask] * 2, [0, 2], [0, 0], [3, 2], limit=None)
+    batch = pieces.responses([*second, 1], [ask])
+    rollouts, whole = batch.rollouts, pieces.batch.rollouts
+    assert rollouts.drawn_topk_logp is None and len(batch.asks) == 3
+    for name in ("tokens", "behaviour_logp", "entropy"):
+        found, known = getattr(rollouts, name), getattr(whole, name)
+        assert_array_equal(found[0, :3], known[0, :3])
+        assert_array_equal(found[0, 3:], known[2, 3:])
+        assert_array_equal(found[1, :2], known[0, :2])
+        assert_array_equal(found[2], known[1])
+    places = np.arange(rollouts.mask.shape[1])[None]
+    assert_array_equal(rollouts.mask, places < rollouts.length[:, None])
+    assert_array_equal(rollouts.parent, [-1, 0, -1])
+    assert_array_equal(rollouts.branch_position, [-1, 2, -1])
+    assert_array_equal(pieces.new_tokens(second), whole.mask[second])
+
+
+# The rules of branching and pruning.
+
+
+def test_an_entropy_is_a_sum_over_the_first_tokens():
+    p = np.array([0.5, 0.25])
+    topk = np.broadcast_to(np.log(p), (2, 4, 2))
+    tokens = np.array([[False, True, True, True], [True, False, False, False]])
+    one = -(p * np.log(p)).sum() / np.log(7)
+    assert_allclose(first_entropy(topk, tokens, 2, 7), [2 * one, one])
+
+
+def test_more_entropy_is_more_branching_and_forks_damp_it():
+    delta = np.array([-3.0, 0, 1, 3])
+    assert_allclose(branch_probability(delta, 0.2), [0, 0.5, 0.7, 1])
+    damped = branch_probability(delta, 0.2, damping=np.array([0.5, 0.5, 0.8, 0.0]))
+    assert_allclose(damped, [0, 0, 1 - 0.5 / 0.8 + 0.2, 0])
+
+
+def test_the_worked_example_of_pruning():
+    quality = np.array([0.9, 0.1, 0.6, 0.4, 0.8, 0.2])
+    finished = np.zeros(6, bool)
+    found = pruned_choice(quality, finished, 6, 3, 0.5)
+    assert_array_equal(found, [1, 1, 0, 0, 1, 0])
+    finished[2] = True
+    found = pruned_choice(quality, finished, 6, 3, 0.5)
+    assert_array_equal(found, [1, 1, 1, 0, 0, 0])
+
+
+def test_equal_qualities_keep_the_earlier_rows_of_each_group():
+    found = pruned_choice(np.full(8, 0.5), np.zeros(8, bool), 4, 2, 0.5)
+    assert_array_equal(found, [1, 1, 0, 0] * 2)
+    finished = np.array([True] * 3 + [False] * 5)
+    assert_array_equal(pruned_choice(np.zeros(8), finished, 4, 2, 0.5)[:4], [1, 1, 1, 0])
+
+
+def test_the_worked_example_of_the_head():
+    weights = np.array([1.0, -1, 0])
+    hidden, outcome = np.array([[1.0, 0], [0, 2]]), np.array([1.0, 0])
+    everything = np.ones(2, bool)
+    assert_allclose(head_scores(weights, hidden), [0.731059, 0.119203], atol=PRINTED)
+    loss = head_loss(weights, hidden, outcome, everything)
+    assert loss == pytest.approx(0.220095, abs=PRINTED)
+    gradient = head_gradient(weights, hidden, outcome, everything)
+    assert_allclose(gradient, [-0.134471, 0.119203, -0.074869], atol=PRINTED)
+    alone = head_loss(weights, hidden, outcome, np.array([True, False]))
+    assert alone == pytest.approx(-np.log(0.731059), abs=2 * PRINTED)
+
+
+def test_a_head_learns_what_tells_right_from_wrong():
+    random = np.random.default_rng(0)
+    hidden = random.normal(size=(200, 3))
+    outcome = (hidden[:, 1] > 0).astype(float)
+    head = new_head(3)
+    for _ in range(100):
+        head = fitted(head, hidden, outcome, np.ones(200, bool), rate=0.1)
+    assert area_under_curve(head_scores(head["weights"], hidden), outcome) > 0.99
+    assert fitted(head, hidden, outcome, np.zeros(200, bool), 0.1) is head
+
+
+def test_an_area_counts_ties_half():
+    assert area_under_curve(np.array([1.0, 2, 2]), np.array([0, 1, 0])) == 0.75
+    assert area_under_curve(np.array([1.0, 2]), np.ones(2)) == 0.5

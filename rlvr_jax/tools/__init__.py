@@ -11,7 +11,7 @@
 from rlvr_jax.tools.adapters import episode
 from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
-from rlvr_jax.tools.calls import Style, fenced, json_calls, tags
+from rlvr_jax.tools.calls import Style, between, fenced, json_calls, tags
 from rlvr_jax.tools.environment import Environment, Reply
 from rlvr_jax.tools.named import named_toolbox
 from rlvr_jax.tools.python import python
@@ -26,6 +26,7 @@ __all__ = [
     "Style",
     "Tool",
     "ToolError",
+    "between",
     "calculator",
     "episode",
     "fenced",

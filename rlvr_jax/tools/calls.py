@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Call", "Style", "fenced", "json_calls", "tags"]
+__all__ = ["Call", "Style", "between", "fenced", "json_calls", "tags"]
 
 
 class Call(NamedTuple):
@@ -132,15 +132,27 @@ def fenced(language: str = "python", tool: str = "python", reply: str = "output"
     """
     begin, end = f"```{language}\n", "\n```"
 
+    return between(begin, end, tool, f"\n```{reply}\n", "\n```\n")
+
+
+def between(begin: str, end: str, tool: str, before: str, behind: str) -> Style:
+    """Calls of one tool as a text between two marks.
+
+    Args:
+      begin, end: the marks.
+      tool: that is called.
+      before, behind: what a reply stands between.
+    """
+
     def explain(tools):
         told = "; ".join(each.description for each in tools if each.name == tool)
-        return f"A block that begins with ```{language} is run: {told}"
+        return f"What stands between {begin.strip()} and {end.strip()} goes to {tool}: {told}"
 
-    label = f"fenced({language!r}, tool={tool!r}, reply={reply!r})"
+    label = f"between({begin!r}, {end!r}, tool={tool!r}, before={before!r}, behind={behind!r})"
     return Style(
         _between(begin, end, lambda body: Call(tool, body)),
         (end,),
-        lambda text: f"\n```{reply}\n{text}\n```\n",
+        lambda text: f"{before}{text}{behind}",
         "",
         explain,
         label,

@@ -60,12 +60,8 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
     """
     if k < 1:
         raise ValueError(f"search: k must be at least 1, got {k}")
-    try:
-        import bm25s
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "search: needs the package bm25s, which is not installed: run `pip install bm25s`"
-        ) from error
+    import bm25s  # an extra: whoever asks for a search is told by whom it was asked for
+
     texts = read_corpus(corpus) if isinstance(corpus, str | Path) else list(corpus)
     if not texts:
         raise ValueError("search: corpus must have texts, got none")

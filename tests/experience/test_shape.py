@@ -1,6 +1,7 @@
 """The stage that gives rewards: who is compared, what is refused, what a reward of NaN does."""
 
 import dataclasses
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -90,8 +91,9 @@ def test_the_prompts_of_rows_and_a_state_are_told():
 )
 def test_a_task_that_does_not_give_what_is_read_is_refused(reward, message):
     chain = experience(stages=[shape(reward)])
+    task = replace(numpy_actor.numbered_task(), answers=False)
     with pytest.raises(ValueError, match=message):
-        chain.init(numpy_actor.setting(chain))
+        chain.init(numpy_actor.setting(chain, task))
 
 
 def test_the_task_of_these_tests_has_rows_without_a_verdict():

@@ -30,6 +30,7 @@ WITHOUT = {
     "nurl": "test_augmented_prompts.py",
     "prompt_augmentation": "test_prompt_forms.py",
     "questa": "test_augmented_prompts.py",
+    "r1_searcher": "tests/verifiers/texts/test_r1_searcher.py",
     "rewardmap": "test_text_rewards.py",
     "rlad": "test_written_problems.py",
     "rlmt": "test_text_rewards.py",

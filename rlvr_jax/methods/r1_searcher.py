@@ -1,0 +1,86 @@
+"""R1-Searcher: learning to search, first that one calls, then that one uses what was found.
+
+"R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
+https://github.com/RUCAIBox/R1-Searcher
+
+    a response goes on behind the documents that a query finds, at most 8 times
+    stage 1  R = ±1 (every word of the answer is there) + ½ (a well-formed query) + ½ (form)
+    stage 2  R = F1 of the answer - 2 (a rule of the form is broken)
+    A    = (R - mean of the prompt's rows - mean) / std, over the batch's own tokens
+    loss = Σ max(-A ρ, -A clip(ρ, 0.8, 1.2)) / Σ n_i
+
+Documents are read, not learned from; their mask is made as they are given, where the authors look
+for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A segment of
+theirs has 512 tokens at most, a response here its budget alone.
+"""
+
+from rlvr_jax.experience import experience, grade_also, shape, turns
+from rlvr_jax.methods.reinforce_plus_plus import reinforce_plus_plus
+from rlvr_jax.objectives import column
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.tasks import verifier
+from rlvr_jax.tools import between, search, toolbox
+from rlvr_jax.types import Method, Recipe
+from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.verifiers.texts.r1_searcher import BEGIN, DOCUMENTS, DOCUMENTS_END, END
+
+RULES = "rlvr_jax.verifiers.texts.r1_searcher"
+
+
+def r1_searcher(
+    corpus: str = "",
+    stage: int = 2,
+    documents: int = 5,
+    max_queries: int = 8,
+    reply_tokens: int = 1024,
+    kl_coefficient: float = 0.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    top_p: float = 0.95,
+) -> Recipe:
+    """REINFORCE++ with a group baseline on responses that search.
+
+    Args:
+      corpus: a JSONL file or a folder of texts that is searched; "": the task has an environment.
+      stage: 1 or 2, which of the rewards.
+      documents: of a reply.
+      max_queries: of a response.
+      reply_tokens: of a reply at most.
+      kl_coefficient: weight of the KL to the reference.
+      clip_low, clip_high: half-widths of the trust region.
+      top_p: mass that is sampled from.
+    Raises:
+      ValueError: a stage that is neither 1 nor 2; a corpus without texts.
+    """
+    if stage not in (1, 2):
+        raise ValueError(f"r1_searcher: stage must be 1 or 2, got {stage!r}")
+    check_count(1, "r1_searcher", documents=documents, max_queries=max_queries)
+    world = None
+    if corpus:
+        style = between(BEGIN, END, "search", f"\n{DOCUMENTS}\n", f"\n{DOCUMENTS_END}\n\n")
+        world = toolbox(search(corpus, documents), style=style, most=max_queries, describe=False)
+    rules = Check(f"{RULES}:stage{stage}")
+    return Recipe(
+        objective=reinforce_plus_plus(
+            kl_coefficient=kl_coefficient,
+            clip_low=clip_low,
+            clip_high=clip_high,
+            group_baseline=True,
+        ).objective,
+        experience=experience(
+            draw=turns(world, limit=max_queries, reply_tokens=reply_tokens, top_p=top_p),
+            stages=[
+                grade_also(verifier(rules, workers=0), ["reward", "queries"]),
+                shape(column(0)),
+            ],
+        ),
+    )
+
+
+METHOD = Method(
+    r1_searcher,
+    "R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
+    "https://github.com/RUCAIBox/R1-Searcher",
+    changes="sampling, reward, advantage",
+    left_out="the limit of 512 tokens of a segment",
+)

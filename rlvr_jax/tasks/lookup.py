@@ -1,0 +1,160 @@
+"""Lookup: questions about a made world, whose facts stand in texts that have to be found."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from random import Random
+
+from rlvr_jax.tasks.base import Prompt, Task
+from rlvr_jax.tasks.checked import verifier
+from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tools import search, tags, toolbox
+from rlvr_jax.verifiers.checks import Check
+
+__all__ = ["lookup"]
+
+_ONE = {
+    "born": ("{person} was born in the town of {town}.", "In which town was {person} born?"),
+    "works": ("{person} works as a {job}.", "As what does {person} work?"),
+}
+_TWO = {
+    "river": (
+        "The town of {town} lies on the river {river}.",
+        "On which river lies the town where {person} was born?",
+    ),
+    "founder": (
+        "{town} was founded by {founder}.",
+        "Who founded the town where {person} was born?",
+    ),
+}
+_JOBS = ("baker", "carpenter", "doctor", "farmer", "fisher", "judge", "lawyer", "miller", "nurse")
+_WORDS = {"born": "born", "works": "works", "river": "river", "founder": "founded"}
+_INSTRUCTION = (
+    "Search by writing <search>words</search>; what is found stands in <found>. Give the answer in"
+    " <answer></answer>."
+)
+_CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+
+
+@functools.cache
+def lookup(
+    people: int = 1200,
+    min_hops: int = 1,
+    max_hops: int = 2,
+    documents: int = 3,
+    size: int = SIZE,
+    test_size: int = TEST_SIZE,
+    seed: int = 0,
+    response_tokens: int = 256,
+) -> Task:
+    """Questions of one hop (a text holds the answer) and of two (a text says which text does).
+
+    Who is asked about in the test split is not asked about in the other. The task has an
+    environment: `turns()` lets the policy search; without it nobody can know the answers.
+    `solution` is a search for each hop and the answer.
+
+    Args:
+      people: in the world; there is a town for every eight.
+      min_hops, max_hops: 1 or 2; as many prompts of each. `meta["level"]`.
+      documents: that a search shows.
+      size, test_size: prompts of the two splits.
+      seed: of the world and the prompts.
+      response_tokens: budget of a response, with what is found.
+    Raises:
+      ValueError: hops out of range, fewer different prompts than wanted.
+      ModuleNotFoundError: bm25s is not installed.
+    """
+    if not 1 <= min_hops <= max_hops <= 2:
+        raise ValueError(
+            f"lookup: min_hops and max_hops must be 1 or 2 and in order, got {min_hops} and"
+            f" {max_hops}"
+        )
+    if people < 8:
+        raise ValueError(f"lookup: people must be at least 8, got {people}")
+    world = _world(people, seed)
+    wanted, rest = divmod(test_size, max_hops - min_hops + 1)
+    held_out = world.people[: min(people - 1, wanted + (rest > 0))]
+    asked = {"test": held_out, "train": world.people[len(held_out) :]}
+
+    def drawn(part):
+        def draw(random: Random, hops: int) -> tuple[str, Prompt]:
+            person = random.choice(asked[part])
+            return (prompt := _prompt(world, person, hops, random)).text, prompt
+
+        return draw
+
+    hops = range(min_hops, max_hops + 1)
+    train, _ = splits("lookup", drawn("train"), hops, size, 1, seed)
+    _, test = splits("lookup", drawn("test"), hops, 1, test_size, seed)
+    style = tags({"search": "search"}, reply="found")
+    return Task(
+        name="lookup",
+        train=train,
+        test=test,
+        verify=verifier(
+            Check(
+                "rlvr_jax.verifiers.texts.short_answers:check", "rlvr_jax.verifiers.answers:in_tag"
+            ),
+            workers=0,
+        ),
+        response_tokens=response_tokens,
+        answers=True,
+        environment=toolbox(search(world.texts, documents), style=style, describe=False),
+        notes=(f"a world of {people} people, {len(world.texts)} texts",),
+    )
+
+
+@dataclass(frozen=True)
+class _World:
+    people: list[str]
+    facts: dict[str, dict[str, str]]
+    texts: list[str]
+
+
+def _world(people: int, seed: int) -> _World:
+    random = Random(f"lookup world {seed}")
+    taken: set[str] = set()
+
+    def name(syllables):
+        while True:
+            made = "".join(
+                random.choice(_CONSONANTS) + random.choice(_VOWELS) for _ in range(syllables)
+            ).capitalize()
+            if made not in taken:
+                taken.add(made)
+                return made
+
+    towns = {}
+    for _ in range(max(1, people // 8)):
+        towns[name(3)] = {"river": name(2), "founder": f"{name(2)} {name(3)}"}
+    facts, texts = {}, []
+    for town, own in towns.items():
+        texts += [form.format(town=town, **own) for form, _ in _TWO.values()]
+    for _ in range(people):
+        person = f"{name(2)} {name(4)}"
+        town = random.choice(list(towns))
+        own = {"person": person, "town": town, "job": random.choice(_JOBS), **towns[town]}
+        facts[person] = own
+        texts += [form.format(**own) for form, _ in _ONE.values()]
+    random.shuffle(texts)
+    return _World(list(facts), facts, texts)
+
+
+def _prompt(world: _World, person: str, hops: int, random: Random) -> Prompt:
+    own = world.facts[person]
+    kind = random.choice(list(_ONE if hops == 1 else _TWO))
+    question = (_ONE | _TWO)[kind][1].format(**own)
+    answer = own[{"born": "town", "works": "job"}.get(kind, kind)]
+    gold = f"<answer>{answer}</answer>"
+    last = f"{person if hops == 1 else own['town']} {_WORDS[kind]}"
+    searches = [last] if hops == 1 else [f"{person} born", last]
+    solution = [*(f"<search>{query}</search>" for query in searches), gold]
+    return Prompt(
+        f"{question} {_INSTRUCTION}",
+        answer,
+        f"{hops}_hops",
+        gold,
+        solution=solution,
+        meta={"level": hops},
+    )

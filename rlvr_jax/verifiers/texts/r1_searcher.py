@@ -1,0 +1,105 @@
+"""Rewards of a response that searches: its queries, its form, and how much of the answer it has.
+
+Source: https://github.com/RUCAIBox/R1-Searcher (train/reward_server_qwen_zero.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rlvr_jax.verifiers.checks import Finding
+from rlvr_jax.verifiers.texts.short_answers import f1, normal
+
+__all__ = [
+    "BEGIN",
+    "DOCUMENTS",
+    "DOCUMENTS_END",
+    "END",
+    "stage1",
+    "stage1_reward",
+    "stage2",
+    "stage2_reward",
+]
+
+BEGIN, END = "<|begin_of_query|>", "<|end_of_query|>"
+DOCUMENTS, DOCUMENTS_END = "<|begin_of_documents|>", "<|end_of_documents|>"
+_COUNTED = (
+    *(BEGIN, END, DOCUMENTS, DOCUMENTS_END),
+    *(f"{DOCUMENTS}\n", f"{DOCUMENTS_END}\n\n", f"{DOCUMENTS}\n(1)"),
+)
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_SHOWN = re.compile(re.escape(DOCUMENTS) + ".*?" + re.escape(DOCUMENTS_END), re.DOTALL)
+_MOST_WORDS = 10
+
+
+def stage1_reward(text: str, gold: str) -> float:
+    """The first stage, which teaches to call.
+
+    ±1 by whether every word of the gold is in the answer (-1 without both answer tags), ½ for
+    queries whose parts are all there, ½ for the form.
+    """
+    answer = _answer(text)
+    reward = -1.0
+    if answer is not None:
+        words = set(normal(answer).split())
+        reward = 1.0 if set(normal(gold).split()) <= words else -1.0
+    return reward + 0.5 * (_queries(text) >= 1) + 0.5 * _formed(text)
+
+
+def stage2_reward(text: str, gold: str) -> float:
+    """The second stage, which teaches to use what was found: F1, less 2 where any rule is broken.
+
+    The rules: parts of queries that do not match; "Assistant" anywhere; another form; a query in
+    the answer, or more than 10 words; Chinese signs outside of documents.
+    """
+    answer = _answer(text)
+    reward = 0.0 if answer is None else f1(answer, gold)
+    told = answer or ""
+    broken = (
+        _queries(text) < 0
+        or "assistant" in text
+        or "Assistant" in text
+        or not _formed(text)
+        or "begin_of_query" in told
+        or "begin_of_documents" in told
+        or len(told.split()) > _MOST_WORDS
+        or bool(_CHINESE.search(_SHOWN.sub("", text)))
+    )
+    return reward - 2.0 * broken
+
+
+def stage1(response: str, gold: Any) -> Finding:
+    """`stage1_reward` as the number "reward"; the value is whether every word is there."""
+    return _finding(stage1_reward(response, str(gold)), response, str(gold))
+
+
+def stage2(response: str, gold: Any) -> Finding:
+    """`stage2_reward` as the number "reward"; the value is the F1."""
+    return _finding(stage2_reward(response, str(gold)), response, str(gold))
+
+
+def _finding(reward: float, response: str, gold: str) -> Finding:
+    answer = _answer(response)
+    value = 0.0 if answer is None else f1(answer, gold)
+    return Finding(
+        value, answer, "", {"reward": reward, "queries": float(max(_queries(response), 0))}
+    )
+
+
+def _answer(text: str) -> str | None:
+    """What stands behind the last <answer>, up to </answer>; None without both."""
+    if "<answer>" not in text or "</answer>" not in text:
+        return None
+    return text.rpartition("<answer>")[2].partition("</answer>")[0].strip()
+
+
+def _queries(text: str) -> int:
+    """How many queries there are; -1 where their parts do not match."""
+    counts = {text.count(part) for part in _COUNTED}
+    return counts.pop() if len(counts) == 1 else -1
+
+
+def _formed(text: str) -> bool:
+    once = all(text.count(tag) == 1 for tag in ("</think>", "<answer>", "</answer>"))
+    return once and "<think>" not in text

@@ -2,6 +2,15 @@
 
 from rlvr_jax.experience import experience, rate_pairs
 from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import (
+    ProcessReward,
+    implicit_scorer,
+    objective,
+    ppo_clip,
+    process_to_go,
+    standardized_reward,
+    token_mean,
+)
 from rlvr_jax.types import Recipe
 
 
@@ -15,3 +24,18 @@ def rate_plainly(tolerance: float = 0.2) -> Recipe:
     own = recipe("v1_pairwise", tolerance=tolerance)
     stages = [rate_pairs(2, tolerance, plainly, "plainly")]
     return Recipe(own.objective, experience(stages=stages))
+
+
+def implicit_process() -> Recipe:
+    """Outcomes, and on the way rewards of an implicit process reward model."""
+    process = ProcessReward(
+        lambda rollouts, mask: rollouts.process_reward, "as_scored()", frozenset({"process_reward"})
+    )
+    return Recipe(
+        objective=objective(
+            advantage=process_to_go(process, 1.0, standardized_reward(1e-6)),
+            surrogate=ppo_clip(low=0.2, high=0.2),
+            aggregation=token_mean(),
+        ),
+        critic=implicit_scorer(0.5),
+    )

@@ -30,8 +30,9 @@ class Replies:
     """Replies by their keys, in memory and in a file of JSON lines that only grows.
 
     A reply is used from its step on. A failure is used in its own step alone: later ones ask again,
-    and what they are told does not change what the earlier step was told. The file holds no address
-    and no key of a server, and no prompt: hashes stand for them.
+    and what they are told does not change what the earlier step was told. What nobody was asked, as
+    the budget was used up, is not written down: a resumed run finds it used up, too. The file holds
+    no address and no key of a server, and no prompt: hashes stand for them.
 
     Args:
       path: of the file; None: memory alone.
@@ -64,7 +65,8 @@ class Replies:
         lines = []
         for key, reply in zip(keys, replies, strict=True):
             self._add(key, Known(step, reply))
-            lines.append(json.dumps({"key": key, "step": step, **reply._asdict()}))
+            if reply.calls:
+                lines.append(json.dumps({"key": key, "step": step, **reply._asdict()}))
         if self._path is None or not self._writes or not lines:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,10 +11,12 @@ Efficient Mathematical Reasoning", https://github.com/cii030/SPAE-RL
 
 Made from detailed notes on the paper; only the code of the probe is released. Φ_sat is that code's
 0.9. Ours: Φ before the first step is 0, the last standardisation is over tokens, with n - 1. The
-clip is DAPO's. Groups of equal rewards are trained on too. Tokens in no step have A = 0 before the
-standardisation: give what follows the last step, the answer, the number of that step.
+clip is DAPO's. Groups of equal rewards are trained on too. The confidence of a probe is that of the
+reference answer's places (`probe_steps`), where the authors draw five short answers; what follows
+the last separator is a step of its own.
 """
 
+from rlvr_jax.experience import experience, probe_steps
 from rlvr_jax.objectives.advantages.group_relative import group_centered
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -28,6 +30,8 @@ def spae(
     fade: float = 0.5,
     saturation: float = 0.9,
     epsilon: float = 1e-8,
+    separator: str = ".\n\n",
+    opening: str = "\n\n**Final Answer** \\boxed{",
     clip_low: float = 0.2,
     clip_high: float = 0.28,
 ) -> Recipe:
@@ -38,6 +42,8 @@ def spae(
       fade: credit that is lost after the problem is solved (α).
       saturation: potential above which it counts as solved (Φ_sat).
       epsilon: of the denominators of the min-max and of the standardisation.
+      separator: text that ends a step.
+      opening: that makes the policy answer after it.
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
     """
     return Recipe(
@@ -49,7 +55,8 @@ def spae(
             ],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(stages=[probe_steps(separator, opening)]),
     )
 
 
@@ -60,5 +67,5 @@ METHOD = Method(
     "https://github.com/cii030/SPAE-RL",
     changes="advantage",
     evidence="reconstruction",
-    left_out="the probes: short answers drawn after each step, and the split into steps",
+    left_out="short answers drawn after each step, of which the confidence is",
 )

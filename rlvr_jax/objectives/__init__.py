@@ -20,10 +20,10 @@ part sees a model. A file's folder says its place in the chain; each imports tho
     transforms/    what changes a signal between advantage and surrogate
 
 Beside them stands what else is decided from a batch of outcomes: rewards made from them
-(`shaping`, `noisy_rewards`), which of several answers or nodes is taken (`choice`, `tree_choice`),
-which steps are compared (`step_pairs`), what written dialogues are worth (`offline_values`), and
-how many rollouts a prompt is given (`arm_budget`, `branch_budget`, `rollout_budget`). `arguments`
-checks numbers.
+(`shaping`, `noisy_rewards`), networks that are fitted to them (`scorers`), which of several answers
+or nodes is taken (`choice`, `tree_choice`), which steps are compared (`step_pairs`), what written
+dialogues are worth (`offline_values`), and how many rollouts a prompt is given (`arm_budget`,
+`branch_budget`, `rollout_budget`). `arguments` checks numbers.
 """
 
 from rlvr_jax.objectives.advantages import *
@@ -36,6 +36,7 @@ from rlvr_jax.objectives.offline_values import *
 from rlvr_jax.objectives.regularizers import *
 from rlvr_jax.objectives.rewards import *
 from rlvr_jax.objectives.rollout_budget import *
+from rlvr_jax.objectives.scorers import *
 from rlvr_jax.objectives.shaping import *
 from rlvr_jax.objectives.statistics import *
 from rlvr_jax.objectives.step_pairs import *

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from rlvr_jax.experience import experience
-from rlvr_jax.objectives import Objective, Spec
+from rlvr_jax.objectives import Objective, Scorer, Spec
 from rlvr_jax.parallel import (
     make_mesh,
     parameter_shardings,
@@ -38,6 +38,7 @@ from rlvr_jax.training.layout import (
     views_weights,
 )
 from rlvr_jax.training.programs import jitted
+from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, check_needs, old_shapes
 from rlvr_jax.types import Recipe, Rollouts, axes_of, replace
@@ -117,7 +118,8 @@ class AbstractRun:
 
     def frozen(self) -> Params | None:
         """Weights kept beside the state: the base of adapters, the reference of a KL, a teacher."""
-        wanted = self.model.config.lora or "reference_logp" in self.objective.needs
+        read = self.objective.needs | scorer_needs(self.recipe.critic)
+        wanted = self.model.config.lora or "reference_logp" in read
         return self.params() if wanted or self.recipe.teacher is not None else None
 
     def other(self) -> Params | None:
@@ -135,16 +137,19 @@ class AbstractRun:
             field: _shape(shape, drawn.behaviour_logp.dtype, sharding)
             for field, shape in old_shapes(self.objective, drawn.tokens.shape).items()
         }
-        if "reference_logp" in self.objective.needs:
+        if "reference_logp" in self.objective.needs | scorer_needs(self.recipe.critic):
             known["reference_logp"] = drawn.behaviour_logp
         if self.recipe.critic is not None:
-            known["values"] = drawn.behaviour_logp
+            told = "process_reward" if isinstance(self.recipe.critic, Scorer) else "values"
+            known[told] = drawn.behaviour_logp
         if self.recipe.teacher is not None:
             known["teacher_logp"] = drawn.behaviour_logp
         sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
             "Q": drawn.prompt_tokens.shape[1],
             "D": self.model.config.width,
-            "K": 5,  # of a mixture; it does not matter how many there are
+            # Nobody knows how many a stage gives, and they are few.
+            "K": 5,
+            "F": 16,
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
         chain = self.recipe.experience

@@ -39,6 +39,7 @@ from rlvr_jax.training.learning import Learner, Scorer
 from rlvr_jax.training.pieces import usual_pieces
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import Programs, make_programs
+from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.update import TrainState, check_needs
 from rlvr_jax.types import Recipe, replace
 
@@ -144,6 +145,7 @@ class Run:
             self.most_rows(),
             self.teacher_params if self.recipe.teacher is not None else None,
             teacher_decay(self.recipe.teacher),
+            scorer_needs(self.recipe.critic),
         )
 
     def teacher_params(self, state: TrainState) -> Params:
@@ -249,7 +251,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     optimizer = make_optimizer(config, config.rate())
     critic_optimizer = make_optimizer(config, config.critic_rate())
     frozen = config.lora_rank > 0 or "reference_logp" in recipe.objective.needs
-    frozen |= recipe.teacher == "start"
+    frozen |= recipe.teacher == "start" or bool(scorer_needs(recipe.critic))
     sampling = config.sampling(chain.draw[1].sampling)
     if _cuts(sampling) and "behaviour_logp" in recipe.objective.needs:
         raise ValueError(

@@ -8,7 +8,6 @@ the head is fitted with an optimizer of its own while no gradient of it flows in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,13 +16,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives import Critic, masked_mean, masked_std, value_loss
+from rlvr_jax.objectives import Critic, Scorer, masked_mean, masked_std, value_loss
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, hidden_states
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.scorers import head_shapes, initial_head, jitted_scorer
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
@@ -36,16 +37,6 @@ __all__ = [
     "jitted_critic",
     "trunk_of",
 ]
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class CriticState:
-    """Parameters and optimizer state; the parameters are a head and, where the critic has one, a
-    trunk, as of the policy."""
-
-    params: dict[str, Any]
-    optimizer_state: Any
 
 
 def critic_values(
@@ -130,7 +121,7 @@ def fit_critic(
     return new, metrics
 
 
-def trunk_of(model: Model, critic: Critic) -> Model:
+def trunk_of(model: Model, critic: Critic | Scorer) -> Model:
     """The model that gives the critic its hidden states."""
     if critic.trunk == "policy":
         return model
@@ -143,7 +134,7 @@ def critic_params(params: Params, policy: Params | None) -> Params:
 
 
 def critic_shapes(
-    model: Model, critic: Critic, optimizer: optax.GradientTransformation
+    model: Model, critic: Critic | Scorer, optimizer: optax.GradientTransformation
 ) -> CriticState:
     """Shapes, dtypes and shardings of a critic's state."""
     trunk = placed_shapes(
@@ -151,17 +142,20 @@ def critic_shapes(
     )
     whole = replicated(model.mesh)
     dtype = jax.tree.leaves(trunk)[0].dtype
-    head = {
-        "weight": jax.ShapeDtypeStruct((model.config.width,), dtype, sharding=whole),
-        "bias": jax.ShapeDtypeStruct((), dtype, sharding=whole),
-    }
+    if isinstance(critic, Scorer):
+        head = head_shapes(model, critic, dtype)
+    else:
+        head = {
+            "weight": jax.ShapeDtypeStruct((model.config.width,), dtype, sharding=whole),
+            "bias": jax.ShapeDtypeStruct((), dtype, sharding=whole),
+        }
     params = {"head": head} | ({"trunk": trunk} if critic.trunk == "own" else {})
     kept = jax.eval_shape(optimizer.init, params)
     return CriticState(params, placed_shapes(kept, optimizer_shardings(optimizer, params)))
 
 
 def initial_critic(
-    model: Model, critic: Critic, optimizer: optax.GradientTransformation, start: Params
+    model: Model, critic: Critic | Scorer, optimizer: optax.GradientTransformation, start: Params
 ) -> CriticState:
     """The critic before the first update.
 
@@ -169,8 +163,11 @@ def initial_critic(
       start: all weights of the policy; they are copied where the critic has a trunk of its own.
     """
     shapes = critic_shapes(model, critic, optimizer)
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes.params["head"])
-    head = jax.device_put(zeros, replicated(model.mesh))
+    if isinstance(critic, Scorer):
+        head = initial_head(model, critic, jax.tree.leaves(start)[0].dtype)
+    else:
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes.params["head"])
+        head = jax.device_put(zeros, replicated(model.mesh))
     params = {"head": head}
     if critic.trunk == "own":
         params["trunk"] = jax.tree.map(jnp.copy, start)
@@ -180,19 +177,22 @@ def initial_critic(
 
 def jitted_critic(
     model: Model,
-    critic: Critic,
+    critic: Critic | Scorer,
     optimizer: optax.GradientTransformation,
     plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any]:
-    """The two programs, for global arrays.
+    """The two programs, for global arrays; those of a `Scorer` give "process_reward".
 
     Returns:
       values (`critic_params`, rollouts of one update) -> {"values": [B, T]}; and fit (state, the
       same rollouts, the policy's weights or None) -> (state, metrics), which takes its state over.
     """
-    shared = shared_rows(plan, model.mesh)
+    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
+    if isinstance(critic, Scorer):
+        return jitted_scorer(model, trunk, critic, optimizer, kept, plan, opening)
+    shared = shared_rows(plan, model.mesh)
 
     def values(params, rollouts):
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
@@ -215,7 +215,6 @@ def jitted_critic(
         )
 
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     return (
         jax.jit(values, out_shardings=rows),
         jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),

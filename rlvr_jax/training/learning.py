@@ -46,6 +46,7 @@ class Learner:
       most: rows of a batch at most, as a multiple of the plan's.
       teacher: (state) -> all weights of the teacher; None: the recipe has none.
       decay: of the average that a state's `teacher` is; None: it has none.
+      scorer_needs: records that a learned scorer in the critic's place reads.
     """
 
     objective: Objective
@@ -59,6 +60,7 @@ class Learner:
     most: float = 1.0
     teacher: Callable[[TrainState], Params] | None = None
     decay: float | None = None
+    scorer_needs: frozenset[str] = frozenset()
 
     def programs_of(self, plan: BatchPlan) -> Programs:
         """The programs for a plan: the learner's own for its own."""
@@ -269,10 +271,12 @@ def _measured(
         return _scored(parts, program, params, rollouts)
 
     known = {}
-    if critic is not None:
-        known |= over(parts, programs.values, critic_params(critic.params, policy))
-    if "reference_logp" in objective.needs:
+    if "reference_logp" in objective.needs | learner.scorer_needs:
         known["reference_logp"] = over(parts, programs.score, reference)["old_logp"]
+    if critic is not None:
+        # A scorer may read what was measured before.
+        whole = critic_params(critic.params, policy)
+        known |= _scored(parts, programs.values, whole, replace(rollouts, **known))
     if "teacher_logp" in objective.needs and teacher is not None:
         shown = rollouts.second_length
         if shown is None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives import Objective, is_chosen, is_clipped, masked_mean
+from rlvr_jax.objectives import Objective, Scorer, is_chosen, is_clipped, masked_mean
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.training.gradient import (
     Gradient,
@@ -110,7 +110,7 @@ def check_needs(
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}
     known |= {"sampled_entropy", *given}
     if recipe.critic is not None:
-        known.add("values")
+        known.add("process_reward" if isinstance(recipe.critic, Scorer) else "values")
     if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
         raise ValueError(
             f"method {method!r} reads old_tempered_logp and must say at which temperatures, in the"

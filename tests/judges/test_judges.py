@@ -317,6 +317,10 @@ def test_the_budget_of_calls_holds_over_steps_and_starts(tmp_path):
     assert first.metrics["judge_no_verdict"] == 0
     np.testing.assert_array_equal(np.isnan(second.numbers[:, 0]), [False, True, False])
     assert second.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
+    # Nobody was asked: there is nothing to remember, and a resumed run is told the same.
+    assert len(path.read_text().splitlines()) == 3
+    again = own().ask(asked("c", "d", "a"), 1)
+    assert again.metrics == second.metrics and len(calls) == 3
 
 
 def test_the_budget_of_tokens_ends_the_calls():

@@ -15,23 +15,29 @@ LONG = {
 # Have none: procedures over visits and rules about texts. By the test with their examples.
 WITHOUT = {
     "adcl_egsr": "test_prompt_order.py",
+    "affectgpt_r1": "test_text_rewards.py",
     "arrol": "tests/experience/test_tree_nodes.py",
     "br_rm": "tests/cases",
     "cog_drift": "test_prompt_order.py",
     "critique_ft": "test_augmented_prompts.py",
+    "critique_rl": "test_text_rewards.py",
     "erpo": "test_erpo.py",
     "fission_grpo": "tests/experience/test_recover.py",
     "flawed_prefix": "test_prompt_forms.py",
+    "instruction_following": "test_text_rewards.py",
     "meta_policy": "tests/cases",
     "multi_domain": "test_prompt_order.py",
     "nurl": "test_augmented_prompts.py",
     "prompt_augmentation": "test_prompt_forms.py",
     "questa": "test_augmented_prompts.py",
     "r1_searcher": "tests/verifiers/texts/test_r1_searcher.py",
+    "rewardmap": "test_text_rewards.py",
     "rlad": "test_written_problems.py",
+    "rlmt": "test_text_rewards.py",
     "rlsp": "tests/cases",
     "salu": "tests/cases",
     "skill0": "there, too",
+    "tp_judge": "test_text_rewards.py",
 }
 
 

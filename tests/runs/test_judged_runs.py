@@ -11,6 +11,8 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.runs.judging import judging
 
+FAIR = "own_judges:fair"
+
 SHORT = "{response} ="
 """A question that fits into the positions of the smallest policy."""
 
@@ -136,8 +138,9 @@ def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
         ({"judge": "policy", "judge_rubric": "nowhere"}, "rubric: must be a file"),
         ({"judge": "policy", "judge_options": ("hot=1",)}, "must be among temperature, tries"),
         ({"judge": "policy", "judge_options": ("tries=0",)}, "tries must be at least 1"),
-        ({"judge": "policy", "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
-        ({"judge": "policy", "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
+        ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
+        ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
+        ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),
     ],
 )
 def test_a_judge_that_cannot_be_made_is_refused(changes, said, monkeypatch, tmp_path):

@@ -159,3 +159,27 @@ def test_two_processes_have_the_experience_of_one(shared, tmp_path, method):
     one, two = (tmp_path / name for name in "12")
     assert training_runs.contents(one) == training_runs.contents(two)
     assert (one / "outcomes.jsonl").read_bytes() == (two / "outcomes.jsonl").read_bytes()
+
+
+def test_two_processes_share_the_questions_and_hear_all_replies(model, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("{response} =")
+    told = []
+    for processes in (1, 2):
+        folder = tmp_path / str(processes)
+        folder.mkdir()
+        config = training_runs.settings(
+            model,
+            folder / "run",
+            method="rlbff",
+            judge="own_judges:longer",
+            judge_prompt=str(prompt),
+            mesh="data=2",
+            steps=2,
+        )
+        assert Job(config, processes, folder).wait() == [0] * processes
+        lines = training_runs.metrics(config.run_dir)
+        judged = [{n: x for n, x in line.items() if "judge" in n} for line in lines]
+        replies = (config.run_dir / "judge.jsonl").read_text().splitlines()
+        told.append((judged, sorted(replies)))
+    assert told[0] == told[1] and told[0][0][-1]["experience/judge_calls"] > 0

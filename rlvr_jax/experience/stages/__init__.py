@@ -20,6 +20,7 @@ from rlvr_jax.experience.stages.donors.imitate_solutions import imitate_solution
 from rlvr_jax.experience.stages.donors.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
+from rlvr_jax.experience.stages.donors.replay import replay_good
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
 from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
 from rlvr_jax.experience.stages.grading import (
@@ -40,6 +41,7 @@ from rlvr_jax.experience.stages.problems.rewrite import rewrite_prompts
 from rlvr_jax.experience.stages.problems.synthesize import synthesize_problems
 from rlvr_jax.experience.stages.rewards.embed import embed
 from rlvr_jax.experience.stages.rewards.marks import find_formulas, mark_triggers
+from rlvr_jax.experience.stages.rewards.probes import probe_steps
 from rlvr_jax.experience.stages.rewards.reference_answer import likely_answers
 from rlvr_jax.experience.stages.rewards.relabel import relabel
 from rlvr_jax.experience.stages.rewards.score_steps import score_steps
@@ -101,6 +103,7 @@ __all__ = [
     "outside",
     "place_ranked_traces",
     "pose_questions",
+    "probe_steps",
     "rate_pairs",
     "recompose",
     "recover",
@@ -111,6 +114,7 @@ __all__ = [
     "rehearse",
     "relabel",
     "replace_failures",
+    "replay_good",
     "reward_itself",
     "reward_odds",
     "reward_template",

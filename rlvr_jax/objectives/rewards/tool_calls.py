@@ -6,12 +6,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.rewards.parts import Reward, Shaping, judged_mean
+from rlvr_jax.objectives.arguments import check_count, check_finite
+from rlvr_jax.objectives.rewards.parts import Reward, Shaping, judged_mean, shaping
 from rlvr_jax.types import Rollouts
 
 __all__ = [
     "CallCounts",
+    "call_bonus",
     "call_f1",
     "call_precision",
     "call_rate",
@@ -33,6 +34,34 @@ class CallCounts(NamedTuple):
 
     calls: int
     solved: int
+
+
+def call_bonus(bonus: float = 0.1, column: int | None = None) -> Shaping:
+    """`bonus` for each tool call.
+
+    Args:
+      bonus: of one call.
+      column: of the task's rewards, the number of calls; None: the turns of a row, as far as rows
+        have any.
+    Reads: component_rewards, or turn.
+    Raises:
+      ValueError: a bonus that is not finite, or a negative column.
+    Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
+    """
+    check_finite("call_bonus", bonus=bonus)
+    if column is not None:
+        check_count(0, "call_bonus", column=column)
+
+    def reward(rollouts):
+        if column is not None:
+            return bonus * rollouts.component_rewards[:, column]
+        if rollouts.turn is None:
+            return jnp.zeros_like(rollouts.outcome)
+        last = jnp.max(jnp.where(rollouts.mask, rollouts.turn, -1), axis=1)
+        return bonus * (last + 1).astype(rollouts.outcome.dtype)
+
+    label = f"call_bonus({bonus:g}{'' if column is None else f', {column}'})"
+    return shaping(reward, label, columns=0 if column is None else column + 1)
 
 
 def call_f1(calls: Rows, solved: Rows) -> Rows:

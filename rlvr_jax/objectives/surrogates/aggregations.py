@@ -25,6 +25,7 @@ from rlvr_jax.objectives.statistics.masked import masked_count
 __all__ = [
     "fixed_length_mean",
     "fixed_length_sum",
+    "rollout_mean_fixed_length",
     "rollout_mean_token_mean",
     "rollout_mean_token_sum",
     "row_mean_token_mean",
@@ -98,6 +99,22 @@ def fixed_length_sum(length: int) -> Aggregation:
         return jnp.full(mask.shape, 1 / length, dtype)
 
     return Aggregation(weights, describe("fixed_length_sum", length=length))
+
+
+def rollout_mean_fixed_length(length: int) -> Aggregation:
+    """Mean over the rollouts with tokens of the sum over their tokens by a constant: Σ l / (S L).
+
+    Args:
+      length: L, one constant for the whole run: the budget of response tokens.
+    Raises:
+      ValueError: length not positive.
+    """
+    _check_length("rollout_mean_fixed_length", length)
+
+    def weights(mask, dtype):
+        return jnp.full(mask.shape, 1 / length, dtype) / _at_least_one(_rollouts(mask), dtype)
+
+    return Aggregation(weights, describe("rollout_mean_fixed_length", length=length))
 
 
 def _per_token(mask, dtype):

@@ -11,7 +11,8 @@
     weight      `keep_top_entropy`, `drop_high_covariance`, `scale_weight`, `weigh_conflicts`,
                 `weigh_unlikely`, `reweight_cells`, `average_by_origin`, `weigh_certain_teacher`,
                 `divide_by_conflicts`, `damp_entropy_change`, `damp_entropy_change_exponentially`,
-                `truncate_importance`, `band_importance`, `drop_drifted_failures`, `cells_alike`
+                `truncate_importance`, `band_importance`, `drop_drifted_failures`, `cells_alike`,
+                `by_stored`
     mask        `drop_truncated`, `drop_weightless`, `drop_by_ratio`, `drop_by_divergence`,
                 `drop_entropy_lowering`, `drop_entropy_lowering_steps`, `drop_neutral_rollouts`,
                 `drop_off_policy`, `drop_perfect_groups`, `drop_unstable_steps`, `drop_untaught`,

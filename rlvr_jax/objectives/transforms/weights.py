@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Spec, Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_finite
 from rlvr_jax.objectives.statistics.choices import masked_top_k, random_choice
 from rlvr_jax.objectives.statistics.covariance import token_covariance
@@ -22,6 +22,7 @@ from rlvr_jax.objectives.statistics.scopes import (
 from rlvr_jax.types import Signals, replace
 
 __all__ = [
+    "by_stored",
     "drop_high_covariance",
     "drop_truncated",
     "drop_weightless",
@@ -115,6 +116,38 @@ def drop_high_covariance(
         "drop_high_covariance", fraction=float(fraction), low=float(low), high=float(high)
     )
     return stateless(apply, needs={"logp", "batch_statistics"}, label=label)
+
+
+def by_stored(new: Transform, stored: Transform) -> Transform:
+    """One transform for new rows, another for rows of an earlier step (`Rollouts.stored`).
+
+    Each sees the tokens of its own rows alone; a batch that does not say has new rows.
+
+    Args:
+      new, stored: without state, which change no more than numbers of tokens.
+    Metrics: those of `new`, and stored/<name> of the other where there are such rows.
+    Raises:
+      ValueError: a transform with a state.
+    """
+    for name, part in (("new", new), ("stored", stored)):
+        if jax.tree.leaves(part.init(Spec(1, 1, 1))):
+            raise ValueError(f"by_stored: {name} must have no state, got {part.label}")
+
+    def apply(signals, context, state):
+        old = context.rollouts.stored
+        if old is None:
+            own, _, metrics = new.apply(signals, context, ())
+            return own, state, metrics
+        rows = old[:, None]
+        one, _, metrics = new.apply(replace(signals, mask=signals.mask & ~rows), context, ())
+        two, _, more = stored.apply(replace(signals, mask=signals.mask & rows), context, ())
+        names = ("advantage", "weight", "chosen", "clip_low", "clip_high", "ratio", "penalty")
+        merged = {name: jnp.where(rows, getattr(two, name), getattr(one, name)) for name in names}
+        told = {f"stored/{name}": value for name, value in more.items()}
+        return replace(signals, **merged), state, {**metrics, **told}
+
+    label = f"by_stored({new.label}, {stored.label})"
+    return stateless(apply, needs=new.needs | stored.needs, label=label)
 
 
 def penalize_high_covariance(fraction: float, coefficient: float) -> Transform:

@@ -76,6 +76,8 @@ def equations(text: str) -> list[str]:
 def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: int = 16) -> Stage:
     """Gives the formulas of each response as ids: equal ones have the same id in the step.
 
+    Rows that bring formulas keep them.
+
     Args:
       find: (text) -> formulas.
       most: of a response; further ones are left out.
@@ -87,6 +89,8 @@ def find_formulas(find: Callable[[str], Sequence[str]] = equations, most: int = 
 
     def apply(batch, actor, turn):
         del actor, turn
+        if batch.rollouts.formulas is not None:
+            return batch, {}
         known: dict[str, int] = {}
         ids = np.full((len(batch), most), -1, np.int32)
         for row, response in enumerate(batch.responses):

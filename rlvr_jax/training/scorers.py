@@ -1,0 +1,168 @@
+"""The learned scorer of methods that have one, in the place of a critic.
+
+Its state is a `CriticState`: parameters of its own as the head, and a trunk where it has one. It is
+checkpointed, and fitted with the optimizer and in the passes of a critic.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array
+
+from rlvr_jax.objectives import Critic, Scorer, masked_mean
+from rlvr_jax.parallel import replicated, row_sharding
+from rlvr_jax.policy import Model, Params, hidden_states, score
+from rlvr_jax.training.critic_state import CriticState
+from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.types import Rollouts, replace
+
+__all__ = ["fit_scorer", "head_shapes", "initial_head", "jitted_scorer", "scorer_needs", "seen_by"]
+
+
+def scorer_needs(critic: Critic | Scorer | None) -> frozenset[str]:
+    """Records that are measured for a recipe's scorer; none for a critic."""
+    return critic.needs if isinstance(critic, Scorer) else frozenset()
+
+
+def head_shapes(model: Model, scorer: Scorer, dtype: Any) -> Any:
+    """Shapes, dtypes and shardings of a scorer's own parameters."""
+    make = partial(scorer.init, width=model.config.width, dtype=dtype)
+    shapes = jax.eval_shape(make, jax.random.key(0))
+    whole = replicated(model.mesh)
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=whole), shapes)
+
+
+def initial_head(model: Model, scorer: Scorer, dtype: Any) -> Any:
+    """A scorer's own parameters before the first update, the same in all runs."""
+    make = partial(scorer.init, width=model.config.width, dtype=dtype)
+    made = jax.jit(make, out_shardings=replicated(model.mesh))
+    return made(jax.random.key(0))
+
+
+def seen_by(
+    model: Model, scorer: Scorer, trunk: Params, rollouts: Rollouts, shared: int, opening: int
+) -> Array:
+    """What a scorer sees of rows; see `Scorer.trunk`.
+
+    Args:
+      model: of the trunk.
+      trunk: weights of the scorer's own network, or of the policy.
+      shared, opening: as for `policy.score`.
+    """
+    if scorer.trunk == "own":
+        return score(model, trunk, rollouts, ("logp",), (), shared, opening).logp
+    # A column more: the state at the last token.
+    wider = replace(rollouts, tokens=jnp.pad(rollouts.tokens, ((0, 0), (0, 1))))
+    states = hidden_states(model, jax.lax.stop_gradient(trunk), wider, shared, opening)
+    return jax.lax.stop_gradient(states.astype(rollouts.reward.dtype))
+
+
+def fit_scorer(
+    model: Model,
+    scorer: Scorer,
+    optimizer: optax.GradientTransformation,
+    state: CriticState,
+    rollouts: Rollouts,
+    policy: Params | None = None,
+    *,
+    micro_batches: int = 1,
+    shared: int = 1,
+    opening: int = 0,
+) -> tuple[CriticState, dict[str, Array]]:
+    """One optimizer update of the weighted mean of a scorer's losses.
+
+    A gradient that is zero everywhere or not finite changes nothing, as where no row has a weight.
+
+    Args:
+      model: of the trunk.
+      policy: its weights, where the scorer sees its states.
+      rollouts: with the records that the scorer reads.
+      micro_batches: pieces in which the rows are seen; changes nothing but memory and time.
+      shared, opening: as for `policy.score`.
+    Returns:
+      The new state, and metrics: critic/loss, critic/gradient_norm, critic/score (mean over the
+      tokens, when the batch was drawn).
+    """
+
+    def losses(params, rows):
+        trunk = params.get("trunk", policy)
+        seen = seen_by(model, scorer, trunk, rows, shared, opening)
+        return scorer.fit(params["head"], seen, rows)
+
+    def weighed(params, rows):
+        loss, weight = losses(params, rows)
+        weight = jax.lax.stop_gradient(weight)
+        return jnp.sum(weight * loss), jnp.sum(weight)
+
+    def add(carry, rows):
+        (total, weight), grads = jax.value_and_grad(weighed, has_aux=True)(state.params, rows)
+        return jax.tree.map(jnp.add, carry, (total, weight, grads)), None
+
+    nothing = jnp.zeros((), rollouts.reward.dtype)
+    zeros = nothing, nothing, jax.tree.map(jnp.zeros_like, state.params)
+    pieces = in_pieces(rollouts, micro_batches, model.mesh)
+    (total, weight, grads), _ = jax.lax.scan(add, zeros, pieces)
+    weight = jnp.maximum(weight, jnp.finfo(weight.dtype).tiny)
+    total = total / weight
+    grads = jax.tree.map(lambda x: (x / weight).astype(x.dtype), grads)
+    norm = optax.tree.norm(grads)
+    usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
+    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
+    with jax.numpy_dtype_promotion("standard"):
+        changes, optimizer_state = optimizer.update(grads, state.optimizer_state, state.params)
+        params = optax.apply_updates(state.params, changes)
+    new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
+    mean = masked_mean(rollouts.process_reward, rollouts.mask)
+    return new, {"critic/loss": total, "critic/gradient_norm": norm, "critic/score": mean}
+
+
+def jitted_scorer(
+    model: Model,
+    trunk: Model,
+    scorer: Scorer,
+    optimizer: optax.GradientTransformation,
+    kept: Any,
+    plan: BatchPlan,
+    opening: int,
+) -> tuple[Any, Any]:
+    """The two programs, for global arrays, as `jitted_critic`; scores are "process_reward".
+
+    Args:
+      trunk: the model that it sees with.
+      kept: shardings of its state.
+    """
+    shared = shared_rows(plan, model.mesh)
+
+    def of_piece(params, rows):
+        seen = seen_by(trunk, scorer, params["trunk"], rows, shared, opening)
+        return scorer.score(params["head"], seen, rows)
+
+    def scores(params, rollouts):
+        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
+        found = jax.lax.map(partial(of_piece, params), pieces)
+        return {"process_reward": joined(found, model.mesh)}
+
+    def fit(state, rollouts, policy=None):
+        return fit_scorer(
+            trunk,
+            scorer,
+            optimizer,
+            state,
+            rollouts,
+            policy,
+            micro_batches=plan.micro_batches,
+            shared=shared,
+            opening=opening,
+        )
+
+    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
+    return (
+        jax.jit(scores, out_shardings=rows),
+        jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
+    )

@@ -1,0 +1,119 @@
+"""SPEAR: answers that were better than their group come back, and are judged by what is usual."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+
+from rlvr_jax.experience import experience, replay_good
+from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
+from rlvr_jax.objectives import (
+    Spec,
+    by_stored,
+    call_bonus,
+    group_centered,
+    objective,
+    reinforce,
+    rollout_mean_fixed_length,
+    scale_weight,
+    token_mean,
+)
+from rlvr_jax.types import Rollouts, TokenStats, replace
+
+
+def test_replays_are_powers_of_two_and_the_usual_reward_is_a_median():
+    assert [replay_size(n, 32) for n in (0, 1, 2, 3, 31, 32, 100)] == [0, 1, 2, 2, 16, 32, 32]
+    assert replay_size(9, 5) == 4
+    assert usual_reward(np.array([np.nan, 1.0, 0.0, 0.25])) == 0.25
+    assert np.isnan(usual_reward(np.full(3, np.nan)))
+
+
+def test_good_answers_are_kept_replayed_and_then_forgotten():
+    chain = experience(stages=[replay_good(rows=4, age=2, groups=8)])
+    replayed = 0
+    for collected, _, state in numpy_actor.walk(chain, steps=8):
+        batch, told = collected.batch, collected.metrics
+        kept = state["replay_good"].store
+        assert int(kept.held) == told["kept_rows"] <= 8
+        if not batch.further:
+            assert told["replayed_rows"] == 0
+            continue
+        (further,) = batch.further
+        rollouts, usual = further.rollouts, told["usual_reward"]
+        replayed += len(further)
+        assert len(further) == told["replayed_rows"] == 4 and told["kept_rows"] == 0
+        assert rollouts.stored.all() and (rollouts.reward > usual).all()
+        there = rollouts.mask
+        wanted = np.broadcast_to((rollouts.reward - usual)[:, None], there.shape)
+        np.testing.assert_allclose(rollouts.advantage[there], wanted[there], rtol=1e-6)
+        np.testing.assert_allclose(rollouts.weight[there], told["replay_weight"], rtol=1e-6)
+        assert (rollouts.advantage[~there] == 0).all() and (rollouts.old_logp[there] < 0).all()
+    assert replayed > 0
+
+
+def test_answers_grow_too_old():
+    chain = experience(stages=[replay_good(rows=64, age=1, groups=4)])
+    found = [state["replay_good"].store for _, _, state in numpy_actor.walk(chain, steps=5)]
+    for step, store in enumerate(found):
+        held = (int(store.first) + np.arange(int(store.held))) % store.capacity
+        assert set(store.step[held].tolist()) <= {step - 1, step}
+    assert int(found[-1].held) > 0
+
+
+def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
+    mask = np.array([[1, 1, 0], [1, 1, 1]], bool)
+    batch = Rollouts.of_responses(
+        np.ones((2, 3)),
+        mask,
+        np.zeros(2),
+        np.zeros(2),
+        turn=np.array([[0, 1, 7], [0, 0, 0]]),
+        component_rewards=np.array([[5.0], [np.nan]]),
+    )
+    np.testing.assert_allclose(call_bonus(0.1)(batch), [0.2, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(call_bonus(0.1, 0)(batch), [0.5, np.nan], rtol=1e-6)
+    np.testing.assert_array_equal(call_bonus(0.1)(replace(batch, turn=None)), [0, 0])
+    with pytest.raises(ValueError, match="column must be"):
+        call_bonus(0.1, -1)
+
+
+def test_new_and_stored_rows_have_transforms_of_their_own():
+    mask = np.array([[1, 1], [1, 0], [1, 1]], bool)
+    stored = jnp.array([False, True, True])
+    batch = Rollouts.of_responses(
+        np.ones((3, 2)), mask, np.array([1.0, 0, 1]), np.array([0, 0, 0]), stored=stored
+    )
+    logp = jnp.asarray(np.where(mask, -1.0, 0))
+    part = by_stored(scale_weight(2.0), scale_weight(3.0))
+    own = objective(group_centered(), [part], surrogate=reinforce(), aggregation=token_mean())
+    state, key = own.init(Spec(1, 3, 2)), jax.random.key(0)
+    weight = own.signals(TokenStats(logp=logp), batch, state, key).weight
+    np.testing.assert_array_equal(np.where(mask, weight, 0), [[2, 2], [3, 0], [3, 3]])
+    plain = replace(batch, stored=None)
+    weight = own.signals(TokenStats(logp=logp), plain, state, key).weight
+    assert np.all(np.asarray(weight)[mask] == 2)
+
+
+def test_a_mean_over_rollouts_of_sums_by_a_constant():
+    mask = jnp.array([[True, True, False], [True, False, False], [False] * 3])
+    weights = rollout_mean_fixed_length(5).weights(mask, jnp.float32)
+    np.testing.assert_allclose(weights, np.full((3, 3), 1 / 10), rtol=1e-6)
+    with pytest.raises(ValueError, match="length must be"):
+        rollout_mean_fixed_length(0)
+
+
+def test_replayed_answers_are_learned_from_in_an_update_of_their_own(tmp_path):
+    model = training_runs.write_policy(tmp_path / "policy")
+    given = ("replay_rows=4", "replay_steps=2", "calls=1", "bonus_steps=3")
+    config = training_runs.settings(
+        model, tmp_path / "run", method="spear", hyperparameters=given, steps=5
+    )
+    training_runs.quietly(config)
+    lines = training_runs.metrics(tmp_path / "run")
+    assert max(training_runs.values(lines, "experience/replayed_rows")) > 0
+    assert max(training_runs.values(lines, "further/gradient_norm")) > 0
+    factor = training_runs.values(lines, "experience/reward_factor")
+    assert factor[0] == 1 and factor[-1] == 0
+    assert any(training_runs.values(lines, "experience/reward/calls"))

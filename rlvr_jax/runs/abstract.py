@@ -144,6 +144,7 @@ class AbstractRun:
         sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
             "Q": drawn.prompt_tokens.shape[1],
             "D": self.model.config.width,
+            "E": 4,  # of a prefix; the same holds for it
             "K": 5,  # of a mixture; it does not matter how many there are
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}

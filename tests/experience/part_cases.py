@@ -38,6 +38,7 @@ from rlvr_jax.experience import (
     imitate_interventions,
     imitate_right,
     imitate_solutions,
+    in_windows,
     join_groups,
     likely_answers,
     mask_truncated,
@@ -171,6 +172,7 @@ CASES = {
     "soft_prefixes": lambda: experience(draw=soft_prefixes(latent=3, prefix=2)),
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
+    "in_windows": lambda: experience(draw=in_windows(share=0.4)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

@@ -49,6 +49,7 @@ from rlvr_jax.experience import (
     plain,
     prioritized,
     prune,
+    queued,
     rare_event_pair,
     rate_first,
     recompose,
@@ -173,6 +174,7 @@ CASES = {
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
     "in_windows": lambda: experience(draw=in_windows(share=0.4)),
+    "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

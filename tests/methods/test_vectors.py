@@ -15,11 +15,11 @@ LONG = {
 # Have none: procedures over visits, whose examples stand in a test of their own.
 # erpo: test_erpo.py, tests/experience/test_curricula.py; critique_ft, nurl, questa:
 # test_augmented_prompts.py; arrol: tests/experience/test_tree_nodes.py; fission_grpo:
-# tests/experience/test_recover.py; reasoning_palette: tests/experience/test_soft_prefixes.py; the
-# others: tests/cases.
+# tests/experience/test_recover.py; reasoning_palette: tests/experience/test_soft_prefixes.py;
+# rollart: tests/experience/test_queued.py, test_group_queue.py; the others: tests/cases.
 WITHOUT = {
     *("arrol", "br_rm", "critique_ft", "erpo", "fission_grpo", "meta_policy", "nurl", "questa"),
-    *("reasoning_palette", "rlsp", "salu"),
+    *("reasoning_palette", "rlsp", "rollart", "salu"),
 }
 
 

@@ -4,9 +4,9 @@
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
 responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
-policy sums up; `in_windows` goes on in the next step. `soft_prefixes` puts vectors before prompts,
-`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that share their
-beginnings.
+policy sums up; `in_windows` goes on in the next step, and so does `queued`, group by group.
+`soft_prefixes` puts vectors before prompts, `soft_thinking` thinks in mixtures of tokens. Those of
+`trees/` write responses that share their beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -14,6 +14,7 @@ from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
 from rlvr_jax.experience.draws.prefixes import soft_prefixes
+from rlvr_jax.experience.draws.queued import queued
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.summaries import summaries
@@ -30,6 +31,7 @@ __all__ = [
     "in_windows",
     "plain",
     "prune",
+    "queued",
     "search_tree",
     "soft_prefixes",
     "soft_thinking",

@@ -129,6 +129,9 @@ class Rollouts:
         no policy loss and no denominator sees them. None: none.
       stored: bool [B], rows of an earlier step: their old log-probs (and other old statistics) were
         recorded when they were drawn, and stay. None: none.
+      soft_prompt: [B, E, D], vectors in the place of the embeddings of the prompt's first E
+        tokens, in rows whose `soft_length` says so.
+      soft_length: int [B], how many there are: E, or 0 for a prompt of tokens alone.
       shown_tokens, shown_length: int [B, Q] and [B], the prompt that a row was drawn from, where it
         is trained under another one; old log-probs are of that context. None: the same.
       second_tokens, second_length: int [B, Q] and [B], a second prompt, after which the response is
@@ -209,6 +212,8 @@ class Rollouts:
     asked_tokens: Int[Array, "B Q"] | None = None
     asked_length: Int[Array, "B"] | None = None
     verdict_ids: Int[Array, "B K"] | None = None
+    soft_prompt: Float[Array, "B E D"] | None = None
+    soft_length: Int[Array, "B"] | None = None
 
     @property
     def supervised_tokens(self) -> Bool[Array, "B T"]:

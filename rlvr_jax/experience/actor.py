@@ -60,8 +60,9 @@ class RunActor:
         sampling: Mapping[str, Any] | None = None,
         constants: Any = None,
     ) -> Batch:
-        """Samples all asks; see `Actor`. Asks that differ in round, samples or limit, or in
-        whether they have a temperature or given tokens are drawn by calls of their own.
+        """Samples all asks; see `Actor`. Asks that differ in round, samples, limit or the
+        length of a prefix, or in whether they have a temperature or given tokens are drawn by calls
+        of their own.
 
         Raises:
           ValueError: as `prompts`; given tokens that leave no room for a response.
@@ -76,6 +77,7 @@ class RunActor:
         calls: dict[tuple, list[int]] = {}
         for place, (ask, (tokens, _)) in enumerate(zip(asks, given, strict=True)):
             kind = (ask.round, ask.samples, ask.temperature is not None, len(tokens) > 0, ask.limit)
+            kind += (0 if ask.prefix is None else len(ask.prefix),)
             calls.setdefault(kind, []).append(place)
         first = np.array([ask.first_sample for ask in asks])
         # Asks that say themselves which samples they are need no other numbers.
@@ -244,6 +246,11 @@ class RunActor:
     def _called(self, sampler, asks, given, first, key, constants) -> Rollouts:
         """Rollouts of asks of one kind, in as few calls as the sizes of programs allow."""
         tokens, length = self.prompts(asks)
+        vectors = None
+        if asks[0].prefix is not None:
+            vectors = np.stack([ask.prefix for ask in asks])
+            tokens, length = self._behind(vectors, tokens, length)
+            sampler = replace(sampler, opening=0)
         numbers = np.array([ask.number for ask in asks], np.int32)
         temperature = None
         if asks[0].temperature is not None:
@@ -275,6 +282,7 @@ class RunActor:
                 weight_version=self.weight_version,
                 temperature=heat,
                 constants=constants,
+                soft_prompt=None if vectors is None else vectors[part],
             )
 
         if (len(asks), samples) == (sampler.num_prompts, sampler.samples):
@@ -296,7 +304,29 @@ class RunActor:
             trained = np.repeat([flag for _, flag in given], samples)
             shown = tuple(np.repeat(x, samples, axis=0) for x in (tokens, length))
             drawn = behind_given(drawn, *shown, rows, trained, self.sampler.response_tokens)
+        if vectors is not None:
+            drawn = replace(
+                drawn,
+                soft_prompt=np.repeat(vectors, samples, axis=0),
+                soft_length=np.full(len(drawn.group), vectors.shape[1], np.int32),
+            )
         return drawn
+
+    def _behind(self, vectors, tokens, length) -> tuple[np.ndarray, np.ndarray]:
+        """Prompts with places for vectors before them.
+
+        Raises:
+          ValueError: more places than the model has positions.
+        """
+        number = vectors.shape[1]
+        width = number + tokens.shape[1] + self.sampler.response_tokens
+        most = self.sampler.model.config.max_positions
+        if width > most:
+            raise ValueError(
+                f"draw: prefix must be of {most - width + number} vectors at most, with which"
+                f" prompts and responses fit into the {most} positions of the model, got {number}"
+            )
+        return np.pad(tokens, ((0, 0), (number, 0))), length + np.int32(number)
 
 
 def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvr_jax.tasks import Prompt, Task
 
@@ -77,6 +77,7 @@ class Ask:
       rating: drawn, graded and counted, never trained; apart from the others, under another key.
       cell: label that its rows carry (role, domain); -1: none.
       given: tokens that every response begins with, not drawn and not trained.
+      prefix: [E, D], vectors that stand before the prompt in every response; None: none.
       limit: tokens that are drawn at most, where a response is written piece by piece; None: what
         is left of its budget.
     """
@@ -92,6 +93,7 @@ class Ask:
     cell: int = -1
     given: Sequence[int] = ()
     limit: int | None = None
+    prefix: Any = field(default=None, compare=False, repr=False)
 
 
 def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:

@@ -282,7 +282,7 @@ class Stage:
       most: rows behind it at most, as a multiple of those before.
       updates: batches of `Batch.further` that it gives at most.
       by_row: it takes each row for an answer, so a draw that splits answers is refused.
-      counts: it draws, and counts on all rows that it asks for, so a draw that may give fewer is
+      counts: it counts on groups of all rows that are asked for, so a draw that may give fewer is
         refused.
       at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
         not in its place in the order. What it tells are counts, which are summed.

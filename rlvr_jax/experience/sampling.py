@@ -54,6 +54,7 @@ class Sampler:
         weight_version: int = 0,
         temperature: np.ndarray | None = None,
         constants: Any = None,
+        soft_prompt: np.ndarray | None = None,
     ) -> Rollouts:
         """Samples `samples` responses to each of `num_prompts` prompts.
 
@@ -64,6 +65,7 @@ class Sampler:
             each prompt where it comes first; where it comes again, it goes on behind itself.
           temperature: of each prompt, [num_prompts]; None: that of `sampling`.
           constants: what its processor reads, the same for all prompts.
+          soft_prompt: vectors that the prompts begin with, [num_prompts, E, D].
         """
         first = np.asarray(first_sample, np.int32)
         if first.ndim == 0:
@@ -92,6 +94,7 @@ class Sampler:
                     weight_version=np.asarray(weight_version, np.int32),
                     temperature=None if temperature is None else temperature[part],
                     constants=constants,
+                    soft_prompt=None if soft_prompt is None else soft_prompt[part],
                 )
                 order.append(places[part, number : number + samples].reshape(-1))
                 drawn.append(fetch(wave))

@@ -8,13 +8,15 @@ Fan et al. 2025, "Truncated Proximal Policy Optimization", https://arxiv.org/abs
 
 The outcome stands on the last token of finished responses. Advantages are not whitened. The critic
 is fitted to finished responses alone, to their plain returns (`critic_targets`). A reconstruction
-from abstract and reviews: γ = 1, λ = 0.95 and ε = 0.2 are ours. The mask must hold the tokens of
-the current window only, and each window has old log-probs of its own. `truncated` here are rows
-that go on in the next window: a response that the whole budget ended has got its reward and must
-be False, where our sampler writes True.
+from abstract and reviews: γ = 1, λ = 0.95, ε = 0.2 and windows of a quarter of the budget are ours.
+The mask holds the tokens of the current window only, so that each window has old log-probs of its
+own. `truncated` are rows that go on in the next window: a response that the whole budget ended has
+its reward. Of a finished response the critic is fitted to the last window alone, where the paper
+takes all of its tokens.
 """
 
-from rlvr_jax.objectives.advantages.windows import extended_advantage
+from rlvr_jax.experience import experience, in_windows
+from rlvr_jax.objectives.advantages.windows import critic_of_finished, extended_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
@@ -26,6 +28,8 @@ def t_ppo(
     trace_decay: float = 0.95,
     clip_low: float = 0.2,
     clip_high: float = 0.2,
+    window: float = 0.25,
+    trunk: str = "own",
 ) -> Recipe:
     """Generalized advantages that a cut does not disturb, with a clipped ratio on the token mean.
 
@@ -33,13 +37,17 @@ def t_ppo(
       discount: of later rewards, per token (γ).
       trace_decay: of later errors of the critic, per token (λ).
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      window: share of a response's budget that is written in a step (W).
+      trunk: of the critic: "own", or "policy" for a head on the policy's hidden states.
     """
     return Recipe(
         objective=objective(
             advantage=extended_advantage(discount, trace_decay),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
-        )
+        ),
+        critic=critic_of_finished(discount, trunk),
+        experience=experience(draw=in_windows(window)),
     )
 
 
@@ -49,6 +57,5 @@ METHOD = Method(
     "https://arxiv.org/abs/2506.15050",
     changes="advantage, sampling",
     evidence="reconstruction",
-    left_out="the sampler that carries unfinished responses over to the next window, and the"
-    " critic's training",
+    left_out="the critic's fit to the earlier windows of a finished response",
 )

@@ -100,7 +100,7 @@ class Model:
     def hidden_in_groups(
         self,
         params: Params,
-        prompts: Int[Array, "P L"],
+        prompts: Int[Array, "P L"] | Float[Array, "P L D"],
         prompt_length: Int[Array, "P"],
         responses: Int[Array, "P G T"] | Float[Array, "P G T D"],
         opening: int = 0,
@@ -110,14 +110,13 @@ class Model:
         A prompt is computed once; so is the opening, on a mesh by each shard of the rows.
 
         Args:
-          prompts: right-padded.
-          responses: ids, or embeddings in their place, as for `extend`.
+          prompts: right-padded; both ids, or embeddings in their place, as for `extend`.
           opening: so many first tokens are the same in all prompts, none of which ends with them;
             l = L - opening are left of each.
         Raises:
           ValueError: the prompts are not wider than their opening.
         """
-        (number, width), (_, per_prompt, length) = prompts.shape, responses.shape[:3]
+        (number, width), (_, per_prompt, length) = prompts.shape[:2], responses.shape[:3]
         check_opening(opening, width)
         start, width = prompt_length[:, None].astype(jnp.int32), width - opening
         # One sequence for each prompt, or for all prompts of a shard, which have one opening.
@@ -137,8 +136,6 @@ class Model:
             return jnp.concatenate(parts, axis=1)
 
         tail = responses.ndim - 3
-        if tail:
-            prompts = params["embedding"][prompts].astype(responses.dtype)
         first = prompts[:: groups.prompts, :opening]
         tokens = together(first, prompts[:, opening:], responses, tail)
         own = opening + jnp.arange(width, dtype=jnp.int32)[None]

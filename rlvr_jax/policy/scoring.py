@@ -183,7 +183,8 @@ def hidden_states(
 ) -> Float[Array, "B T D"]:
     """The last hidden states that the response tokens are predicted from; anything off the mask.
 
-    Where the sampler fed itself a mixture of embeddings (`Rollouts.soft`), that is what is read.
+    Where the sampler fed itself a mixture of embeddings (`Rollouts.soft`), or a prompt begins with
+    vectors (`Rollouts.soft_prompt`), that is what is read.
 
     Args:
       shared, opening: as for `score`.
@@ -194,13 +195,17 @@ def hidden_states(
     rows, budget = rollouts.tokens.shape
     if rows % shared:
         raise ValueError(f"hidden_states: shared must divide the {rows} rows, got {shared}")
-    responses = rollouts.tokens
-    if rollouts.candidate_weight is not None:
+    responses, prompts = rollouts.tokens, rollouts.prompt_tokens
+    if rollouts.soft_prompt is not None:
+        # Every row has a prompt of its own, from its first place on.
+        shared, opening = 1, 0
+    if rollouts.soft_prompt is not None or rollouts.candidate_weight is not None:
+        prompts = _prompt_inputs(params, rollouts)
         responses = _mixed_inputs(params, rollouts)
     responses = responses.reshape(-1, shared, *responses.shape[1:])
     start = rollouts.prompt_length[::shared].astype(jnp.int32)
     prompts, answers = model.hidden_in_groups(
-        params, rollouts.prompt_tokens[::shared], start, responses[:, :, :-1], opening
+        params, prompts[::shared], start, responses[:, :, :-1], opening
     )
     # The state that predicts a response token is that of the token before it.
     last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
@@ -211,6 +216,8 @@ def hidden_states(
 def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
     """The embeddings that were fed in the place of the response's tokens."""
     embedding = params["embedding"]
+    if rollouts.candidate_weight is None:
+        return embedding[rollouts.tokens]
 
     def mixed(row):
         ids, weight = row
@@ -220,3 +227,14 @@ def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
     weight = rollouts.candidate_weight
     mixture = jax.lax.map(jax.checkpoint(mixed), (rollouts.candidate_ids, weight))
     return jnp.where(rollouts.soft[:, :, None], mixture, embedding[rollouts.tokens])
+
+
+def _prompt_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B P D"]:
+    """The embeddings of the prompts, with the vectors that some begin with."""
+    own = params["embedding"][rollouts.prompt_tokens]
+    if rollouts.soft_prompt is None:
+        return own
+    number = rollouts.soft_prompt.shape[1]
+    soft = jax.lax.stop_gradient(rollouts.soft_prompt).astype(own.dtype)
+    there = (rollouts.soft_length > 0)[:, None, None]
+    return own.at[:, :number].set(jnp.where(there, soft, own[:, :number]))

@@ -76,6 +76,7 @@ def sample(
     temperature: Float[Array, "P"] | float | None = None,
     constants: Any = None,
     record_top: int = 0,
+    soft_prompt: Float[Array, "P E D"] | None = None,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
 
@@ -103,6 +104,8 @@ def sample(
         which a row sees its prompt's part, or scalars. Others are not another program.
       record_top: so many of the most probable tokens are recorded beside each drawn one, as
         `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
+      soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
+        which are longer than that; with no opening, and prompts that are all computed together.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
@@ -155,7 +158,7 @@ def sample(
     if alone:
         row, whole = PartitionSpec(ROWS), PartitionSpec()
         specs = (whole, row, row, row, row, whole, whole, whole, row)
-        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants),)
+        specs += (jax.tree.map(lambda x: row if x.ndim else whole, constants), row)
         draw = jax.shard_map(draw, mesh=mesh, in_specs=specs, out_specs=row, check_vma=False)
     rollouts = draw(
         params,
@@ -168,6 +171,7 @@ def sample(
         jnp.asarray(weight_version, jnp.int32),
         temperature,
         constants,
+        soft_prompt,
     )
     rollouts = replace(
         rollouts,
@@ -203,6 +207,7 @@ def _draw_groups(
     weight_version,
     temperature,
     constants,
+    soft_prompt,
     *,
     samples,
     response_tokens,
@@ -215,6 +220,7 @@ def _draw_groups(
     prompts, width = prompt_tokens.shape
     # Rows that think softly are computed all: another's cache is not theirs with equal tokens.
     in_turn = at_once is not None and at_once < prompts * samples and sampling.soft is None
+    in_turn &= soft_prompt is None
     pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
     read = partial(_read_prompts, model, params, opening, pool)
     if in_turn:
@@ -226,7 +232,7 @@ def _draw_groups(
         pool = jax.lax.map(lambda rows: read(prompt_tokens[rows], prompt_length[rows]), parts)
         pool = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:prompts], pool)
     else:
-        pool = read(prompt_tokens, prompt_length)
+        pool = read(prompt_tokens, prompt_length, soft_prompt)
     # Prompts stay where they are: all rows of a group look at one copy.
     seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens, temperature=temperature)
@@ -257,7 +263,9 @@ def _opening(model, params, tokens, width) -> Pool:
     return prefill(model, params, pool, tokens, jnp.full((1,), tokens.shape[1], jnp.int32))
 
 
-def _read_prompts(model, params, opening, opened, prompt_tokens, prompt_length) -> Pool:
+def _read_prompts(
+    model, params, opening, opened, prompt_tokens, prompt_length, soft_prompt=None
+) -> Pool:
     """A pool of the prompts, going on from a row with the tokens that they begin with, if any."""
     prompts, width = prompt_tokens.shape
     if opened is None:
@@ -266,7 +274,14 @@ def _read_prompts(model, params, opening, opened, prompt_tokens, prompt_length) 
         pool = jax.tree.map(
             lambda leaf: split_rows(jnp.repeat(leaf, prompts, axis=0), model.mesh), opened
         )
-    pool = prefill(model, params, pool, prompt_tokens[:, opening:], prompt_length - opening)
+    soft = {}
+    if soft_prompt is not None:
+        number = soft_prompt.shape[1]
+        places = jnp.broadcast_to(jnp.arange(width)[None] < number, prompt_tokens.shape)
+        padded = jnp.pad(soft_prompt, ((0, 0), (0, width - number), (0, 0)))
+        soft = {"embeddings": padded, "embedded": places}
+    tokens, count = prompt_tokens[:, opening:], prompt_length - opening
+    pool = prefill(model, params, pool, tokens, count, **soft)
     return replace(pool, prompt_length=prompt_length)
 
 

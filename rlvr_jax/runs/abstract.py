@@ -148,6 +148,7 @@ class AbstractRun:
             "Q": drawn.prompt_tokens.shape[1],
             "D": self.model.config.width,
             # Nobody knows how many a stage gives, and they are few.
+            "E": 4,
             "K": 5,
             "F": 16,
         }

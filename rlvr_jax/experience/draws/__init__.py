@@ -4,20 +4,24 @@
 constants may move (`growing_horizon`). `entropy_heated` has one that reads the scale of the last
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
 responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
-policy sums up. `turns` writes it together with an environment: tools, a search, a game.
-`soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that share their
-beginnings.
+policy sums up; `in_windows` goes on in the next step, and so does `queued`, group by group.
+`turns` writes it together with an environment: tools, a search, a game. `soft_prefixes` puts
+vectors before prompts, `soft_thinking` thinks in mixtures of tokens. Those of `trees/` write
+responses that share their beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
 from rlvr_jax.experience.draws.chunks import chunks
 from rlvr_jax.experience.draws.from_drafts import from_drafts
 from rlvr_jax.experience.draws.plain import plain
+from rlvr_jax.experience.draws.prefixes import soft_prefixes
+from rlvr_jax.experience.draws.queued import queued
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.summaries import summaries
 from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
 from rlvr_jax.experience.draws.turns import turns
+from rlvr_jax.experience.draws.windows import in_windows
 
 __all__ = [
     "branch_at_best",
@@ -26,9 +30,12 @@ __all__ = [
     "entropy_heated",
     "from_drafts",
     "growing_horizon",
+    "in_windows",
     "plain",
     "prune",
+    "queued",
     "search_tree",
+    "soft_prefixes",
     "soft_thinking",
     "summaries",
     "turns",

@@ -7,6 +7,7 @@ last token sees no surprise, and what was cut is neither rewarded nor blamed for
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.objectives.advantages.critics import Critic
 from rlvr_jax.objectives.advantages.returns import (
     discounted_returns,
     generalized_advantages,
@@ -17,7 +18,7 @@ from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.types import replace
 
-__all__ = ["critic_targets", "extended_advantage", "extended_advantages"]
+__all__ = ["critic_of_finished", "critic_targets", "extended_advantage", "extended_advantages"]
 
 
 def extended_advantages(
@@ -61,6 +62,27 @@ def critic_targets(
     """
     finished = mask & ~cut[:, None]
     return discounted_returns(token_rewards(reward, finished), finished, discount), finished
+
+
+def critic_of_finished(discount: float = 1.0, trunk: str = "own") -> Critic:
+    """A critic that is fitted to the plain returns of finished responses, without a trust region.
+
+    Args:
+      discount: γ, in [0, 1].
+      trunk: see `Critic`.
+    Source: Fan et al. 2025, https://arxiv.org/abs/2506.15050.
+    """
+    check_within(0, 1, "critic_of_finished", discount=discount)
+
+    def targets(rollouts):
+        return critic_targets(rollouts.reward, rollouts.mask, rollouts.truncated, discount)
+
+    def weigh(rollouts):
+        _, finished = targets(rollouts)
+        return finished.astype(rollouts.values.dtype)
+
+    label = describe("critic_of_finished", discount=float(discount), trunk=trunk)
+    return Critic(lambda rollouts: targets(rollouts)[0], jnp.inf, label, trunk, weigh)
 
 
 def extended_advantage(discount: float = 1.0, trace_decay: float = 0.95) -> Transform:

@@ -76,23 +76,41 @@ class Pieces:
             for ask, number, before, place in zip(asks, sample, parent, cut, strict=True)
         ]
         drawn = self._actor.draw(own, self._key, self._sampling)
-        number = len(self) + np.arange(len(own))
+        number = self._added(drawn)
         width = drawn.rollouts.tokens.shape[1]
-        begun = given_tokens(drawn.rollouts) - [len(ask.given) for ask in own]
-        source = np.repeat(number[:, None], width, axis=1)
         behind = parent >= 0
         if behind.any():
             kept = behind[:, None] & (np.arange(width) < cut[:, None])
-            source = np.where(kept, self.source[parent], source)
-            begun = np.where(behind, self._opening[parent], begun)
+            self.source[number] = np.where(kept, self.source[parent], self.source[number])
+        begun = given_tokens(drawn.rollouts) - [len(ask.given) for ask in own]
+        self._opening[number] = np.where(behind, self._opening[parent], begun)
+        return number
+
+    def write(self, asks: Sequence[Ask], responses: Sequence[Sequence[int]]) -> np.ndarray:
+        """Takes whole responses that were drawn before as pieces; gives their numbers, int [n].
+
+        They have no log-probs here. One that fills the budget without a stop token was cut.
+        """
+        one_each = [replace(ask, samples=1, given=()) for ask in asks]
+        written = self._actor.written(one_each, responses)
+        stop, width = self._actor.stop_token(), written.rollouts.tokens.shape[1]
+        cut = [len(ids) == width and ids[-1] != stop for ids in responses]
+        return self._added(written.with_rollouts(truncated=np.array(cut, bool)))
+
+    def _added(self, drawn: Batch) -> np.ndarray:
+        """The numbers of further pieces, each as if it had drawn all of its response."""
+        number = len(self) + np.arange(len(drawn))
+        width = drawn.rollouts.tokens.shape[1]
+        source = np.repeat(number[:, None], width, axis=1)
+        opening = np.zeros(len(drawn), int)
         seconds = drawn.sample_seconds
         if self.batch is None:
-            self.batch, self.source, self._opening = drawn, source, begun
+            self.batch, self.source, self._opening = drawn, source, opening
         else:
             seconds += self.batch.sample_seconds
             self.batch = concatenate([self.batch, drawn])
             self.source = np.concatenate([self.source, source])
-            self._opening = np.concatenate([self._opening, begun])
+            self._opening = np.concatenate([self._opening, opening])
         self.batch = replace(self.batch, sample_seconds=seconds)
         return number
 

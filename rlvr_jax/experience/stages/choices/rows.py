@@ -49,4 +49,4 @@ def select_rows(
         }
         return chosen, told
 
-    return stateless(apply, label, size=lambda samples: drawn * samples, by_row=True)
+    return stateless(apply, label, size=lambda samples: drawn * samples, by_row=True, counts=True)

@@ -1,0 +1,255 @@
+"""Groups whose rows are written over several steps, and trained as soon as they are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rlvr_jax.experience.asks import PLAIN, Ask
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
+from rlvr_jax.experience.parts import Draw, Setting, Turn
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import check_count, check_positive, check_within
+
+__all__ = ["queued"]
+
+RECORDS = {"behaviour_logp": np.float32, "entropy": np.float32, "version": np.int32}
+"""What is kept of each token of a row that goes on in a later step."""
+
+
+@dataclass(eq=False)
+class _Row:
+    """A response that is being written.
+
+    Fields:
+      before: tokens of earlier steps, with their records by name.
+      tip: its last piece; -1: none in this step.
+    """
+
+    sample: int
+    before: list[int] = field(default_factory=list)
+    records: dict[str, np.ndarray] = field(default_factory=dict)
+    tip: int = -1
+    length: int = 0
+    finished: bool = False
+
+
+@dataclass(eq=False)
+class _Group:
+    ask: Ask
+    created: int
+    rows: list[_Row]
+    done: list[_Row] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) == self.ask.samples
+
+
+def queued(staleness: int = 1, redundancy: int = 0, window: float = 0.25) -> Draw:
+    """Trains groups as they are completed, at most so many steps after they were asked.
+
+    All rows of all open groups are written at once, a window at a time. A step ends as soon as a
+    group is complete and none is left that may wait no longer; what is unfinished goes on in the
+    next step under its weights, read anew. With `redundancy` more rows of a group are begun than it
+    has, and the first ones that end are the group: short ones, more than chance would have it. With
+    neither, groups are those of plain sampling.
+
+    Every token keeps the log-prob and the number of the weights that drew it (`behaviour_logp`,
+    `version`); old log-probs are the scorer's before the update, so that an importance weight
+    corrects for the mixture. Only groups of train prompts as they are can wait; evaluations draw
+    plainly. The state holds 16 bytes for each token of (prompts · staleness) groups.
+
+    Args:
+      staleness: steps that a group may wait (a); 0: none does.
+      redundancy: further rows of a group.
+      window: share of the budget, after which the ends of rows are looked at.
+    Writes: version. Metrics: groups (complete ones), waiting_groups, dropped_rows (of complete
+      groups) and dropped_tokens, stale_tokens (trained, of earlier weights).
+    Raises:
+      ValueError: a negative count, or a window that is not in (0, 1].
+    Source: ROLL's queue (the link stands in `rollart`'s card), for one process.
+    """
+    check_count(0, "queued", staleness=staleness, redundancy=redundancy)
+    check_positive("queued", window=window)
+    check_within(0, 1, "queued", window=window)
+
+    def init(setting):
+        groups, rows = setting.prompts * staleness, setting.drawn_samples + redundancy
+        shape = groups, rows, setting.response_tokens
+        return {
+            "number": np.full(groups, -1, np.int32),
+            "created": np.zeros(groups, np.int32),
+            "tokens": np.zeros(shape, np.int32),
+            **{name: np.zeros(shape, dtype) for name, dtype in RECORDS.items()},
+            "length": np.zeros(shape[:2], np.int32),
+            "sample": np.full(shape[:2], -1, np.int32),
+            # In which order rows have ended: 0 for those that go on.
+            "ended": np.zeros(shape[:2], np.int32),
+            "used": np.array(-1, np.int32),
+        }
+
+    def apply(asks, actor, state, turn):
+        first = state["used"] != turn.step
+        carried = _restored(state, turn) if first else []
+        groups = list(carried)
+        for ask, start in zip(asks, first_samples(asks), strict=True):
+            rows = [_Row(start + n) for n in range(ask.samples + redundancy)]
+            groups.append(_Group(ask, turn.step, rows))
+        tokens = max(1, round(window * turn.setting.response_tokens))
+        pieces = Pieces(actor, turn.key)
+
+        def may_wait(group):
+            waits = first and turn.step - group.created < staleness
+            return waits and _is_plain(group.ask, turn.setting)
+
+        while True:
+            late = [g for g in groups if not g.complete and not may_wait(g)]
+            if not late and any(group.complete for group in groups):
+                break
+            _advance(pieces, groups, tokens)
+        ready = [group for group in groups if group.complete]
+        waiting = [group for group in groups if not group.complete]
+        batch, stale = _trained(pieces, ready)
+        lost = [row for g in ready for row in g.rows if row not in g.done]
+        told = {
+            "groups": len(ready),
+            "waiting_groups": len(waiting),
+            "dropped_rows": len(lost),
+            "dropped_tokens": sum(row.length for row in lost),
+            "stale_tokens": stale,
+        }
+        if first:
+            state = _stored(state, pieces, waiting, turn.step)
+        return batch, state, {name: float(value) for name, value in told.items()}
+
+    named = {"staleness": staleness, "redundancy": redundancy, "window": float(window)}
+    most, gives = 1.0 + staleness, frozenset({"version"})
+    return Draw(apply, describe("queued", **named), init, most=most, gives=gives, fewer=True)
+
+
+def _is_plain(ask: Ask, setting: Setting) -> bool:
+    """Whether a group can be asked again by its prompt's number alone."""
+    train = setting.task.train
+    own = ask.number < len(train) and train[ask.number] is ask.prompt
+    own = own and ask.view.label == PLAIN.label and ask.samples == setting.drawn_samples
+    return own and ask.temperature is None and not len(ask.given)
+
+
+def _advance(pieces: Pieces, groups: Sequence[_Group], tokens: int) -> None:
+    """Writes the next window of all rows that run."""
+    running = [(g, row) for g in groups if not g.complete for row in g.rows if not row.finished]
+    asks = []
+    for group, row in running:
+        behind = row.before if row.tip < 0 else []
+        asks.append(replace(group.ask, given=[*group.ask.given, *behind]))
+    drawn = pieces.draw(
+        asks,
+        [row.sample for _, row in running],
+        [row.tip for _, row in running],
+        [row.length for _, row in running],
+        tokens,
+    )
+    goes_on = pieces.goes_on(drawn)
+    length = pieces.batch.rollouts.length
+    for (group, row), tip, on in zip(running, drawn, goes_on, strict=True):
+        row.tip, row.length, row.finished = int(tip), int(length[tip]), not on
+        # Of rows that end in one round the first ones are the group.
+        if row.finished and not group.complete:
+            group.done.append(row)
+
+
+def _records(pieces: Pieces, row: _Row) -> dict[str, np.ndarray]:
+    """The records of a row's tokens, those of earlier steps in front, [T] each."""
+    rollouts, before = pieces.batch.rollouts, len(row.before)
+    if row.tip < 0:
+        return row.records
+    source, places = pieces.source[row.tip], np.arange(rollouts.tokens.shape[1])
+    mask = rollouts.mask[source, places] & (places < row.length)
+    found = {
+        "behaviour_logp": rollouts.behaviour_logp[source, places],
+        "entropy": rollouts.entropy[source, places],
+        "version": np.full(len(places), rollouts.weight_version[row.tip]),
+    }
+    found = {name: np.where(mask, array, 0) for name, array in found.items()}
+    for name, array in row.records.items():
+        found[name] = np.where(places < before, array, found[name])
+    return {name: array.astype(RECORDS[name]) for name, array in found.items()}
+
+
+def _trained(pieces: Pieces, groups: Sequence[_Group]) -> tuple[Batch, int]:
+    """The rows of complete groups, by their sample numbers, and how many tokens are stale."""
+    ended = [sorted(group.done, key=lambda row: row.sample) for group in groups]
+    rows = [row for own in ended for row in own]
+    asks = [group.ask for group in groups]
+    missing = [(g, row) for g, own in zip(groups, ended, strict=True) for row in own if row.tip < 0]
+    if missing:
+        # Rows that ended in an earlier step have no piece in this one.
+        told = pieces.write([g.ask for g, _ in missing], [row.before for _, row in missing])
+        for (_, row), tip in zip(missing, told, strict=True):
+            row.tip = int(tip)
+    batch = pieces.responses([row.tip for row in rows], asks)
+    rollouts = batch.rollouts
+    known = [_records(pieces, row) for row in rows]
+    records = {name: np.stack([one[name] for one in known]) for name in RECORDS}
+    before = np.array([len(row.before) for row in rows])[:, None]
+    places = np.arange(rollouts.tokens.shape[1])[None]
+    stale = places < before
+    origin = rollouts.origin
+    dtype = rollouts.behaviour_logp.dtype
+    batch = batch.with_rollouts(
+        mask=rollouts.mask | stale,
+        origin=None if origin is None else np.where(stale, 0, origin).astype(origin.dtype),
+        behaviour_logp=records["behaviour_logp"].astype(dtype),
+        entropy=records["entropy"].astype(dtype),
+        version=records["version"],
+    )
+    return batch, int(stale.sum())
+
+
+def _restored(state, turn: Turn) -> list[_Group]:
+    """The groups that wait, in the order of their opening."""
+    groups, train = [], turn.setting.task.train
+    for place in np.flatnonzero(state["number"] >= 0):
+        rows = []
+        for one in np.flatnonzero(state["sample"][place] >= 0):
+            length = int(state["length"][place, one])
+            rows.append(
+                _Row(
+                    int(state["sample"][place, one]),
+                    state["tokens"][place, one, :length].tolist(),
+                    {name: state[name][place, one] for name in RECORDS},
+                    length=length,
+                    finished=bool(state["ended"][place, one]),
+                )
+            )
+        number = int(state["number"][place])
+        ask = Ask(train[number], number, turn.setting.drawn_samples)
+        order = {row.sample: state["ended"][place, n] for n, row in enumerate(rows)}
+        done = sorted((r for r in rows if r.finished), key=lambda r, o=order: o[r.sample])
+        groups.append(_Group(ask, int(state["created"][place]), rows, done))
+    return groups
+
+
+def _stored(state, pieces: Pieces, groups: Sequence[_Group], step: int):
+    """The state with the groups that wait."""
+    new = {name: np.zeros_like(array) for name, array in state.items()}
+    new["number"][:] = -1
+    new["sample"][:] = -1
+    new["used"] = np.array(step, np.int32)
+    for place, group in enumerate(groups):
+        new["number"][place], new["created"][place] = group.ask.number, group.created
+        for one, row in enumerate(group.rows):
+            tokens = row.before
+            if row.tip >= 0:
+                tokens = pieces.batch.rollouts.tokens[row.tip, : row.length].tolist()
+            new["tokens"][place, one, : len(tokens)] = tokens
+            new["length"][place, one], new["sample"][place, one] = len(tokens), row.sample
+            if row in group.done:
+                new["ended"][place, one] = 1 + group.done.index(row)
+            for name, array in (row.records | _records(pieces, row)).items():
+                new[name][place, one] = array
+    return new

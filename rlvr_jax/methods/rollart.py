@@ -1,0 +1,64 @@
+"""RollArt: groups are trained as soon as they are complete, at most so many steps after they began.
+
+Gao et al. 2025, "RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure",
+https://arxiv.org/abs/2512.22560; the queue is ROLL's, https://github.com/alibaba/ROLL
+
+    a step trains the groups that are complete; none waits for longer than a steps
+    r    = exp(old_logp - behaviour_logp), behaviour_logp of whichever weights drew the token
+    A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
+    loss = Σ min(r, C) max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
+
+What of it is for one program on one machine: the queue with its staleness and redundancy, rows that
+leave when they end, versions of tokens. Placement on several kinds of hardware is not. Truncated
+importance sampling is one of ROLL's corrections; C is ours. `GroupQueue` is the queue by itself, as
+ROLL has it: there groups are opened ahead, here each step opens its own.
+"""
+
+from rlvr_jax.experience import experience, queued
+from rlvr_jax.objectives import (
+    group_normalized,
+    objective,
+    ppo_clip,
+    token_mean,
+    truncate_importance,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def rollart(
+    staleness: int = 1,
+    redundancy: int = 0,
+    window: float = 0.25,
+    cap: float = 2.0,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+) -> Recipe:
+    """GRPO on groups that are written over several steps, weighed by who wrote them.
+
+    Args:
+      staleness: steps that a group may wait (a); 0 is synchronous.
+      redundancy: rows of a group that are begun beyond those it has.
+      window: share of the budget, after which the ends of rows are looked at.
+      cap: largest importance weight of a token (C).
+      clip_low, clip_high: half-widths of the trust region (ε).
+      epsilon: added to the standard deviation of a group's rewards.
+    """
+    return Recipe(
+        objective=objective(
+            advantage=group_normalized(epsilon),
+            transforms=[truncate_importance(cap)],
+            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            aggregation=token_mean(),
+        ),
+        experience=experience(draw=queued(staleness, redundancy, window)),
+    )
+
+
+METHOD = Method(
+    rollart,
+    "RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure",
+    "https://arxiv.org/abs/2512.22560",
+    changes="sampling, weight",
+    left_out="disaggregated hardware, environments in threads beside the device",
+)

@@ -1,0 +1,99 @@
+"""Soft prefixes that a latent chooses: a small variational autoencoder of mean embeddings.
+
+    μ, log σ² = encode(x)       linear, x the mean of the embeddings of a question and its answer
+    prefix    = decode(z)       one hidden layer, tanh; P vectors of the model's width
+    loss      = ‖x - mean_P prefix‖² + β_KL KL(N(μ, σ²) ‖ N(0, I))
+
+Source: "Reasoning Palette", from its abstract: sizes, layers and β_KL are ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+__all__ = [
+    "PrefixVAE",
+    "decode_prefix",
+    "encode_latent",
+    "gaussian_kl",
+    "new_prefix_vae",
+    "vae_loss",
+]
+
+
+class PrefixVAE(NamedTuple):
+    """Weights.
+
+    Fields:
+      mean, log_variance: [D + 1, Z], the last row is a bias.
+      hidden: [Z + 1, H].
+      output: [H + 1, P, D].
+    """
+
+    mean: Float[Array, "I Z"]
+    log_variance: Float[Array, "I Z"]
+    hidden: Float[Array, "J H"]
+    output: Float[Array, "K P D"]
+
+
+def new_prefix_vae(
+    key: jax.Array, width: int, latent: int, prefix: int, hidden: int = 64, scale: float = 1.0
+) -> PrefixVAE:
+    """Random weights; decoded vectors have entries of about `scale`.
+
+    Args:
+      width: D of the model's embeddings.
+      latent: Z.
+      prefix: P.
+      hidden: H.
+    """
+    keys = jax.random.split(key, 4)
+    sizes = (width, latent), (width, latent), (latent, hidden)
+    first = [
+        jax.random.normal(k, (rows + 1, columns), jnp.float32) / jnp.sqrt(rows)
+        for k, (rows, columns) in zip(keys, sizes, strict=False)
+    ]
+    last = jax.random.normal(keys[3], (hidden + 1, prefix, width), jnp.float32)
+    return PrefixVAE(*first, scale * last / jnp.sqrt(hidden))
+
+
+def _linear(x: Array, weights: Array) -> Array:
+    flat = weights.reshape(len(weights), -1)
+    moved = x @ flat[:-1] + flat[-1][None]
+    return moved.reshape(len(x), *weights.shape[1:])
+
+
+def encode_latent(
+    vae: PrefixVAE, mean_embedding: Float[Array, "N D"]
+) -> tuple[Float[Array, "N Z"], Float[Array, "N Z"]]:
+    """μ and log σ²."""
+    return _linear(mean_embedding, vae.mean), _linear(mean_embedding, vae.log_variance)
+
+
+def decode_prefix(vae: PrefixVAE, latent: Float[Array, "N Z"]) -> Float[Array, "N P D"]:
+    """The vectors that stand before the prompt."""
+    return _linear(jnp.tanh(_linear(latent, vae.hidden)), vae.output)
+
+
+def gaussian_kl(mean: Float[Array, "N Z"], log_variance: Float[Array, "N Z"]) -> Float[Array, "N"]:
+    """KL(N(μ, σ²) ‖ N(0, I)) = ½ Σ (μ² + σ² - ln σ² - 1)."""
+    terms = mean**2 + jnp.exp(log_variance) - log_variance - 1
+    return jnp.sum(terms, axis=-1) / 2
+
+
+def vae_loss(
+    vae: PrefixVAE,
+    mean_embedding: Float[Array, "N D"],
+    key: jax.Array,
+    kl_coefficient: float = 1e-3,
+) -> Float[Array, ""]:
+    """The mean over the texts of reconstruction and KL, with one z of each drawn by its encoder."""
+    mean, log_variance = encode_latent(vae, mean_embedding)
+    noise = jax.random.normal(key, mean.shape, mean.dtype)
+    prefix = decode_prefix(vae, mean + jnp.exp(log_variance / 2) * noise)
+    missed = jnp.sum((mean_embedding - jnp.mean(prefix, axis=1)) ** 2, axis=-1)
+    return jnp.mean(missed + kl_coefficient * gaussian_kl(mean, log_variance))

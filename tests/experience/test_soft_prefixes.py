@@ -1,0 +1,138 @@
+"""Soft prefixes: what was drawn behind one is scored behind it."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rlvr_jax.experience import experience, soft_prefixes
+from rlvr_jax.experience.draws.prefixes import falling_share, prefixed_rows
+from rlvr_jax.policy import Model, named_config, score
+from rlvr_jax.policy.prefixes import (
+    decode_prefix,
+    encode_latent,
+    gaussian_kl,
+    new_prefix_vae,
+    vae_loss,
+)
+from rlvr_jax.runs.step import collect
+
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer, of at most some nats
+PRINTED = 5e-7  # half a unit of the sixth digit
+
+
+def test_the_worked_example_of_the_divergence():
+    found = gaussian_kl(jnp.array([[1.0, 0]]), jnp.log(jnp.array([[1, 0.25]])))
+    assert_allclose(found, [0.818147], atol=PRINTED)
+
+
+def test_the_worked_example_of_the_schedule():
+    assert_allclose([falling_share(step, 100) for step in (0, 10, 25, 50, 90)], [1, 0.8, 0.5, 0, 0])
+    assert prefixed_rows(0.8, 8) == 6 and prefixed_rows(0.5, 5) == 3 and prefixed_rows(0, 8) == 0
+
+
+def test_an_autoencoder_learns_two_kinds_of_texts():
+    random = np.random.default_rng(0)
+    kinds = random.normal(size=(2, 6))
+    texts = jnp.asarray(kinds[np.arange(32) % 2] + 0.01 * random.normal(size=(32, 6)), jnp.float32)
+    vae = new_prefix_vae(jax.random.key(0), width=6, latent=3, prefix=2, hidden=16)
+    loss = jax.jit(jax.value_and_grad(vae_loss))
+    before = loss(vae, texts, jax.random.key(1))[0]
+    for step in range(300):
+        _, slope = loss(vae, texts, jax.random.key(step))
+        vae = jax.tree.map(lambda p, g: p - 0.01 * g, vae, slope)
+    assert loss(vae, texts, jax.random.key(1))[0] < 0.3 * before
+    assert decode_prefix(vae, jnp.zeros((5, 3), jnp.float32)).shape == (5, 2, 6)
+    mean, _ = encode_latent(vae, texts)
+    assert np.linalg.norm(mean[0] - mean[1]) > 3 * np.linalg.norm(mean[0] - mean[2])
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
+
+
+@pytest.fixture(scope="module")
+def run(policy):
+    given = ("latent=3", "prefix=2", "until=1")
+    return training_runs.prepared(
+        training_runs.settings(
+            policy, "unused", method="reasoning_palette", hyperparameters=given, steps=2
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def drawn(run):
+    """A batch of which half of each group has a prefix."""
+    state = run.initial_state()
+    return run, state, collect(run, state, 1).batch
+
+
+def test_rows_are_scored_behind_their_own_prefixes(drawn):
+    run, state, batch = drawn
+    rollouts, on = batch.rollouts, batch.rollouts.mask
+    assert_array_equal(rollouts.soft_length.reshape(-1, 4), np.tile([2, 2, 0, 0], (4, 1)))
+    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
+    zero = replace(rollouts, soft_prompt=np.zeros_like(rollouts.soft_prompt))
+    other = run.scorer(state)(zero, ["logp"], "current")["logp"]
+    moved = np.abs(other - logp).max(axis=1)
+    assert np.all(moved[rollouts.soft_length > 0] > 1e-3)
+    assert np.all(moved[rollouts.soft_length == 0] == 0)
+
+
+def test_prefixes_of_a_group_differ(drawn):
+    vectors = drawn[2].rollouts.soft_prompt.reshape(4, 4, -1)
+    assert np.all(np.abs(vectors[:, 0] - vectors[:, 1]).max(axis=1) > 0.01)
+    assert not vectors[:, 2:].any()
+
+
+def test_rows_without_a_prefix_are_those_of_plain_sampling(drawn, policy):
+    _, _, batch = drawn
+    plainly = training_runs.prepared(training_runs.settings(policy, "unused", steps=2))
+    other = collect(plainly, plainly.initial_state(), 1).batch
+    rows = np.flatnonzero(batch.rollouts.soft_length == 0)
+    for name in ("tokens", "length", "mask", "behaviour_logp"):
+        found, wanted = (getattr(x.rollouts, name)[rows] for x in (batch, other))
+        if name == "behaviour_logp":
+            assert_allclose(found, wanted, atol=FLOAT32)
+        else:
+            assert_array_equal(found, wanted)
+
+
+def test_no_gradient_reaches_the_prefix(drawn):
+    rollouts = jax.tree.map(jnp.asarray, drawn[2].rollouts)
+    model = Model(named_config("tiny", len(training_runs.WORDS), max_positions=32))
+    params = jax.jit(model.init)(jax.random.key(0))
+
+    def total(vectors):
+        return jnp.sum(score(model, params, replace(rollouts, soft_prompt=vectors)).logp)
+
+    assert not np.asarray(jax.grad(total)(rollouts.soft_prompt)).any()
+
+
+def test_it_trains_while_prefixes_are_withdrawn(run, tmp_path):
+    training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))
+    lines = training_runs.metrics(tmp_path / "run")
+    assert training_runs.values(lines, "experience/prefixed_share") == [1.0, 0.5]
+    assert np.all(np.isfinite(training_runs.values(lines, "loss")))
+    assert set(training_runs.values(lines, "ratio/max")) == {1.0}
+
+
+def test_vectors_of_another_shape_are_refused():
+    chain = experience(draw=soft_prefixes(latent=3, decode=lambda z: np.zeros((len(z), 4, 5))))
+    with pytest.raises(ValueError, match=r"decode must give \(16, 4, 4\), got \(16, 4, 5\)"):
+        numpy_actor.walk(chain, steps=1)
+
+
+def test_a_prefix_that_does_not_fit_is_refused(run):
+    long = replace(run.config, hyperparameters=("prefix=40",))
+    own = training_runs.prepared(long)
+    with pytest.raises(ValueError, match=r"prefix must be of \d+ vectors at most.*got 40"):
+        collect(own, own.initial_state(), 0)

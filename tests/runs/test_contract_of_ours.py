@@ -48,7 +48,8 @@ def walked(name, mesh):
     """Steps of a chain without an update, and the actor."""
     run, state = run_on(mesh)
     chain = CASES[name]()
-    setting = setting_of(run.config, run.task, chain, run.start.model.config.vocab_size)
+    own = run.start.model.config
+    setting = setting_of(run.config, run.task, chain, own.vocab_size, own.width)
     params = run.sampler_params(state)
     actor = RunActor(run.start.sampler, params, run.start.tables, 0, run.scorer(state))
     data, found = chain.init(setting), []

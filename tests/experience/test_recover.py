@@ -94,6 +94,12 @@ def test_counts_below_one_are_refused(name):
         recover(**{name: 0})
 
 
+def test_more_recoveries_than_a_group_has_rows_are_refused_when_a_run_begins():
+    chain = experience(stages=[recover(samples=5)])
+    with pytest.raises(ValueError, match="samples must be at most the 4 of a group, got 5"):
+        chain.init(numpy_actor.setting(chain))
+
+
 def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     run = training_runs.prepared(

@@ -17,7 +17,7 @@ theirs has 512 tokens at most, a response here its budget alone.
 from rlvr_jax.experience import experience, grade_also, shape, turns
 from rlvr_jax.methods.reinforce_plus_plus import reinforce_plus_plus
 from rlvr_jax.objectives import column
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tasks import verifier
 from rlvr_jax.tools import between, search, toolbox
 from rlvr_jax.types import Method, Recipe
@@ -54,6 +54,7 @@ def r1_searcher(
     """
     if stage not in (1, 2):
         raise ValueError(f"r1_searcher: stage must be 1 or 2, got {stage!r}")
+    check_within(0, 1, "r1_searcher", top_p=top_p)
     check_count(1, "r1_searcher", documents=documents, max_queries=max_queries)
     world = None
     if corpus:

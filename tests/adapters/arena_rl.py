@@ -18,18 +18,21 @@ def outputs(case, hyper):
     def score(row, other):
         return 10 * quality[row] + 3 * np.sin(37 * (row % size) + 11 * (other % size))
 
-    def judge(_, pairs, turn):
-        del turn
+    def judge(pairs):
         return np.array([[score(i, j), score(j, i)] for i, j in pairs])
+
+    def in_a_step(batch, pairs, actor, turn):
+        del batch, actor, turn
+        return judge(pairs), {}
 
     found = {}
     for name, arena in (("anchor", ANCHOR), ("robin", ROBIN), ("knockout", KNOCKOUT)):
-        method = recipe("arena_rl", arena=arena, judge=judge, epsilon=hyper["eps"])
+        method = recipe("arena_rl", arena=arena, compare=in_a_step, epsilon=hyper["eps"])
         found[f"adv_{name}"] = row_advantages(method, golden.prepared(method, batch))
 
     def of_groups(arena, standing):
         def of(first):
-            compare = lambda pairs: judge(None, [(first + i, first + j) for i, j in pairs], None)  # noqa: E731
+            compare = lambda pairs: judge([(first + i, first + j) for i, j in pairs])  # noqa: E731
             return standing(size, play(size, arena.schedule, compare))
 
         return np.concatenate([of(first) for first in range(0, len(quality), size)])

@@ -4,7 +4,7 @@ import golden_vectors as golden
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.objectives import CellWindows, objective_weights, progress, pushed
+from rlvr_jax.objectives import CellWindows, objective_weights, pushed, window_progress
 
 LEFT_OUT = {}
 
@@ -19,7 +19,7 @@ def outputs(case, hyper):
         state = pushed(state, jnp.asarray(row), jnp.ones(number, bool))
         paper = objective_weights(state, heat)
         code = objective_weights(state, heat, hyper["mix"])
-        steps.append((*progress(state), paper, code, jnp.mean(paper * row)))
+        steps.append((*window_progress(state), paper, code, jnp.mean(paper * row)))
     names = ("convergence", "instability", "weights_paper", "weights_code", "loss")
     columns = (np.array(column) for column in zip(*steps, strict=True))
     return {"losses": losses, **dict(zip(names, columns, strict=True))}

@@ -14,18 +14,21 @@ def outputs(case, hyper):
     size = int(golden.inputs(case)["group_size"])
     quality = np.asarray(golden.rollouts(case, soft=True).outcome)
 
-    def judge(_, pairs, turn):
-        del turn
+    def judge(pairs):
         strengths = [
             4 * (quality[i] - quality[j]) + 2 * np.sin(17 * (i % size) + 29 * (j % size))
             for i, j in pairs
         ]
         return np.stack([np.clip(np.round(strengths), -3, 3), np.zeros(len(pairs))], axis=1)
 
-    done = golden.evaluate(recipe("think_rm", judge=judge, epsilon=hyper["eps"]), case)
+    def in_a_step(batch, pairs, actor, turn):
+        del batch, actor, turn
+        return judge(pairs), {}
+
+    done = golden.evaluate(recipe("think_rm", compare=in_a_step, epsilon=hyper["eps"]), case)
 
     def compare(first):
-        return lambda pairs: judge(None, [(first + i, first + j) for i, j in pairs], None)
+        return lambda pairs: judge([(first + i, first + j) for i, j in pairs])
 
     tables = []
     for first in range(0, len(quality), size):

@@ -121,7 +121,14 @@ def pairs():
     """Every draw that is not the plain one with the curricula and stages of every case."""
     made = {name: case() for name, case in CASES.items()}
     others = [name for name, chain in made.items() if chain.draw[0] != "plain" and not chain.stages]
-    return [(draw, name) for draw in others for name, chain in made.items() if chain.stages]
+    found = []
+    for draw in others:
+        # Those that change what a row or a group is every day, the others before a release.
+        marks = () if draw in ("chunks", "turns", "in_windows", "prune") else pytest.mark.slow
+        for name, chain in made.items():
+            if chain.stages:
+                found.append(pytest.param(draw, name, marks=marks, id=f"{draw}-{name}"))
+    return found
 
 
 def composed(draw, name):

@@ -4,6 +4,7 @@ import critique_task
 import jax.numpy as jnp
 import numpy as np
 import numpy_actor
+import pytest
 import training_runs
 
 from rlvr_jax.experience.stages.rounds.redraw import redrawn_rows
@@ -47,6 +48,7 @@ def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
     assert again > 0
 
 
+@pytest.mark.slow
 def test_training_with_hints_for_what_nobody_answers(tmp_path):
     given = ("first_stage=1",)
     steps = training_runs.on_brackets("nurl", tmp_path, steps=3, hyperparameters=given)
@@ -55,6 +57,7 @@ def test_training_with_hints_for_what_nobody_answers(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
     steps = training_runs.on_brackets("questa", tmp_path)
     assert max(training_runs.values(steps, "gradient_norm")) > 0
@@ -62,6 +65,7 @@ def test_training_on_questions_that_show_half_of_their_solution(tmp_path):
     assert "augmented(0.5)" in lines and "plain" not in lines
 
 
+@pytest.mark.slow
 def test_training_imitates_critiques(tmp_path, monkeypatch):
     monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *critique_task.WORDS])
     model = training_runs.write_policy(tmp_path / "model")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy_actor
+import pytest
 import training_runs
 
 from rlvr_jax.experience.curricula.experts import shares
@@ -66,6 +67,7 @@ def test_training_with_experts(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_training_on_what_the_policy_says_about_its_answers(tmp_path):
     steps = training_runs.on_brackets("mel", tmp_path)
     assert max(training_runs.values(steps, "experience/kept_notes")) > 0

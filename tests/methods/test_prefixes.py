@@ -3,6 +3,7 @@
 import training_runs
 
 
+@pytest.mark.slow
 def test_training_gives_the_first_rows_the_beginning_of_a_solution(tmp_path):
     steps = training_runs.on_brackets("g2rpo_a", tmp_path, steps=3)
     assert min(training_runs.values(steps, "experience/guided_tokens")) > 0
@@ -19,6 +20,7 @@ def test_training_behind_prefixes(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_training_searches_for_hints(tmp_path):
     steps = training_runs.on_brackets("seele", tmp_path)
     shares = training_runs.values(steps, "experience/hint_share")

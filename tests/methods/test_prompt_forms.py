@@ -70,6 +70,7 @@ def test_a_group_shares_its_template_which_changes_from_visit_to_visit():
     assert sum(len(set(labels)) > 1 for labels in views.values()) > 6
 
 
+@pytest.mark.slow
 def test_training_in_templates(tmp_path, monkeypatch):
     shown = " ".join(f"{template.text} {template.opening}" for template in TEMPLATES)
     words = dict.fromkeys([*training_runs.WORDS, *shown.split()])
@@ -138,6 +139,7 @@ def test_what_was_planted_is_not_learned_from():
         assert {"outcome/plain", "outcome/begin_with_flaw(slip)"} <= told.keys()
 
 
+@pytest.mark.slow
 def test_training_from_flawed_beginnings(tmp_path, monkeypatch):
     monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, ";"])
     model = training_runs.write_policy(tmp_path / "model", max_positions=64)
@@ -186,6 +188,7 @@ def test_starts_wait_in_a_queue_and_begin_as_the_best_answers_did():
     assert asked > 0
 
 
+@pytest.mark.slow
 def test_training_from_prefixes_of_the_best_answers(tmp_path):
     given = ("rated=8", "rating_samples=4")
     steps = training_runs.on_brackets("rest_rl", tmp_path, steps=4, hyperparameters=given)
@@ -221,6 +224,7 @@ def test_further_prompts_fill_the_batch():
         assert len(collected.batch.groups) == 4 or len(collected.seen) >= 4
 
 
+@pytest.mark.slow
 def test_training_on_what_is_not_solved_greedily(tmp_path):
     steps = training_runs.on_brackets("self_data_curation", tmp_path)
     assert max(training_runs.values(steps, "experience/solved_greedily")) > 0

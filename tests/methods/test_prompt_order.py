@@ -82,6 +82,7 @@ def test_failed_rows_give_way_to_what_was_right_with_help():
     assert replaced > 0
 
 
+@pytest.mark.slow
 def test_training_on_pieces_with_help_for_failures(tmp_path):
     given = ("pieces=2", "rating_samples=1", "guided_samples=4")
     steps = training_runs.on_brackets("adcl_egsr", tmp_path, steps=3, hyperparameters=given)
@@ -183,6 +184,7 @@ def test_a_prompt_is_asked_in_the_form_that_it_has_reached():
     assert climbed_once and before.max() == 1
 
 
+@pytest.mark.slow
 def test_training_on_questions_in_easier_forms(tmp_path, monkeypatch):
     options = ["A", "B", "C", "D", "What", "is", "?"]
     monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, *options])
@@ -230,6 +232,7 @@ def test_the_set_begins_between_the_bounds_and_trades_what_is_mastered():
     assert sum(told["mastered_prompts"] for _, told, _ in found) > 0
 
 
+@pytest.mark.slow
 def test_training_on_a_set_that_is_mastered(tmp_path):
     given = ("mastered=0.2", "rating_samples=2", "pending=0.4")
     steps = training_runs.on_brackets(
@@ -292,6 +295,7 @@ def test_between_levels_the_policy_becomes_its_reference(tmp_path):
     assert not any(jax.tree.leaves(unlike))
 
 
+@pytest.mark.slow
 def test_training_level_by_level_resumes_with_its_reference(tmp_path):
     given = {"hyperparameters": ("per_level=1", "kl_coefficient=0.1")}
     task = "hinted_brackets:train=64"
@@ -348,6 +352,7 @@ def test_training_from_near_the_end(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_training_weighs_kinds_by_how_they_move(tmp_path):
     given = ("window=1", "temperature=0.1")
     steps = training_runs.on_brackets("recap", tmp_path, steps=4, hyperparameters=given)
@@ -377,6 +382,7 @@ def test_a_group_is_graded_by_its_settled_majority():
     assert changed > 0
 
 
+@pytest.mark.slow
 def test_training_on_labels_that_answers_repair(tmp_path):
     given = ("start=0", "slope=-1")
     steps = training_runs.on_brackets(
@@ -425,6 +431,7 @@ def test_after_its_epochs_a_step_has_more_of_what_failed():
         assert fail[[n for n in numbers(collected)]].sum() >= 2
 
 
+@pytest.mark.slow
 def test_training_on_weaknesses(tmp_path):
     steps = training_runs.on_brackets(
         "sws",
@@ -467,6 +474,7 @@ def test_skills_are_shown_rated_and_taken_away():
     assert shown[0] == 3 and max(shown[3:6]) <= 1 and shown[6:] == [0] * 4
 
 
+@pytest.mark.slow
 def test_training_with_skills_that_are_withdrawn(tmp_path):
     given = ("skills=general=3 +|hard=(", "sets=2,0", "every=1", "rated=8", "rating_samples=1")
     steps = training_runs.on_brackets("skill0", tmp_path, steps=4, hyperparameters=given)

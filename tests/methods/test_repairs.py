@@ -96,6 +96,7 @@ def test_steps_must_be_scored_first():
         stage.apply(batch, None, (), None)
 
 
+@pytest.mark.slow
 def test_training_on_answers_that_were_salvaged(tmp_path):
     steps = training_runs.on_brackets(
         "scope", tmp_path, PATHS, steps=3, hyperparameters=("wrong_below=0.5",)

@@ -92,6 +92,7 @@ def test_an_objective_that_finds_an_advantage_keeps_it_when_it_decides_once():
 
 
 @pytest.mark.parametrize("minibatches", [1, 2])
+@pytest.mark.slow
 def test_training_takes_further_updates(tmp_path, minibatches):
     """The kept rows are a batch, which is split into as many updates as any other."""
     folder = training_runs.write_policy(tmp_path / "policy")

@@ -96,6 +96,7 @@ def test_a_task_without_a_world_is_refused():
         chain.init(numpy_actor.setting(chain, replace(numpy_actor.numbered_task(), world=None)))
 
 
+@pytest.mark.slow
 def test_training_on_questions_of_its_own(tmp_path):
     steps = training_runs.on_brackets(
         "absolute_zero",

@@ -123,6 +123,7 @@ def test_hard_prompts_are_rewritten_and_asked_in_the_same_step():
     assert rewritten > 0
 
 
+@pytest.mark.slow
 def test_training_on_rewritten_problems(tmp_path):
     steps = training_runs.on_brackets("clpo", tmp_path, steps=3)
     assert max(training_runs.values(steps, "experience/rewritten")) > 0
@@ -212,6 +213,7 @@ def test_three_kinds_of_rows_are_groups_of_their_own():
         assert ((written == solve) | (written == 0)).all() and (written > 0).any()
 
 
+@pytest.mark.slow
 def test_training_on_abstractions(tmp_path):
     steps = training_runs.on_brackets("rlad", tmp_path)
     assert max(training_runs.values(steps, "experience/abstraction_reward")) > 0
@@ -236,6 +238,7 @@ def test_all_statements_of_a_step_are_compared_and_only_hard_ones_train_the_prov
     assert proved > 0
 
 
+@pytest.mark.slow
 def test_training_on_fused_statements(tmp_path):
     steps = training_runs.on_brackets("gar", tmp_path, steps=3)
     assert max(training_runs.values(steps, "experience/fused")) > 0
@@ -288,6 +291,7 @@ def test_what_is_no_question_pays_and_old_ones_take_its_place():
     assert reused > 0 and paid > 0
 
 
+@pytest.mark.slow
 def test_training_on_questions_to_given_answers(tmp_path):
     given = ("least_characters=4", "least_words=1")
     steps = training_runs.on_brackets("ssp", tmp_path, steps=3, hyperparameters=given)
@@ -327,6 +331,7 @@ def test_proofs_and_conjectures_are_imitated_by_weight():
     assert proofs > 0 and conjectures > 0
 
 
+@pytest.mark.slow
 def test_training_on_ones_own_proofs(tmp_path):
     given = ("most=1", "hard=0.2", "margin=0")
     steps = training_runs.on_brackets("stp", tmp_path, steps=4, hyperparameters=given)

@@ -12,7 +12,7 @@ from rlvr_jax.objectives.statistics.groups import has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_count
 from rlvr_jax.types import replace
 
-__all__ = ["CellWindows", "objective_weights", "progress", "pushed", "reweight_cells"]
+__all__ = ["CellWindows", "objective_weights", "pushed", "reweight_cells", "window_progress"]
 
 TINY = 1e-8
 """Added to what is divided by; ours."""
@@ -43,7 +43,7 @@ def pushed(windows: CellWindows, loss: Float[Array, "K"], there: Array) -> CellW
     )
 
 
-def progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
+def window_progress(windows: CellWindows) -> tuple[Float[Array, "K"], Float[Array, "K"]]:
     """Convergence c = μ / μ' and instability i = σ / (μ + μ') of each objective.
 
     μ and σ are mean and deviation (with n) of the newest W losses, μ' the mean of the W before;
@@ -66,7 +66,7 @@ def objective_weights(
       temperature: T.
       mix: α of the priority s = α c + (1 - α) i; None: s = c + i.
     """
-    convergence, instability = progress(windows)
+    convergence, instability = window_progress(windows)
     if mix is None:
         priority = convergence + instability
     else:

@@ -95,7 +95,9 @@ def rate_pairs(
     named = f"rate_pairs(pairs={pairs}, tolerance={tolerance:g}, {label})"
     views = (_view(show("", "", "")),)
     gives = frozenset({"cell"})
-    return stateless(apply, named, views=views, gives=gives, most=1.0 + pairs, by_row=True)
+    return stateless(
+        apply, named, views=views, gives=gives, most=1.0 + pairs, by_row=True, counts=True
+    )
 
 
 def _drawn(rows, right, pairs, random) -> list[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """G²RPO-A, PrefixRL, SEELE: runs in which responses begin with part of a solution."""
 
+import pytest
 import training_runs
 
 

@@ -73,7 +73,7 @@ def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
 def test_both_roles_are_trained_and_count_as_wholes(tmp_path):
     model = training_runs.write_policy(tmp_path / "policy", max_positions=64)
     config = training_runs.settings(
-        model, tmp_path / "run", method="own_methods:rate_plainly", steps=2, response_tokens=3
+        model, tmp_path / "run", method="methods_of_tests:rate_plainly", steps=2, response_tokens=3
     )
     training_runs.quietly(config)
     lines = training_runs.metrics(tmp_path / "run")

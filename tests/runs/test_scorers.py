@@ -145,7 +145,7 @@ def test_a_scorer_that_cannot_be_made_is_refused(make, said):
         make()
 
 
-@pytest.mark.parametrize("name", ["rlfr", "own_methods:implicit_process"])
+@pytest.mark.parametrize("name", ["rlfr", "methods_of_tests:implicit_process"])
 def test_runs_fit_their_scorer_and_resume_in_the_same_bytes(model, tmp_path, name):
     changes = dict(method=name, steps=4, checkpoint_every=2, critic_learning_rate=1e-2)
     if name == "rlfr":

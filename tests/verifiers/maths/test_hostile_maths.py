@@ -52,7 +52,6 @@ SHORT = [
 LATE = [
     r"\int_0^1\sin(x^7)\ln(1+x^3)dx",
     r"\prod_{k=1}^{5000}k!",
-    r"\sum_{k=1}^{900}\sum_{j=1}^{900}jk",
 ]
 
 
@@ -73,9 +72,9 @@ def test_a_hostile_gold_is_a_verdict_or_none(verifier, text):
 def test_what_takes_a_worker_too_long_is_late_and_wrong():
     with MathVerifier(workers=1, wall_seconds=0.3) as hasty:
         hasty.grade([r"\int_0^1 x dx"], [r"\boxed{1/2}"])
-        verdicts = hasty.grade(["3"] * 3 + ["0.5"], [rf"\boxed{{{t}}}" for t in [*LATE, "1/2"]])
-    assert [verdict.correct for verdict in verdicts] == [False, False, False, True]
-    assert all(verdict.timed_out for verdict in verdicts[:3])
+        verdicts = hasty.grade(["3"] * 2 + ["0.5"], [rf"\boxed{{{t}}}" for t in [*LATE, "1/2"]])
+    assert [verdict.correct for verdict in verdicts] == [False, False, True]
+    assert all(verdict.timed_out for verdict in verdicts[:2])
 
 
 def test_the_same_box_a_thousand_times_is_one_answer(verifier):

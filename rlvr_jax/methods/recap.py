@@ -11,7 +11,7 @@ https://github.com/VietHoang1512/recap, of which notes and the README were read.
 Objectives are the kinds of the task's prompts: mix general tasks among those of reasoning, and
 their kinds are replayed with weights. A saturated objective has c near 1 and i near 0 and loses
 against volatile ones. The README has s = α c + (1 - α) i with α = 0.5: `mix=0.5`. That policy
-losses give way to 1 - reward is the sheet's reading; theirs measures losses.
+losses give way to 1 - reward is our reading; theirs measures losses.
 """
 
 from rlvr_jax.experience import cells_by_kind, experience, shuffled_epochs

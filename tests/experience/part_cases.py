@@ -352,7 +352,7 @@ CASES = {
     "withdraw_skills": lambda: experience(
         [
             shuffled_epochs(),
-            withdraw_skills({"general": "a", "even": "longer"}, (2, 1), 2, rated=4, samples=2),
+            withdraw_skills({"general": "1", "even": "2 + 3"}, (2, 1), 2, rated=4, samples=2),
         ]
     ),
     "shift_to_weaknesses": lambda: experience(shift_to_weaknesses(1, threshold=0.6, share=0.5)),
@@ -385,10 +385,10 @@ CASES = {
     "kinds_in_order": lambda: experience(
         kinds_in_order(["odd", "even"]), stages=[refill(uniform, 2)]
     ),
-    "ask_verdict": lambda: experience(stages=[ask_verdict(["a", "b"], "sure?")]),
+    "ask_verdict": lambda: experience(stages=[ask_verdict(["1", "2"], "sure?")]),
     "reward_itself": lambda: experience(stages=[ask_verdict(["a"]), reward_itself(0.1, -2.0)]),
     "reward_odds": lambda: experience(
-        stages=[reward_odds("so?", ["a", "b"]), redraw(all_wrong, hint(0.5)), shape(column(0))]
+        stages=[reward_odds("so?", ["1", "2"]), redraw(all_wrong, hint(0.5)), shape(column(0))]
     ),
     "mark_triggers": lambda: experience(stages=[mark_triggers(["a", "b", "longer"])]),
     "find_formulas": lambda: experience(stages=[find_formulas(str.split, most=4)]),

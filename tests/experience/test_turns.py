@@ -9,8 +9,10 @@ import pytest
 import training_runs
 from numpy_actor import NumpyActor
 from small_environments import Counting
+from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
+from rlvr_jax.experience.draws.turns import as_message
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
@@ -182,6 +184,48 @@ def test_a_task_without_an_environment_is_refused_when_a_run_begins():
 def test_numbers_that_are_no_counts_are_refused(name):
     with pytest.raises(ValueError, match=f"turns: {name} must be at least 1, got 0"):
         turns(Counting(), **{name: 0})
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+NO_TOOLS = (
+    "{% for m in messages %}{% if m['role'] not in ('user', 'assistant') %}"
+    "{{ raise_exception('only users and assistants') }}{% endif %}{% endfor %}" + CHATML
+)
+
+
+def speaker(tmp_path, template):
+    policy = training_runs.write_policy(tmp_path / "policy")
+    found = AutoTokenizer.from_pretrained(policy)
+    found.chat_template = template
+    return found
+
+
+@pytest.mark.parametrize(
+    ("template", "role", "end", "wanted"),
+    [
+        (CHATML, "tool", "<|im_end|>", "\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n"),
+        # A policy that has paused has not ended its message.
+        (CHATML, "tool", "", "<|im_end|>\n<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\n"),
+        (
+            NO_TOOLS,
+            "tool",
+            "<|im_end|>",
+            "\n<|im_start|>user\n42<|im_end|>\n<|im_start|>assistant\n",
+        ),
+        (None, "tool", "<eos>", "\n42\n"),
+    ],
+)
+def test_a_reply_is_the_next_message_by_the_template(tmp_path, template, role, end, wanted):
+    assert as_message(speaker(tmp_path, template), role, "42", end) == wanted
+
+
+def test_a_template_that_drops_replies_is_refused(tmp_path):
+    dropping = "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] }}{% endif %}{% endfor %}"
+    with pytest.raises(ValueError, match="chat template must write a message behind one"):
+        as_message(speaker(tmp_path, dropping), "tool", "42", "")
 
 
 # With our actor: a policy that calls a tool by "+ … =", and reads two words.

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jinja2 import TemplateError
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
@@ -22,7 +23,7 @@ from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Environment, Reply
 from rlvr_jax.types import Rollouts, axes_of
 
-__all__ = ["turns"]
+__all__ = ["as_message", "turns"]
 
 FROM_TOOL = 2
 """`Rollouts.origin` of what an environment wrote."""
@@ -249,7 +250,7 @@ class _Half:
                     tokens[row, at], origin[row, at] = self.how.actor.stop_token(), FROM_TOOL
                     truncated[row], length[row] = False, at + 1
                 continue
-            told = self._told(reply, paused)
+            told = self._told(reply, paused, int(tokens[row, length[row] - 1]))
             if length[row] + len(told) + 1 > self.budget:
                 self.counts["cut_replies"] += 1
                 truncated[row] = True
@@ -282,13 +283,20 @@ class _Half:
         self.waiting = self._asked()
         return True
 
-    def _told(self, reply: Reply, paused: bool) -> list[int]:
-        """The tokens of a reply; none where there is nothing to read."""
+    def _told(self, reply: Reply, paused: bool, last: int) -> list[int]:
+        """The tokens of a reply; none where there is nothing to read.
+
+        Args:
+          last: the policy's last token, which ends its message unless it has paused.
+        """
         if reply.text is None:
             return []
         text, encode = reply.text, self.how.actor.encode
         if reply.role:
-            text = _as_message(self.batch.tokenizer, reply.role, text, paused)
+            tokenizer, end = self.batch.tokenizer, ""
+            if not paused:
+                end = tokenizer.decode([last], clean_up_tokenization_spaces=False)
+            text = as_message(tokenizer, reply.role, text, end)
         ids, most = list(encode(text)), self.how.reply_tokens
         if len(ids) > most:
             note = list(encode(_NOTE))[:most]
@@ -345,19 +353,32 @@ class _Half:
         return replace(batch, brought=grades)
 
 
-def _as_message(tokenizer: Any, role: str, text: str, paused: bool) -> str:
-    """What stands behind a message of the policy where another one follows, by the template."""
-    chat = [
-        {"role": "user", "content": "."},
-        {"role": "assistant", "content": _MARK},
-        {"role": role, "content": text},
-    ]
-    whole = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    behind = whole.partition(_MARK)[2]
-    if not paused:  # the policy has ended its message itself
-        end = getattr(tokenizer, "eos_token", None) or ""
-        behind = behind.removeprefix(end) if end else behind
-    return behind
+def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
+    """What stands behind a message of the policy where a message of another role follows and the
+    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
+    given a user's message; without a template the text has a line of its own.
+
+    Args:
+      end: what ended the policy's message, if it has ended it; it is not written again.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return f"\n{text}\n"
+    chat = [{"role": "user", "content": "."}, {"role": "assistant", "content": _MARK}]
+    for known in dict.fromkeys((role, "user")):
+        try:
+            whole = tokenizer.apply_chat_template(
+                [*chat, {"role": known, "content": text}],
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+        except TemplateError:
+            continue
+        if _MARK in whole and text.strip() in whole:
+            return whole.partition(_MARK)[2].removeprefix(end)
+    raise ValueError(
+        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
+        f" none of role {role!r} or 'user'"
+    )
 
 
 def _in_order(parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[Ask]) -> Batch:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience import Ask, Batch, Setting
-from rlvr_jax.experience.actor import behind_given, rows_of_responses
+from rlvr_jax.experience.given import behind_given, rows_of_responses
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.tasks import Grade, Prompt, StepScore, Task

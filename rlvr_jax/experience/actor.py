@@ -14,7 +14,8 @@ import numpy as np
 
 from rlvr_jax.experience import grades
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.batch import GIVEN, Batch, concatenate
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.given import behind_given, rows_of_responses, with_given
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.prompts import PromptTable, encode_text
 from rlvr_jax.experience.sampling import Sampler, occurrences
@@ -22,9 +23,9 @@ from rlvr_jax.parallel import fetch
 from rlvr_jax.policy import Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.tasks import Prompt
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.types import Rollouts
 
-__all__ = ["RunActor", "behind_given", "rows_of_responses"]
+__all__ = ["RunActor", "calls_of"]
 
 SMALLEST = 8
 """A call draws at least this part of a wave: programs for 1, 1/2, 1/4 and 1/8 of it are made."""
@@ -265,7 +266,7 @@ class RunActor:
             most = -(-max(map(len, begun)) // quarter) * quarter
             least = min(map(len, begun)) // quarter * quarter
             sampler = replace(sampler, response_tokens=sampler.response_tokens - least)
-            prompts = _with_given(tokens, length, begun, most)
+            prompts = with_given(tokens, length, begun, most)
         if asks[0].limit is not None:
             room = min(asks[0].limit, sampler.response_tokens)
             sampler = replace(sampler, response_tokens=room)
@@ -348,104 +349,3 @@ def calls_of(count: int, samples: int, sampler: Sampler) -> list[tuple[int, int,
         found.append((start, min(size, count - start), size))
         start += size
     return found
-
-
-def _with_given(tokens, length, given, most) -> tuple[np.ndarray, np.ndarray]:
-    """Prompts with the tokens that a response begins with behind them."""
-    whole = np.pad(tokens, ((0, 0), (0, most)))
-    for row, ids in enumerate(given):
-        whole[row, length[row] : length[row] + len(ids)] = ids
-    return whole, length + np.array(list(map(len, given)), length.dtype)
-
-
-def rows_of_responses(
-    prompt_tokens: np.ndarray,
-    prompt_length: np.ndarray,
-    responses: Sequence[Sequence[int]],
-    group: np.ndarray,
-    temperature: np.ndarray,
-    response_tokens: int,
-    weight_version: int = 0,
-) -> Rollouts:
-    """The record of responses that nobody has drawn or scored; none is cut.
-
-    Args:
-      prompt_tokens, prompt_length, group, temperature: of the rows.
-      responses: tokens of the rows, `response_tokens` each at most.
-    """
-    count = len(responses)
-    length = np.array(list(map(len, responses)), np.int32)
-    tokens = np.zeros((count, response_tokens), np.int32)
-    for row, ids in enumerate(responses):
-        tokens[row, : len(ids)] = ids
-    nothing = np.zeros(tokens.shape, temperature.dtype)
-    none = np.full(count, -1, np.int32)
-    return Rollouts(
-        prompt_tokens=prompt_tokens,
-        prompt_length=prompt_length,
-        tokens=tokens,
-        length=length,
-        mask=np.arange(response_tokens)[None] < length[:, None],
-        group=group,
-        rollout_id=np.arange(count, dtype=np.int32),
-        parent=none,
-        branch_position=none,
-        truncated=np.zeros(count, bool),
-        behaviour_logp=nothing,
-        entropy=nothing,
-        temperature=np.repeat(temperature[:, None], response_tokens, axis=1),
-        outcome=nothing[:, 0],
-        reward=nothing[:, 0],
-        weight_version=np.full(count, weight_version, np.int32),
-    )
-
-
-def behind_given(
-    drawn: Rollouts,
-    prompt_tokens: np.ndarray,
-    prompt_length: np.ndarray,
-    given: Sequence[Sequence[int]],
-    trained: np.ndarray,
-    response_tokens: int,
-) -> Rollouts:
-    """Rollouts whose responses begin with tokens that were drawn behind as part of the prompt.
-
-    Args:
-      drawn: rows of the sampler, whose prompts end with the given tokens.
-      prompt_tokens, prompt_length: of the rows, without them.
-      given: the tokens of each row; off the mask, and recorded as given, unless `trained` [B].
-      response_tokens: budget of given and drawn tokens together; what exceeds it is cut.
-    """
-    count = np.array(list(map(len, given)))
-    places = np.arange(response_tokens)[None] - count[:, None]
-    width = drawn.tokens.shape[1]
-    inside = (places >= 0) & (places < width)
-    index = np.clip(places, 0, width - 1)
-    front = places < 0
-    known: dict[str, Any] = {}
-    for name, (_, axes) in axes_of(Rollouts).items():
-        array = getattr(drawn, name)
-        if array is not None and axes[:2] == ("B", "T"):
-            spread = index.reshape(index.shape + (1,) * (array.ndim - 2))
-            moved = np.take_along_axis(array, spread, axis=1)
-            shown = inside.reshape(spread.shape)
-            known[name] = np.where(shown, moved, np.zeros((), array.dtype))
-    for row, ids in enumerate(given):
-        known["tokens"][row, : len(ids)] = ids
-    length = count + drawn.length
-    origin = known.get("origin")
-    origin = np.zeros(front.shape, np.int32) if origin is None else origin
-    return replace(
-        drawn,
-        **known
-        | {
-            "mask": known["mask"] | (front & np.asarray(trained)[:, None]),
-            # Rows are scored at their temperature wherever the mask is.
-            "temperature": np.where(inside, known["temperature"], drawn.temperature[:, :1]),
-            "origin": np.where(front, np.int32(GIVEN), origin),
-            "prompt_tokens": prompt_tokens,
-            "prompt_length": prompt_length,
-            "length": np.minimum(length, response_tokens).astype(drawn.length.dtype),
-            "truncated": drawn.truncated | (length > response_tokens),
-        },
-    )

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlvr_jax.experience.actor import behind_given
+from rlvr_jax.experience.given import behind_given
 from rlvr_jax.methods import recipe
 
 LEFT_OUT = {}

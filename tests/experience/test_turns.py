@@ -223,7 +223,7 @@ def test_a_reply_is_the_next_message_by_the_template(tmp_path, template, role, e
 
 
 def test_a_template_that_drops_replies_is_refused(tmp_path):
-    dropping = "{% for m in messages %}{% if m['role'] == 'assistant' %}{{ m['content'] }}{% endif %}{% endfor %}"
+    dropping = "{% for m in messages if m['role'] == 'assistant' %}{{ m['content'] }}{% endfor %}"
     with pytest.raises(ValueError, match="chat template must write a message behind one"):
         as_message(speaker(tmp_path, dropping), "tool", "42", "")
 

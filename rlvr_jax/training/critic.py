@@ -24,7 +24,7 @@ from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
-from rlvr_jax.training.scorers import head_shapes, initial_head, jitted_scorer
+from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
@@ -185,25 +185,32 @@ def jitted_critic(
     """The two programs, for global arrays; those of a `Scorer` give "process_reward".
 
     Returns:
-      values (`critic_params`, rollouts of one update) -> {"values": [B, T]}; and fit (state, the
-      same rollouts, the policy's weights or None) -> (state, metrics), which takes its state over.
+      values (`critic_params`, rollouts of one update) -> {name: [B, T]}; and fit (state, the same
+      rollouts, the policy's weights or None) -> (state, metrics), which takes its state over.
     """
     kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
-    if isinstance(critic, Scorer):
-        return jitted_scorer(model, trunk, critic, optimizer, kept, plan, opening)
     shared = shared_rows(plan, model.mesh)
+    if isinstance(critic, Scorer):
+        name, fitted = "process_reward", partial(fit_scorer, trunk)
+
+        def of_piece(params, rows):
+            seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening)
+            return critic.score(params["head"], seen, rows)
+
+    else:
+        name, fitted = "values", partial(fit_critic, model)
+
+        def of_piece(params, rows):
+            return critic_values(trunk, params, rows, shared, opening)
 
     def values(params, rollouts):
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
-        found = jax.lax.map(
-            lambda piece: critic_values(trunk, params, piece, shared, opening), pieces
-        )
-        return {"values": joined(found, model.mesh)}
+        found = jax.lax.map(partial(of_piece, params), pieces)
+        return {name: joined(found, model.mesh)}
 
     def fit(state, rollouts, policy=None):
-        return fit_critic(
-            model,
+        return fitted(
             critic,
             optimizer,
             state,

@@ -20,6 +20,7 @@ from rlvr_jax.training.arrangement import arrange
 from rlvr_jax.training.critic import CriticState, critic_params
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.programs import MORE, Programs
+from rlvr_jax.training.records import Records, joined_records, prompts_where, rows_of, with_old
 from rlvr_jax.training.statistics import DIVERGENCES
 from rlvr_jax.training.update import TrainState, old_shapes
 from rlvr_jax.types import Rollouts, replace
@@ -27,7 +28,6 @@ from rlvr_jax.types import Rollouts, replace
 __all__ = ["Learner", "Scorer", "learn"]
 
 Metrics = dict[str, float]
-Records = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ class Scorer:
         for first in range(0, count, size):
             # The last piece is filled up with rows that were scored before.
             rows = np.arange(first, first + size) % count
-            told = fetch(program(params, _rows(rollouts, rows)))
+            told = fetch(program(params, rows_of(rollouts, rows)))
             found.append((rows[: min(size, count - first)], told))
         cut = ((rows, {k: v[: len(rows)] for k, v in told.items()}) for rows, told in found)
-        whole = _joined(count, cut)
+        whole = joined_records(count, cut)
         return {name: whole[name] for name in needs}
 
 
@@ -200,7 +200,7 @@ def _learned(
 def _of_an_update(rollouts: Rollouts, rows: int) -> list[Rollouts]:
     """The batch in parts of `rows` at most, as equal as they can be."""
     parts = -(-len(rollouts.group) // rows)
-    return [_rows(rollouts, own) for own in np.array_split(np.arange(len(rollouts.group)), parts)]
+    return [rows_of(rollouts, own) for own in np.array_split(np.arange(len(rollouts.group)), parts)]
 
 
 def _learned_further(
@@ -218,7 +218,7 @@ def _learned_further(
     key = named_key(learner.seed, "further", step, number)
     own = replace(learner, plan=made.plan, programs=programs)
     rollouts = _measured(own, state, critic, made.rollouts, made.orders, False, teacher, reference)
-    rows = _rows(rollouts, made.orders[0])
+    rows = rows_of(rollouts, made.orders[0])
     state, measured, _ = programs.update(state, rows, key, False, other)
     told = {name: float(value) for name, value in fetch(measured).items()}
     return replace(state, critic=critic, **aside), told
@@ -283,7 +283,7 @@ def _measured(
             known["teacher_logp"] = over(parts, programs.score, teacher)["old_logp"]
         else:
             beside = replace(rollouts, prompt_tokens=rollouts.second_tokens, prompt_length=shown)
-            beside = _where(shown > 0, beside, rollouts)
+            beside = prompts_where(shown > 0, beside, rollouts)
             found = _scored(parts, programs.measure, teacher, beside)
             known["teacher_logp"] = found["logp"]
     if "prompt_logp" in objective.needs:
@@ -298,7 +298,7 @@ def _measured(
     if shown is not None and shown.any():
         # Of the context that a row was drawn in; the update trains it in another.
         drawn = replace(rollouts, prompt_tokens=rollouts.shown_tokens, prompt_length=shown)
-        drawn = _where(shown > 0, drawn, rollouts)
+        drawn = prompts_where(shown > 0, drawn, rollouts)
         found = _scored(parts, programs.measure, policy, drawn)
         old["old_logp"] = np.where(shown[:, None] > 0, found["logp"], old["old_logp"])
     stored = rollouts.stored
@@ -316,22 +316,8 @@ def _measured(
 
 def _scored(parts, program, params, rollouts: Rollouts) -> Records:
     """What a program tells of all rows, part by part."""
-    found = ((rows, fetch(program(params, _rows(rollouts, rows)))) for rows in parts)
-    return _joined(len(rollouts.group), found)
-
-
-def _where(rows: np.ndarray, one: Rollouts, two: Rollouts) -> Rollouts:
-    """Prompts of `one` in some rows, of `two` in the others; the narrower ones are padded."""
-    width = max(one.prompt_tokens.shape[1], two.prompt_tokens.shape[1])
-    padded = [
-        np.pad(x.prompt_tokens, ((0, 0), (0, width - x.prompt_tokens.shape[1]))) for x in (one, two)
-    ]
-    tokens = np.where(rows[:, None], *padded)
-    return replace(
-        two,
-        prompt_tokens=tokens,
-        prompt_length=np.where(rows, one.prompt_length, two.prompt_length),
-    )
+    found = ((rows, fetch(program(params, rows_of(rollouts, rows)))) for rows in parts)
+    return joined_records(len(rollouts.group), found)
 
 
 def _updated(
@@ -349,16 +335,16 @@ def _updated(
     for number, rows in enumerate(orders):
         if number == parts:
             # The next epoch meets the rows of the first update with other weights than it had.
-            rollouts = _with_old(rollouts, _joined(len(rollouts.group), recorded))
+            rollouts = with_old(rollouts, joined_records(len(rollouts.group), recorded))
         key = named_key(learner.seed, "objective", step, number)
-        own = _rows(rollouts, rows)
+        own = rows_of(rollouts, rows)
         state, measured, record = learner.programs.update(state, own, key, number == 0, other)
         metrics.append(measured)
         empty.append(not own.scored.any())
         if number < parts:
             recorded.append((rows, fetch(record)))
-    records = _joined(len(rollouts.group), recorded)
-    return state, _with_old(rollouts, records), _average(fetch(metrics), empty), records
+    records = joined_records(len(rollouts.group), recorded)
+    return state, with_old(rollouts, records), _average(fetch(metrics), empty), records
 
 
 def _fitted(
@@ -374,32 +360,12 @@ def _fitted(
       policy: the updated policy, where the critic reads its hidden states.
     """
     metrics = []
-    passes = [_rows(rollouts, rows) for rows in parts]
+    passes = [rows_of(rollouts, rows) for rows in parts]
     for own in passes * learner.plan.critic_epochs:
         critic, measured = learner.programs.fit_critic(critic, own, policy)
         metrics.append(measured)
     empty = [not own.mask.any() for own in passes] * learner.plan.critic_epochs
     return critic, _average(fetch(metrics), empty)
-
-
-def _rows(rollouts: Rollouts, rows: np.ndarray) -> Rollouts:
-    return jax.tree.map(lambda x: x[rows], rollouts)
-
-
-def _joined(count: int, found: Iterable[tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Records:
-    """One array of `count` rows by name, from rows and what was measured of them."""
-    whole: Records = {}
-    for rows, values in found:
-        for name, value in values.items():
-            blank = np.zeros((count, *value.shape[1:]), value.dtype)
-            whole.setdefault(name, blank)[rows] = value
-    return whole
-
-
-def _with_old(rollouts: Rollouts, records: Records) -> Rollouts:
-    """The rollouts with the old statistics as they were used."""
-    known = {name: x for name, x in records.items() if getattr(rollouts, name, None) is not None}
-    return replace(rollouts, **{name: x for name, x in known.items() if name.startswith("old_")})
 
 
 # Of every update; a number that is not finite must not hide behind those of the others.

@@ -15,14 +15,13 @@ import optax
 from jaxtyping import Array
 
 from rlvr_jax.objectives import Critic, Scorer, masked_mean
-from rlvr_jax.parallel import replicated, row_sharding
+from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.training.critic_state import CriticState
-from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.pieces import in_pieces
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["fit_scorer", "head_shapes", "initial_head", "jitted_scorer", "scorer_needs", "seen_by"]
+__all__ = ["fit_scorer", "head_shapes", "initial_head", "scorer_needs", "seen_by"]
 
 
 def scorer_needs(critic: Critic | Scorer | None) -> frozenset[str]:
@@ -120,49 +119,3 @@ def fit_scorer(
     new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
     mean = masked_mean(rollouts.process_reward, rollouts.mask)
     return new, {"critic/loss": total, "critic/gradient_norm": norm, "critic/score": mean}
-
-
-def jitted_scorer(
-    model: Model,
-    trunk: Model,
-    scorer: Scorer,
-    optimizer: optax.GradientTransformation,
-    kept: Any,
-    plan: BatchPlan,
-    opening: int,
-) -> tuple[Any, Any]:
-    """The two programs, for global arrays, as `jitted_critic`; scores are "process_reward".
-
-    Args:
-      trunk: the model that it sees with.
-      kept: shardings of its state.
-    """
-    shared = shared_rows(plan, model.mesh)
-
-    def of_piece(params, rows):
-        seen = seen_by(trunk, scorer, params["trunk"], rows, shared, opening)
-        return scorer.score(params["head"], seen, rows)
-
-    def scores(params, rollouts):
-        pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
-        found = jax.lax.map(partial(of_piece, params), pieces)
-        return {"process_reward": joined(found, model.mesh)}
-
-    def fit(state, rollouts, policy=None):
-        return fit_scorer(
-            trunk,
-            scorer,
-            optimizer,
-            state,
-            rollouts,
-            policy,
-            micro_batches=plan.micro_batches,
-            shared=shared,
-            opening=opening,
-        )
-
-    rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    return (
-        jax.jit(scores, out_shardings=rows),
-        jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
-    )

@@ -32,10 +32,17 @@ def commands_of(module):
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Writes every python block that begins with a file name into the current directory."""
-    for name, text in re.findall(r"```python\n# (\w+\.py)(.*?)```", README, re.DOTALL):
-        (tmp_path / name).write_text(f"#{text}")
+    """Writes every python block that begins with a file name into the current directory.
+
+    Modules of these names are forgotten afterwards: another test may write others.
+    """
+    written = re.findall(r"```python\n# (\w+)\.py(.*?)```", README, re.DOTALL)
+    for name, text in written:
+        (tmp_path / f"{name}.py").write_text(f"# {name}.py{text}")
     monkeypatch.chdir(tmp_path)
+    yield
+    for name, _ in written:
+        sys.modules.pop(name, None)
 
 
 def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):
@@ -53,10 +60,7 @@ def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs)
 
 def test_an_update_in_anybodys_loop_makes_the_rewarded_token_likelier(programs, monkeypatch):
     monkeypatch.syspath_prepend(".")
-    # The notebook has a loss of this name, too.
-    sys.modules.pop("my_loss", None)
     names = runpy.run_path("any_loop.py")
-    del sys.modules["my_loss"]
     assert int(names["logits"].argmax()) == 2
 
 

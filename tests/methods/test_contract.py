@@ -56,7 +56,7 @@ NOT_ZERO_ALONE = {
 }
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
-IMITATES = {"critique_ft", "expert_iteration", "stp"}
+IMITATES = {"critique_ft", "expert_iteration", "intervention_training", "stp"}
 # Weights or advantages made of the current log-probs and held constant: the gradient that the paper
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
@@ -102,10 +102,10 @@ def batch_in(dtype, name, case):
 
 
 def prepared(name, rollouts):
-    batch = golden.prepared(made(name), rollouts)
     needs = made(name).objective.needs
-    if "cell" in needs and batch.cell is None:
-        batch = replace(batch, cell=array(np.asarray(batch.rollout_id) % 2, np.int32))
+    if "cell" in needs and rollouts.cell is None:
+        rollouts = replace(rollouts, cell=array(np.asarray(rollouts.rollout_id) % 2, np.int32))
+    batch = golden.prepared(made(name), rollouts)
     if "supervised" in needs and batch.supervised is None:
         batch = replace(batch, supervised=array(np.zeros(batch.mask.shape[0]), bool))
     return replace(batch, supervised=batch.outcome > 0.5) if name in IMITATES else batch
@@ -202,13 +202,14 @@ def test_rollouts_without_tokens_are_harmless(name):
 @every_method
 def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
     """What is only imitated, fills a batch or has no verdict: losses, metrics and states do not
-    know of it. A supervised row stands in the group of others."""
+    know of it. A supervised row stands in the group of others, unless the method imitates it."""
+    imitates = "supervised" in made(name).objective.needs
     rows = golden.inputs(CASE)["mask"].shape[0]
     order = np.insert(np.arange(rows), [1, 6, 12], [0, 5, 11])
     added = np.array([1, 7, 14])
     told = {
         "mask": False,
-        "group": np.array([int(batch_of(name).group[0]), -7, 99]),
+        "group": np.array([98 if imitates else int(batch_of(name).group[0]), -7, 99]),
         "rollout_id": rows + np.arange(3),
         "reward": np.array([1, 0, 1]),
         "outcome": np.array([1, 0, 1]),
@@ -220,7 +221,7 @@ def test_supervised_and_cleared_rows_change_nothing_for_the_others(name):
     before = batch.supervised
     supervised = np.zeros(rows + 3, bool) if before is None else np.asarray(before).copy()
     supervised[added] = False
-    supervised[added[0]] = name not in IMITATES
+    supervised[added[0]] = not imitates
     batch = replace(batch, **{field: array(v, v.dtype) for field, v in fields.items()})
     batch = replace(batch, supervised=array(supervised, bool))
     found, wanted = run(name, changed(golden.stats(CASE), lambda v: v[order]), batch), run(name)

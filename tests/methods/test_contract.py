@@ -65,6 +65,8 @@ NOT_THE_SLOPE = {
 }
 # Ratios of other log-probs than those of the sampled tokens, or of none.
 OTHER_RATIO = {"ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rl_plus"}
+# A verifier of theirs grades the texts, which the record has not.
+READS_TEXTS = {"affectgpt_r1", "rewardmap"}
 # Divide by all rows that were drawn, by their definition.
 OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "siren"}
 CASE = "b"
@@ -89,8 +91,10 @@ def made(name):
         "capo_curvature": {"top_k": 3},  # as many as were measured
         "sdpo": {"top_k": 3},
         "ghpo": {"weights": (1.0, 0.5, 0.25)},  # as many as the record has
+        "cog_drift": {"weights": (1.0, 0.5, 0.25)},
     }
-    return recipe(name, **changed.get(name, {}))
+    found = recipe(name, **changed.get(name, {}))
+    return replace(found, experience=None) if name in READS_TEXTS else found
 
 
 def batch_of(name, soft=False):

@@ -118,6 +118,7 @@ from rlvr_jax.experience import (
     summaries,
     synthesize_problems,
     tournament,
+    turn_rows,
     turns,
     uniform,
     unsolved_pool,
@@ -237,6 +238,7 @@ CASES = {
     "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
+    "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]

@@ -98,6 +98,7 @@ def turns(
         sampling=sampling,
         of_policy=True,
         environment=environment,
+        gives=frozenset({"turn"}),
     )
 
 

@@ -59,5 +59,9 @@ def words(text: str) -> str:
 
 
 def answering_sums():
-    """The sums of `training_runs` with the environment `Answering`."""
-    return replace(training_runs.sums(), environment=Answering(stops=("=",)))
+    """The sums of `training_runs` with the environment `Answering`; an answer is shown in front."""
+    return replace(
+        training_runs.sums(),
+        environment=Answering(stops=("=",)),
+        show_answer=lambda prompt, answer: f"{answer} {prompt.text}",
+    )

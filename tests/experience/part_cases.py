@@ -118,6 +118,7 @@ from rlvr_jax.experience import (
     summaries,
     synthesize_problems,
     tournament,
+    train_under,
     turn_rows,
     turns,
     uniform,
@@ -258,6 +259,7 @@ CASES = {
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
+    "train_under": lambda: experience(stages=[train_under(hint(1.0))]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
     "without_prompt": lambda: experience(stages=[without_prompt()]),
     "shape_of_parts": lambda: experience(

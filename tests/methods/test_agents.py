@@ -3,6 +3,8 @@
 import numpy as np
 import training_runs
 
+from rlvr_jax.runs.step import collect
+
 
 def run_of(tmp_path, method, *hyperparameters, steps=3, **changes):
     """Metrics of a short run on sums with an environment, from a random policy."""
@@ -43,3 +45,34 @@ def test_epo_learns_from_each_step_of_an_episode(tmp_path):
     # A turn is a row, so there are more rows than answers.
     answers, turns = (training_runs.values(steps, f"experience/{n}") for n in ("answers", "turns"))
     assert sum(turns) > sum(answers)
+
+
+def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
+    steps = run_of(tmp_path, "sweet_rl", steps=8, learning_rate=3e-3)
+    assert_turns_were_learned_from(steps)
+    # Critic and reference are the same at first, and no pair is ordered.
+    shares = training_runs.values(steps, "preferred_share")
+    assert shares[0] == 0 and max(shares[1:]) > 0
+
+
+def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path):
+    policy = training_runs.write_policy(tmp_path / "policy")
+    task = "small_environments:answering_sums"
+    config = training_runs.settings(
+        policy, "unused", task=task, method="sweet_rl", response_tokens=10
+    )
+    run = training_runs.prepared(config)
+    batch = collect(run, run.initial_state(), 0).batch
+    rollouts, words = batch.rollouts, batch.tokenizer
+    for row, prompt in enumerate(batch.prompts):
+        read = rollouts.prompt_tokens[row, : rollouts.prompt_length[row]]
+        shown = rollouts.shown_tokens[row, : rollouts.shown_length[row]]
+        assert words.decode(shown) == prompt.text
+        assert words.decode(read) == f"{prompt.gold} {prompt.text}"
+
+
+def test_ma_rlhf_learns_from_answers_of_turns_by_another_methods_experience(tmp_path):
+    world = "small_environments:in_turns"
+    steps = run_of(tmp_path, "ma_rlhf", experience=world, task="training_runs:sums")
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "critic/gradient_norm")) > 0

@@ -50,6 +50,7 @@ from rlvr_jax.experience.stages.rewards.shape import shape
 from rlvr_jax.experience.stages.rewards.templates import reward_template
 from rlvr_jax.experience.stages.rewards.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.rounds.adaptive_refill import adaptive_refill
+from rlvr_jax.experience.stages.rounds.another_view import train_under
 from rlvr_jax.experience.stages.rounds.bootstrap import bootstrap_replies
 from rlvr_jax.experience.stages.rounds.branch import branch
 from rlvr_jax.experience.stages.rounds.controllers import draw_controllers
@@ -133,6 +134,7 @@ __all__ = [
     "solved_at_most",
     "synthesize_problems",
     "tournament",
+    "train_under",
     "uniform",
     "without_prompt",
 ]

@@ -6,7 +6,7 @@ import training_runs
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.methods import recipe
-from rlvr_jax.tools import Reply
+from rlvr_jax.tools import Reply, repeated_game
 from rlvr_jax.types import Recipe
 
 
@@ -65,3 +65,12 @@ def answering_sums():
         environment=Answering(stops=("=",)),
         show_answer=lambda prompt, answer: f"{answer} {prompt.text}",
     )
+
+
+PAYOFFS = {("1", "1"): 3.0, ("1", "2"): 0.0, ("2", "1"): 5.0, ("2", "2"): 1.0}
+
+
+def played_sums():
+    """The prompts of `training_runs`, behind which two players choose 1 or 2, three times."""
+    game = repeated_game(PAYOFFS, rounds=3, told="{other}", stops=("=",))
+    return replace(training_runs.sums(), environment=game)

@@ -13,8 +13,8 @@ own. The authors' code lists the last boundary twice where 5 divides the length 
 puts an empty macro into the chain; ours has none. It also takes the padded end for the last token;
 we take the row's. `length=1` is PPO on tokens without whitening. Other weights within a macro are
 `last_token_weights` and `position_weights`. Where a response is written in turns, what was said to
-the policy is in no macro, and a macro may stand on both sides of it. The critic is fitted by `value_loss` to Â_j + V_j,
-clipped at 0.2.
+the policy is in no macro, and a macro may stand on both sides of it. The critic is fitted by
+`value_loss` to Â_j + V_j, clipped at 0.2.
 """
 
 from rlvr_jax.objectives.advantages.critics import critic_of

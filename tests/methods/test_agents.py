@@ -1,6 +1,7 @@
 """Methods for agents: each trains by its name on answers that are written in turns."""
 
 import numpy as np
+import pytest
 import training_runs
 
 from rlvr_jax.runs.step import collect
@@ -76,3 +77,17 @@ def test_ma_rlhf_learns_from_answers_of_turns_by_another_methods_experience(tmp_
     steps = run_of(tmp_path, "ma_rlhf", experience=world, task="training_runs:sums")
     assert_turns_were_learned_from(steps)
     assert max(training_runs.values(steps, "critic/gradient_norm")) > 0
+
+
+def test_social_rl_plays_a_game_with_itself(tmp_path):
+    steps = run_of(tmp_path, "social_rl", task="small_environments:played_sums", response_tokens=16)
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "critic/gradient_norm")) > 0
+    moves = sum(training_runs.values(steps, "experience/moves"))
+    chosen = [training_runs.values(steps, f"experience/chose_{move}") for move in "12"]
+    assert sum(map(sum, chosen)) == moves > 0
+
+
+def test_players_that_are_no_pairs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be a multiple of the 2 players of repeated_game"):
+        run_of(tmp_path, "social_rl", task="small_environments:played_sums", samples_per_prompt=3)

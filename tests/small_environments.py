@@ -47,6 +47,50 @@ class Answering(Counting):
         return Reply(state + 1, "3 4", info={"answered": 1.0})
 
 
+@dataclass(frozen=True)
+class Ending:
+    """A statement is proved by a text that ends in "5", and refuted by one that ends in an odd
+    number; else the text is the next state."""
+
+    stops: tuple[str, ...] = ()
+    judges: bool = True
+    label: str = "ending()"
+
+    def start(self, prompt):
+        return prompt.text, []
+
+    def reply(self, state, text):
+        proved, wrong = text.endswith("5"), text[-1:] in ("1", "3", "7", "9", "")
+        return Reply(state, f"{state} {text}", proved or wrong, outcome=float(proved))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """From a the sum a + b is to be reached in steps of one digit, the first word of a text. One
+    that is none, or goes beyond, is an error; else the next state is asked like a prompt."""
+
+    stops: tuple[str, ...] = ()
+    judges: bool = True
+    label: str = "counters()"
+
+    def start(self, prompt):
+        first, _, second, _ = prompt.text.split()
+        return (int(first), int(first) + int(second)), []
+
+    def reply(self, state, text):
+        at, goal = state
+        word = text.partition(" ")[0]
+        if not word.isdigit() or at + int(word) > goal:
+            return Reply(state, done=True, outcome=0.0)
+        at += int(word)
+        return Reply((at, goal), f"{at} + {goal - at} =", at == goal, outcome=float(at == goal))
+
+
+def counted_sums():
+    """The sums of `training_runs` as statements to be proved in steps."""
+    return replace(training_runs.sums(), environment=Counters())
+
+
 def in_turns():
     """GRPO on answers that are written with an environment."""
     chain = experience(draw=turns(Answering(stops=("=",))))

@@ -4,7 +4,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 """
 
 import numpy as np
-from small_environments import Counting
+from small_environments import Counting, Ending
 
 from rlvr_jax.experience import (
     PLAIN,
@@ -72,6 +72,7 @@ from rlvr_jax.experience import (
     probe_steps,
     propose_and_solve,
     prove_hard_ones,
+    prove_statements,
     prune,
     queued,
     random_templates,
@@ -85,6 +86,7 @@ from rlvr_jax.experience import (
     refine,
     reflect,
     rehearse,
+    rejection_sampling,
     relabel,
     remember_hints,
     replace_failures,
@@ -115,6 +117,7 @@ from rlvr_jax.experience import (
     soft_thinking,
     solved_at_most,
     start_from_prefixes,
+    step_tree,
     summaries,
     synthesize_problems,
     tournament,
@@ -232,6 +235,13 @@ CASES = {
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "step_tree": lambda: experience(
+        draw=step_tree(separator="b", candidates=3, iterations=6, depth=4, tokens=4)
+    ),
+    "prove_statements": lambda: experience(
+        draw=prove_statements(Ending(), tactics=3, expansions=6, low=0.0, high=1.0)
+    ),
+    "rejection_sampling": lambda: experience(stages=[rejection_sampling()]),
     "soft_prefixes": lambda: experience(draw=soft_prefixes(latent=3, prefix=2)),
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),

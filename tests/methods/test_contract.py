@@ -56,7 +56,7 @@ NOT_ZERO_ALONE = {
 }
 NOT_ZERO_WHEN_EQUAL = {*OWN_BASELINE, *BRINGS_ADVANTAGE, "ares", "copg", "gdpo", "laser"}
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
-IMITATES = {"critique_ft", "expert_iteration", "stp"}
+IMITATES = {"bfs_prover_v2", "critique_ft", "expert_iteration", "rstar_math", "stp"}
 # Weights or advantages made of the current log-probs and held constant: the gradient that the paper
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {

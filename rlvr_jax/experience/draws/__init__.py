@@ -19,7 +19,14 @@ from rlvr_jax.experience.draws.queued import queued
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.summaries import summaries
-from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
+from rlvr_jax.experience.draws.trees import (
+    branch_at_best,
+    branch_rounds,
+    prove_statements,
+    prune,
+    search_tree,
+    step_tree,
+)
 from rlvr_jax.experience.draws.turn_rows import turn_rows
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.draws.windows import in_windows
@@ -33,11 +40,13 @@ __all__ = [
     "growing_horizon",
     "in_windows",
     "plain",
+    "prove_statements",
     "prune",
     "queued",
     "search_tree",
     "soft_prefixes",
     "soft_thinking",
+    "step_tree",
     "summaries",
     "turn_rows",
     "turns",

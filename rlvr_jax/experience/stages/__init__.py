@@ -19,6 +19,7 @@ from rlvr_jax.experience.stages.donors.imitate_right import imitate_right
 from rlvr_jax.experience.stages.donors.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.donors.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
+from rlvr_jax.experience.stages.donors.rejection import rejection_sampling
 from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
 from rlvr_jax.experience.stages.donors.replay import replay_good
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
@@ -113,6 +114,7 @@ __all__ = [
     "refine",
     "reflect",
     "rehearse",
+    "rejection_sampling",
     "relabel",
     "replace_failures",
     "replay_good",

@@ -64,7 +64,7 @@ NOT_THE_SLOPE = {
     *("g2rpo_a", "guide", "rl_plus", "simko", "steer"),
 }
 # Ratios of other log-probs than those of the sampled tokens, or of none.
-OTHER_RATIO = {"ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rl_plus"}
+OTHER_RATIO = {"ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rl_plus", "rstar_math"}
 # Divide by all rows that were drawn, by their definition.
 OVER_ALL_ROWS = {"capo_curvature", "dr_grpo", "gmpo", "siren"}
 CASE = "b"

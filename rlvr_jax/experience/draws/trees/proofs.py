@@ -107,7 +107,7 @@ def prove_statements(
             chosen = [step for step in own.proof if next(kept)]
             chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
             trained += len(chosen)
-            parts.append(own.rows(chosen, number))
+            parts.append(own.rows(chosen, number, turn.setting.task.rewards))
         told = {
             "proved_statements": sum(own.proved for own in attempts),
             "expansions": sum(own.expansions for own in attempts),
@@ -189,12 +189,17 @@ class _Attempt:
         self.states.setdefault(reply.text, reply.state)
         return reply.text
 
-    def rows(self, steps: Sequence[tuple[str, str]], group: int) -> Batch:
-        """The steps as rows to imitate; without any the first tactic, which nobody learns."""
+    def rows(self, steps: Sequence[tuple[str, str]], group: int, rewards: Sequence[str]) -> Batch:
+        """The steps as rows to imitate; without any the first tactic, which nobody learns.
+
+        Args:
+          rewards: of the task, which say nothing of a single tactic.
+        """
         places = [self.known[step][:2] for step in steps] or [(0, 0)]
         batch = concatenate([self.drawn[number].take([row]) for number, row in places])
         size = len(places)
-        grade = Grade(float(self.proved))
+        nothing = {name: float("nan") for name in rewards if name != "outcome"}
+        grade = Grade(float(self.proved), info=nothing)
         return replace(
             batch.with_rollouts(
                 mask=np.zeros_like(batch.rollouts.mask),

@@ -6,6 +6,7 @@
 `toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
 `python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
   workers, or through a grammar of ours.
+`intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.
 `games`: two players who choose at the same time, again and again.
 `adapters`: objects with `reset` and `step` as environments.
 """

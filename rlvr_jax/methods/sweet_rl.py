@@ -75,5 +75,5 @@ METHOD = Method(
     "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
     "https://github.com/facebookresearch/sweet_rl",
     changes="sampling, guidance, surrogate",
-    left_out="the policy's pairs of candidate turns",
+    left_out="the policy, which `sweet_rl_policy` trains",
 )

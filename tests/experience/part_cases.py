@@ -64,6 +64,7 @@ from rlvr_jax.experience import (
     none_above,
     one_level_at_a_time,
     outside,
+    pair_turns,
     pieces_by_difficulty,
     place_ranked_traces,
     plain,
@@ -269,6 +270,9 @@ CASES = {
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
+    "pair_turns": lambda: experience(
+        draw=turns(Counting()), stages=[pair_turns(hint(1.0), candidates=4, pairs=2)]
+    ),
     "train_under": lambda: experience(stages=[train_under(hint(1.0))]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
     "without_prompt": lambda: experience(stages=[without_prompt()]),

@@ -66,6 +66,7 @@ from rlvr_jax.experience.stages.rounds.refine import refine
 from rlvr_jax.experience.stages.rounds.reflect import reflect
 from rlvr_jax.experience.stages.rounds.salvage import salvage
 from rlvr_jax.experience.stages.rounds.screen import screen
+from rlvr_jax.experience.stages.rounds.turn_candidates import pair_turns
 
 __all__ = [
     "adaptive_refill",
@@ -103,6 +104,7 @@ __all__ = [
     "mean_at_most",
     "none_above",
     "outside",
+    "pair_turns",
     "place_ranked_traces",
     "pose_questions",
     "probe_steps",

@@ -123,6 +123,15 @@ def test_a_reward_that_raises_is_counted_and_none_is_no_verdict():
         graded(Reading, "3")
 
 
+class Configured(Sum):
+    def hooks(self, mark):
+        return [self.words] if mark == "reward" else []
+
+
+def test_a_task_that_says_what_its_rewards_are_is_believed():
+    assert graded(Configured, "it is 3").info == {"words": 3, "reward_errors": 0}
+
+
 class Contained(Sum):
     NEEDS_CONTAINER = True
 

@@ -77,7 +77,7 @@ def pair_turns(view: View, candidates: int = 16, pairs: int = 4) -> Stage:
 
 def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> tuple[int, int]:
     """A turn of the policy among those of some rows: its row, and where it begins."""
-    own = np.where(batch.rollouts.mask[rows], batch.rollouts.turn[rows], -1)
+    own = _turns(batch)[rows]
     found = [
         (row, n) for row, line in zip(rows, own, strict=True) for n in np.unique(line[line >= 0])
     ]
@@ -87,10 +87,16 @@ def _some_turn(batch: Batch, rows: np.ndarray, random: np.random.Generator) -> t
     return int(row), int(np.argmax(own[rows == row][0] == number))
 
 
+def _turns(batch: Batch) -> np.ndarray:
+    """The turn of each token on the mask, -1 elsewhere; an answer without turns is one."""
+    turn = 0 if batch.rollouts.turn is None else batch.rollouts.turn
+    return np.where(batch.rollouts.mask, turn, -1)
+
+
 def _first_turns(drawn: Batch) -> Batch:
     """The rows up to the end of the first turn that was drawn, which alone is on the mask."""
     rollouts = drawn.rollouts
-    own = rollouts.mask & (rollouts.turn == 0)
+    own = _turns(drawn) == 0
     places = np.arange(own.shape[1], dtype=np.int32)[None]
     length = np.max(np.where(own, places + 1, 0), axis=1).astype(np.int32)
     there = places < length[:, None]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rlvr_jax.tools.environment import Replies, Reply
 
-__all__ = ["DILEMMA", "RepeatedGame", "repeated_game"]
+__all__ = ["DILEMMA", "Payoffs", "RepeatedGame", "repeated_game"]
+
+Payoffs = Mapping[tuple[str, str], float]
 
 DILEMMA = {
     ("cooperate", "cooperate"): 3.0,
@@ -23,7 +25,7 @@ DILEMMA = {
 class RepeatedGame:
     """A game that is played for some rounds; see `repeated_game`."""
 
-    payoffs: Mapping[tuple[str, str], float]
+    payoffs_of: Callable[[Any], Payoffs]
     rounds: int
     told: str
     stops: tuple[str, ...]
@@ -32,49 +34,48 @@ class RepeatedGame:
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
-        """Nothing is played yet; the state is what each player has earned, round by round."""
-        del prompt
-        return ((), ()), []
+        """Nothing is played yet; the state is the table, and what each player has earned round by
+        round."""
+        return (dict(self.payoffs_of(prompt)), ((), ())), []
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
         """What the other one has chosen, and what that pays."""
-        moves = [self._move(each) for each in text]
-        chosen = [move or self._last for move in moves]
-        pay = [self.payoffs[chosen[player], chosen[1 - player]] for player in (0, 1)]
-        state = tuple((*past, paid) for past, paid in zip(state, pay, strict=True))
-        done = len(state[0]) >= self.rounds
-        least, most = min(self.payoffs.values()), max(self.payoffs.values())
+        payoffs, earned = state
+        known = _moves(payoffs)
+        moves = [_named_last(each, known) for each in text]
+        chosen = [move or known[-1] for move in moves]
+        pay = [payoffs[chosen[player], chosen[1 - player]] for player in (0, 1)]
+        earned = tuple((*past, paid) for past, paid in zip(earned, pay, strict=True))
+        done = len(earned[0]) >= self.rounds
+        least, most = min(payoffs.values()), max(payoffs.values())
         each = [
             Reply(
                 None,
                 self.told.format(other=chosen[1 - player], own=chosen[player], paid=pay[player]),
                 done,
                 pay[player],
-                (sum(state[player]) / len(state[player]) - least) / (most - least),
+                (sum(earned[player]) / len(earned[player]) - least) / (most - least),
                 {"moves": 1.0, "unreadable_moves": float(moves[player] is None)}
-                | {f"chose_{move}": float(move == chosen[player]) for move in self._moves},
+                | {f"chose_{move}": float(move == chosen[player]) for move in known},
             )
             for player in (0, 1)
         ]
-        return Replies(state, each)
+        return Replies((payoffs, earned), each)
 
-    @property
-    def _moves(self) -> list[str]:
-        return list(dict.fromkeys(own for own, _ in self.payoffs))
 
-    @property
-    def _last(self) -> str:
-        return self._moves[-1]
+def _moves(payoffs: Payoffs) -> list[str]:
+    return list(dict.fromkeys(own for own, _ in payoffs))
 
-    def _move(self, text: str) -> str | None:
-        """The move that a text names last; None: it names none."""
-        places = {move: text.rfind(move) for move in self._moves}
-        best = max(self._moves, key=places.__getitem__)
-        return best if places[best] >= 0 else None
+
+def _named_last(text: str, moves: Sequence[str]) -> str | None:
+    """The move that a text names last; None: it names none."""
+    places = {move: text.rfind(move) for move in moves}
+    best = max(moves, key=places.__getitem__)
+    return best if places[best] >= 0 else None
 
 
 def repeated_game(
-    payoffs: Mapping[tuple[str, str], float] = DILEMMA,
+    payoffs: Payoffs | Callable[[Any], Payoffs] = DILEMMA,
     rounds: int = 5,
     told: str = "\nThe other player: {other}. You earn {paid:g}.\n",
     stops: Sequence[str] = ("\n",),
@@ -86,19 +87,25 @@ def repeated_game(
     mean pay so far between the least and the most that a round can pay.
 
     Args:
-      payoffs: (own move, other's move) -> what a round pays, of every pair of moves.
+      payoffs: (own move, other's move) -> what a round pays, of every pair of moves; or (prompt) ->
+        such a table.
       rounds: of a game, at least 1.
       told: what a player reads, with {other}, {own} and {paid} in it.
       stops: texts behind which a player's turn ends; it ends where its response does, too.
     Raises:
       ValueError: a pair of moves without a payoff, payoffs that are all equal, no rounds.
+    Source: of the default payoffs Axelrod 1984, "The Evolution of Cooperation".
     """
-    moves = dict.fromkeys(own for own, _ in payoffs)
-    missing = [(own, other) for own in moves for other in moves if (own, other) not in payoffs]
-    if missing or len({*payoffs.values()}) < 2 or rounds < 1:
+    if rounds < 1:
+        raise ValueError(f"repeated_game: rounds must be at least 1, got {rounds}")
+    if callable(payoffs):
+        return RepeatedGame(payoffs, rounds, told, tuple(stops), f"repeated_game(rounds={rounds})")
+    table, moves = dict(payoffs), _moves(payoffs)
+    missing = [(own, other) for own in moves for other in moves if (own, other) not in table]
+    if missing or len({*table.values()}) < 2:
         raise ValueError(
-            "repeated_game: payoffs must be of every pair of moves and not all equal, rounds at"
-            f" least 1, got {dict(payoffs)} and {rounds}"
+            "repeated_game: payoffs must be of every pair of moves and not all equal, got"
+            f" {dict(payoffs)}"
         )
     label = f"repeated_game({', '.join(moves)}, rounds={rounds})"
-    return RepeatedGame(dict(payoffs), rounds, told, tuple(stops), label)
+    return RepeatedGame(lambda prompt: table, rounds, told, tuple(stops), label)

@@ -250,6 +250,7 @@ CASES = {
     "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
+    "turns(judged)": lambda: experience(draw=turns(Counting(judges=True))),
     "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

@@ -14,6 +14,7 @@ from jinja2 import TemplateError
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.told import Told
 from rlvr_jax.objectives import describe
@@ -132,6 +133,8 @@ class _Driver:
     def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
         self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
         self.told = turn.setting.told or Told()
+        # Where the environment judges, it says nothing of the task's other rewards.
+        self.unsaid = unsaid(turn.setting.task)
         self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
         self.limit, self.reply_tokens = limit, reply_tokens
         self.threads = threads
@@ -371,7 +374,8 @@ class _Half:
         grades: list[Grade | None] = []
         for row, lost in enumerate(self.lost):
             outcome = float(np.nan_to_num(self.outcome[row]))
-            told = Grade(outcome, float(rewards[row]) if rewards[row] else outcome)
+            reward = float(rewards[row]) if rewards[row] else outcome
+            told = Grade(outcome, reward, info=self.how.unsaid)
             grades.append(Grade(None) if lost else told if judged else None)
         return replace(batch, brought=grades)
 

@@ -16,6 +16,7 @@ from rlvr_jax.experience.draws.trees.best_first import (
     prove,
     tactic_filter,
 )
+from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Draw
 from rlvr_jax.experience.views import digest
 from rlvr_jax.objectives import describe
@@ -107,7 +108,7 @@ def prove_statements(
             chosen = [step for step in own.proof if next(kept)]
             chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
             trained += len(chosen)
-            parts.append(own.rows(chosen, number, turn.setting.task.rewards))
+            parts.append(own.rows(chosen, number, unsaid(turn.setting.task)))
         told = {
             "proved_statements": sum(own.proved for own in attempts),
             "expansions": sum(own.expansions for own in attempts),
@@ -189,17 +190,16 @@ class _Attempt:
         self.states.setdefault(reply.text, reply.state)
         return reply.text
 
-    def rows(self, steps: Sequence[tuple[str, str]], group: int, rewards: Sequence[str]) -> Batch:
+    def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
         """The steps as rows to imitate; without any the first tactic, which nobody learns.
 
         Args:
-          rewards: of the task, which say nothing of a single tactic.
+          info: of their grades.
         """
         places = [self.known[step][:2] for step in steps] or [(0, 0)]
         batch = concatenate([self.drawn[number].take([row]) for number, row in places])
         size = len(places)
-        nothing = {name: float("nan") for name in rewards if name != "outcome"}
-        grade = Grade(float(self.proved), info=nothing)
+        grade = Grade(float(self.proved), info=info)
         return replace(
             batch.with_rollouts(
                 mask=np.zeros_like(batch.rollouts.mask),

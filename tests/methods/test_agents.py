@@ -1,5 +1,7 @@
 """Methods for agents: each trains by its name on answers that are written in turns."""
 
+import shutil
+
 import numpy as np
 import pytest
 import training_runs
@@ -129,3 +131,27 @@ def test_social_rl_plays_a_game_with_itself(tmp_path):
 def test_players_that_are_no_pairs_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be a multiple of the 2 players of repeated_game"):
         run_of(tmp_path, "social_rl", task="small_environments:played_sums", samples_per_prompt=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "given", "changes"),
+    [
+        ("epo", ("max_steps=3",), {}),
+        ("social_rl", (), {"task": "small_environments:played_sums", "response_tokens": 16}),
+        (
+            "bfs_prover_v2",
+            ("expansions=4", "separator= =", "low=0", "high=1"),
+            {"task": "small_environments:counted_sums", "response_tokens": 3},
+        ),
+    ],
+)
+def test_a_run_that_is_cut_goes_on_in_the_same_bytes(tmp_path, method, given, changes):
+    changes = {**changes, "checkpoint_every": 2}
+    run_of(tmp_path, method, *given, steps=4, **changes)
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    shutil.copytree(run, whole)
+    shutil.rmtree(run / "checkpoints" / "4")
+    (run / "summary.json").unlink()
+    run_of(tmp_path, method, *given, steps=4, resume=True, **changes)
+    assert training_runs.contents(run) == training_runs.contents(whole)

@@ -50,6 +50,7 @@ def test_epo_learns_from_each_step_of_an_episode(tmp_path):
     assert sum(turns) > sum(answers)
 
 
+@pytest.mark.slow
 def test_sweet_rl_fits_a_critic_that_is_shown_the_answer(tmp_path):
     steps = run_of(tmp_path, "sweet_rl", steps=8, learning_rate=3e-3)
     assert_turns_were_learned_from(steps)
@@ -74,6 +75,7 @@ def test_the_critic_reads_the_answer_and_the_policy_that_draws_does_not(tmp_path
         assert words.decode(read) == f"{prompt.gold} {prompt.text}"
 
 
+@pytest.mark.slow
 def test_sweet_rls_policy_learns_from_turns_that_its_critic_prefers(tmp_path):
     run_of(tmp_path / "critic", "sweet_rl", steps=4, learning_rate=3e-3)
     critic = tmp_path / "critic" / "run" / "policy"
@@ -119,6 +121,7 @@ def test_ma_rlhf_learns_from_answers_of_turns_by_another_methods_experience(tmp_
     assert max(training_runs.values(steps, "critic/gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_social_rl_plays_a_game_with_itself(tmp_path):
     steps = run_of(tmp_path, "social_rl", task="small_environments:played_sums", response_tokens=16)
     assert_turns_were_learned_from(steps)

@@ -433,7 +433,8 @@ class Recipe:
       experience: `rlvr_jax.experience.Experience`, how a batch comes to be.
       critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
         objective reads as `rollouts.values`; or a `Scorer`, whose scores it reads as
-        `rollouts.process_reward`. None: it has none, or training cannot make it.
+        `rollouts.process_reward` or `rollouts.critic_values`. None: it has none, or training cannot
+        make it.
       teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
         `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
         exponential average of the weights with that decay; or the folder of another policy with the

@@ -6,7 +6,7 @@ import training_runs
 
 from rlvr_jax.experience import experience, turns
 from rlvr_jax.methods import recipe
-from rlvr_jax.tools import Reply
+from rlvr_jax.tools import Reply, repeated_game
 from rlvr_jax.types import Recipe
 
 
@@ -47,6 +47,50 @@ class Answering(Counting):
         return Reply(state + 1, "3 4", info={"answered": 1.0})
 
 
+@dataclass(frozen=True)
+class Ending:
+    """A statement is proved by a text that ends in "5", and refuted by one that ends in an odd
+    number; else the text is the next state."""
+
+    stops: tuple[str, ...] = ()
+    judges: bool = True
+    label: str = "ending()"
+
+    def start(self, prompt):
+        return prompt.text, []
+
+    def reply(self, state, text):
+        proved, wrong = text.endswith("5"), text[-1:] in ("1", "3", "7", "9", "")
+        return Reply(state, f"{state} {text}", proved or wrong, outcome=float(proved))
+
+
+@dataclass(frozen=True)
+class Counters:
+    """From a the sum a + b is to be reached in steps of one digit, the first word of a text. One
+    that is none, or goes beyond, is an error; else the next state is asked like a prompt."""
+
+    stops: tuple[str, ...] = ()
+    judges: bool = True
+    label: str = "counters()"
+
+    def start(self, prompt):
+        first, _, second, _ = prompt.text.split()
+        return (int(first), int(first) + int(second)), []
+
+    def reply(self, state, text):
+        at, goal = state
+        word = text.partition(" ")[0]
+        if not word.isdigit() or at + int(word) > goal:
+            return Reply(state, done=True, outcome=0.0)
+        at += int(word)
+        return Reply((at, goal), f"{at} + {goal - at} =", at == goal, outcome=float(at == goal))
+
+
+def counted_sums():
+    """The sums of `training_runs` as statements to be proved in steps."""
+    return replace(training_runs.sums(), environment=Counters())
+
+
 def in_turns():
     """GRPO on answers that are written with an environment."""
     chain = experience(draw=turns(Answering(stops=("=",))))
@@ -59,5 +103,18 @@ def words(text: str) -> str:
 
 
 def answering_sums():
-    """The sums of `training_runs` with the environment `Answering`."""
-    return replace(training_runs.sums(), environment=Answering(stops=("=",)))
+    """The sums of `training_runs` with the environment `Answering`; an answer is shown in front."""
+    return replace(
+        training_runs.sums(),
+        environment=Answering(stops=("=",)),
+        show_answer=lambda prompt, answer: f"{answer} {prompt.text}",
+    )
+
+
+PAYOFFS = {("1", "1"): 3.0, ("1", "2"): 0.0, ("2", "1"): 5.0, ("2", "2"): 1.0}
+
+
+def played_sums():
+    """The prompts of `training_runs`, behind which two players choose 1 or 2, three times."""
+    game = repeated_game(PAYOFFS, rounds=3, told="{other}", stops=("=",))
+    return replace(training_runs.sums(), environment=game)

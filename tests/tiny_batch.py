@@ -81,6 +81,7 @@ def batch(dtype="float64"):
         old_logp=logp(),
         reference_logp=logp(),
         values=logp(),
+        critic_values=np.stack([REWARD / 2, LENGTH / BUDGET], axis=1).astype(dtype),
         prompt_logp=random.uniform(-4, 0, (ROWS, 3)).astype(dtype),
         answer=whole([0, 1, 2, 1, 3, 0, 1, 2]),
         component_rewards=np.stack([REWARD, LENGTH / BUDGET], axis=1).astype(dtype),

@@ -85,7 +85,7 @@ class Experience:
     @property
     def views(self) -> tuple[View, ...]:
         """Other views than the plain one that prompts may be shown in."""
-        parts = (*self.curricula.values(), *self.stages.values())
+        parts = self.parts.values()
         return tuple({view.label: view for part in parts for view in part.views}.values())
 
     @property

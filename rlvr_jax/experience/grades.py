@@ -17,7 +17,7 @@ from rlvr_jax.tasks import Grade, GradingError, Prompt, Response, Task, grades_o
 from rlvr_jax.types import replace
 
 __all__ = ["check_grades_suffice", "component_rewards", "grade", "grade_answers", "numbers_told"]
-__all__ += ["with_grades"]
+__all__ += ["unsaid", "with_grades"]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -110,6 +110,11 @@ def numbers_told(grades: Sequence[Grade]) -> dict[str, np.ndarray]:
         name: np.array([g.info.get(name, m) for g, m in zip(grades, missing, strict=True)])
         for name in names
     }
+
+
+def unsaid(task: Task) -> dict[str, float]:
+    """The info of a grade that is an outcome alone: the task's other rewards do not apply (NaN)."""
+    return {name: float("nan") for name in task.rewards if name != "outcome"}
 
 
 def check_grades_suffice(task: Task, objective: Objective, method: str) -> None:

@@ -252,6 +252,7 @@ class Draw:
         task; what it says at the start of an episode stands before each prompt.
       gives: records of `Rollouts` that it fills, for the objective.
       fewer: it may give fewer rows than are asked for.
+      views: that it may show.
     """
 
     apply: Callable[[Sequence[Ask], Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -266,6 +267,7 @@ class Draw:
     environment: Environment | None = None
     gives: frozenset[str] = frozenset()
     fewer: bool = False
+    views: tuple[View, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ __all__ = [
     "solution_prefix",
     "with_answer",
     "with_note",
+    "with_reference",
     "with_two_answers",
     "written_hint",
 ]
@@ -165,6 +166,17 @@ def with_answer(answer: str) -> View:
         return Shown(f"{prompt.text}{SOLVED}{answer}")
 
     return View(f"with_answer({digest(answer)})", show)
+
+
+def with_reference() -> View:
+    """Shows the prompt's own right answer beside it, as `with_answer`: its gold response, or its
+    answer where there is none."""
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
+        return with_answer(answer).show(prompt, task)
+
+    return View("with_reference()", show, fraction=1.0)
 
 
 def with_note(note: str) -> View:

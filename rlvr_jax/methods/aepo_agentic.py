@@ -12,11 +12,15 @@ of tokens of high entropy, the authors' code does it for all. z < -5 turns the s
 Their code takes z per micro-batch.
 """
 
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, turns
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.soft_clips import ppo_cap
 from rlvr_jax.objectives.transforms.entropy_scaling import scale_by_entropy
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -26,6 +30,11 @@ def aepo_agentic(
     clip_high: float = 0.2,
     dual: float = 3.0,
     epsilon: float = 1e-6,
+    tools: Sequence[str] | None = ("python",),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
 
@@ -34,14 +43,23 @@ def aepo_agentic(
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
       epsilon: added to the standard deviation of a group's rewards.
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    world = (
+        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
+    )
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
             transforms=[scale_by_entropy(entropy_coefficient)],
             surrogate=ppo_cap(low=clip_low, high=clip_high, dual=dual),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(draw=turns(world, limit=max_turns, reply_tokens=reply_tokens)),
     )
 
 
@@ -49,7 +67,7 @@ METHOD = Method(
     aepo_agentic,
     "Agentic Entropy-Balanced Policy Optimization",
     "https://arxiv.org/abs/2510.14545",
-    changes="advantage, surrogate",
+    changes="sampling, advantage, surrogate",
     left_out="the rollouts: entropy probes, and branches at tool calls (the budget is"
     " `rlvr_jax.objectives.branch_budget`)",
 )

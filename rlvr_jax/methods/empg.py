@@ -8,17 +8,22 @@
     A'_s = A_s - mean of A over all steps, each counted once
     loss = Σ max(-A' ρ, -A' clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A step is a turn of the agent, its entropies are those of sampling time. Made from a description of
+A step is a turn of the agent, its entropies are those of sampling time; what the environment says
+is in none. Made from a description of
 the paper and two ports of its listing, which have k = k' = 1 and ζ = 0.1 or 0.05; the paper tunes
 them per task. That the mean is over steps is the ports' reading. Groups of equal rewards are
 trained on too; filter them first if that is not wanted.
 """
 
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, turns
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.step_credit import center_over_steps, credit_step_entropy
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -29,6 +34,11 @@ def empg(
     ids: str = "turn",
     clip_low: float = 0.2,
     clip_high: float = 0.28,
+    tools: Sequence[str] | None = None,
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """GRPO's advantages, modulated step by step, on DAPO's clip and token mean.
 
@@ -38,7 +48,15 @@ def empg(
       clarity_bonus: largest bonus (ζ).
       ids: what a step is, "turn" or "step".
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    world = (
+        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
+    )
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
@@ -48,7 +66,8 @@ def empg(
             ],
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(draw=turns(world, limit=max_turns, reply_tokens=reply_tokens)),
     )
 
 
@@ -56,6 +75,6 @@ METHOD = Method(
     empg,
     "Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM Agents",
     "",
-    changes="advantage",
+    changes="sampling, advantage",
     evidence="reconstruction",
 )

@@ -6,7 +6,8 @@ https://github.com/WujiangXu/EPO
     loss = Σ PPO clip with dual clip / Σ n_i - λ [mean H - β w mean P]
     P_t  = 0 if κ_l H̄_s < H_t < κ_r H̄_s, else a;   w falls from 1 to 0.04 over training
 
-H̄_s is the mean over past updates of the mean entropy at step s of an episode; a row is one step.
+H̄_s is the mean over past updates of the mean entropy at step s of an episode; a row is one step, a
+turn of the policy behind all that was said before, and has the reward of its episode.
 P is a comparison and has no gradient: as coded, EPO trains like an entropy bonus of λ, and this
 recipe follows the code. `hinge=True` is ours: P is a times the distance to the band and acts on the
 policy, against the bonus too where β w a is above 1. `per_rollout=True` compares the mean entropy
@@ -16,11 +17,16 @@ epoch. κ is 0.8 / 1.2 in the config, 0.5 / 1.5 in the scripts and 0 / 2 in the
 README; a is 0.05 for ScienceWorld. Their weight w stands behind a switch, here it always acts.
 """
 
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, turn_rows
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.objectives.regularizers.entropy_band import banded_entropy_bonus
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -38,6 +44,10 @@ def epo(
     clip_high: float = 0.2,
     dual_clip: float = 3.0,
     epsilon: float = 1e-6,
+    tools: Sequence[str] | None = None,
+    style: str = "json",
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """GRPO on the token mean with a bonus for entropy inside a band of past entropies.
 
@@ -48,11 +58,19 @@ def epo(
       penalty: outside the band (a); with a hinge per nat of the distance to it.
       per_rollout: compare the mean entropy of a row instead of each token's.
       hinge: whether the penalty grows with the distance and has a gradient (ours).
-      max_steps: longest episode; 50 is the default of the authors' code.
+      max_steps: longest episode, at least 2; 50 is the default of the authors' code. A batch may
+        have so many rows for each answer, and updates are compiled for them.
       max_epochs: updates over which w falls: epochs times updates per epoch.
       clip_low, clip_high, dual_clip: trust region.
-      epsilon: added to the standard deviation of a group's rewards.
+      epsilon: added to the standard deviation of the rewards of a group's rows.
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    check_count(2, "epo", max_steps=max_steps)
+    replies = max_steps - 1
+    world = None if tools is None else named_toolbox(tools, style, most=replies, describe=describe)
     bonus = banded_entropy_bonus(
         entropy_coefficient,
         smooth_coefficient,
@@ -70,7 +88,8 @@ def epo(
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual_clip),
             regularizers=[bonus],
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(draw=turn_rows(world, limit=replies, reply_tokens=reply_tokens)),
     )
 
 
@@ -78,5 +97,5 @@ METHOD = Method(
     epo,
     "EPO: Entropy-regularized Policy Optimization for LLM Agents Reinforcement Learning",
     "https://github.com/WujiangXu/EPO",
-    changes="regularizer",
+    changes="sampling, regularizer",
 )

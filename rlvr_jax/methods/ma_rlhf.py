@@ -12,8 +12,9 @@ Macros are 5-grams from the first token on; the last token, on which the outcome
 own. The authors' code lists the last boundary twice where 5 divides the length minus one, which
 puts an empty macro into the chain; ours has none. It also takes the padded end for the last token;
 we take the row's. `length=1` is PPO on tokens without whitening. Other weights within a macro are
-`last_token_weights` and `position_weights`. The critic is fitted by `value_loss` to Â_j + V_j,
-clipped at 0.2.
+`last_token_weights` and `position_weights`. Where a response is written in turns, what was said to
+the policy is in no macro, and a macro may stand on both sides of it. The critic is fitted by
+`value_loss` to Â_j + V_j, clipped at 0.2.
 """
 
 from rlvr_jax.objectives.advantages.critics import critic_of

@@ -14,13 +14,16 @@ is a number without gradient, so the controller changes nothing but the logged l
 `trained_penalty=True` puts the KL of the batch into the square and lets it act. They call the
 controller once per pass over a batch, and average the entropy over pads too; we average over the
 tokens. Defaults are theirs (Qwen2.5-3B, hh-rlhf, learning rate 1e-5, 2 passes per batch of 16).
-The critics are trained elsewhere, by `huber_value_loss` with weight ½.
+The critics are two heads on the policy's hidden state at the last token, fitted after each batch
+by `huber_value_loss` with weight ½, which leaves the policy alone: that they have no network below
+them is ours. In the authors' code they read the last column, padding or not.
 """
 
 from rlvr_jax.objectives.advantages.pessimistic_critics import pessimistic_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.predictive_kl import predictive_kl_penalty
 from rlvr_jax.objectives.regularizers.token_penalties import entropy_bonus
+from rlvr_jax.objectives.scorers import pessimistic_scorer
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
@@ -35,6 +38,8 @@ def safe(
     base_threshold: float = 0.3,
     penalty_strength: float = 2.0,
     trained_penalty: bool = False,
+    value_clip: float = 0.2,
+    huber_width: float = 0.5,
 ) -> Recipe:
     """PPO on rewards minus the soft minimum of two critics, with a controlled KL penalty.
 
@@ -47,6 +52,7 @@ def safe(
         0.1 and 0.6 whatever it is.
       penalty_strength: of the penalty where the entropy is low.
       trained_penalty: whether the penalty has a gradient.
+      value_clip, huber_width: of the critics' loss (`pessimistic_scorer`).
     """
     bonus = entropy_bonus(entropy_coefficient)
     control = predictive_kl_penalty(
@@ -58,7 +64,8 @@ def safe(
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             regularizers=[bonus, control] if penalty_coefficient else [bonus],
             aggregation=token_mean(),
-        )
+        ),
+        critic=pessimistic_scorer(temperature, value_clip, huber_width),
     )
 
 
@@ -67,5 +74,5 @@ METHOD = Method(
     "SAFE: Stable Alignment Finetuning with Entropy-Aware Predictive Control for RLHF",
     "https://github.com/ryyzn9/SAFE",
     changes="advantage, regularizer",
-    left_out="training of the critics; running normalisation of the reward",
+    left_out="running normalisation of the reward",
 )

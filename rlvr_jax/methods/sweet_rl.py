@@ -7,13 +7,19 @@ https://github.com/facebookresearch/sweet_rl
     loss = mean over pairs of -log σ(β (S_best - S_other)), S = mean over all tokens of a trajectory
 
 This is the first of two steps, the fit of the critic, which is the policy of this recipe: in every
-group the trajectory of highest reward against each of lower reward. S is that of the authors' code;
-the paper's is the sum over the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
+group the trajectory of highest reward against each of lower reward. Trajectories are drawn from the
+prompt, by the same weights, where the authors collect them once; critic and reference read them
+behind the prompt and its right answer. S is that of the authors' code; the paper's is the sum over
+the turns of A_n, `score=turn_sum_score`. β is theirs. Afterwards
 `turn_advantages` of the critic rank 16 candidates of a turn, and the policy is trained on four
 pairs of one from the upper and one from the lower half, by the same loss on single turns plus 0.01
 of the mean -logp of the better one.
 """
 
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, train_under, turns
+from rlvr_jax.experience.views import with_reference
 from rlvr_jax.objectives.advantages.group_relative import no_advantage
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.turn_preferences import (
@@ -23,23 +29,44 @@ from rlvr_jax.objectives.regularizers.turn_preferences import (
 )
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
-def sweet_rl(coefficient: float = 0.1, score: Score = token_mean_score) -> Recipe:
-    """The preference loss that fits the critic of turns.
+def sweet_rl(
+    coefficient: float = 0.1,
+    score: Score = token_mean_score,
+    tools: Sequence[str] | None = None,
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
+) -> Recipe:
+    """The preference loss that fits the critic of turns, which knows the answer.
 
     Args:
       coefficient: scale of the scores (β).
       score: of a trajectory, from the log ratios of its tokens.
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    world = (
+        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
+    )
     return Recipe(
         objective=objective(
             advantage=no_advantage(),
             surrogate=no_policy_loss(),
             regularizers=[best_against_rest(coefficient, score)],
             aggregation=token_mean(),
-        )
+        ),
+        experience=experience(
+            draw=turns(world, limit=max_turns, reply_tokens=reply_tokens),
+            stages=[train_under(with_reference())],
+        ),
     )
 
 
@@ -47,6 +74,6 @@ METHOD = Method(
     sweet_rl,
     "SWEET-RL: Training Multi-Turn LLM Agents on Collaborative Reasoning Tasks",
     "https://github.com/facebookresearch/sweet_rl",
-    changes="surrogate",
-    left_out="the critic's privileged prompt; the policy's pairs of candidate turns",
+    changes="sampling, guidance, surrogate",
+    left_out="the policy, which `sweet_rl_policy` trains",
 )

@@ -1,11 +1,12 @@
 """Networks that score tokens for an objective and are fitted to what comes of the rollouts.
 
 A `Scorer` stands in the critic's place of a recipe (`Recipe.critic`): its scores are made for the
-whole batch before the first update, `Rollouts.process_reward`, and it is fitted after the last one,
-with an optimizer of its own.
+whole batch before the first update, as `Rollouts.process_reward` or `Rollouts.critic_values`, and
+it is fitted after the last one, with an optimizer of its own.
 
     flow_scorer        how far a token's hidden state is from the flow of right answers
     implicit_scorer    the log-ratio of a reward model that is a language model
+    pessimistic_scorer what several critics expect of a response as a whole
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
+from rlvr_jax.objectives.advantages.returns import is_last_token
 from rlvr_jax.objectives.arguments import check_count, check_positive
 from rlvr_jax.objectives.rewards.flow import flow_score, velocity_deviation
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import Rollouts
 
-__all__ = ["Scorer", "flow_scorer", "implicit_scorer"]
+__all__ = ["Scorer", "flow_scorer", "implicit_scorer", "pessimistic_scorer"]
 
 RIGHT = 0.5
 TIMES = 64
@@ -33,12 +36,12 @@ TIMES = 64
 
 @dataclass(frozen=True)
 class Scorer:
-    """What a method wants of the network that scores its tokens.
+    """What a method wants of the network that scores its tokens or responses.
 
     Fields:
       init: (key, width of the policy, dtype) -> its parameters, a pytree; {}: it has none beside
         its trunk.
-      score: (parameters, seen, rollouts) -> [B, T].
+      score: (parameters, seen, rollouts) -> [B, T], or [B, K] where it gives critic_values.
       fit: (parameters, seen, rollouts) -> losses [B] and weights [B], which carry no gradient; what
         is minimised is Σ w l / Σ w over the rows of an update.
       label: the call that makes it.
@@ -47,16 +50,22 @@ class Scorer:
         of a network that starts as the policy and is trained with the parameters.
       needs: records of the rollouts that it reads beside those of the sampler and the grades, of
         "reference_logp".
+      gives: the record of rollouts that its scores are, "process_reward" or "critic_values".
     """
 
     init: Callable[[Array, int, Any], Any]
-    score: Callable[[Any, Array, Rollouts], Float[Array, "B T"]]
+    score: Callable[[Any, Array, Rollouts], Float[Array, "B N"]]
     fit: Callable[[Any, Array, Rollouts], tuple[Float[Array, "B"], Float[Array, "B"]]]
     label: str
     trunk: str = "policy"
     needs: frozenset[str] = frozenset()
+    gives: str = "process_reward"
 
     def __post_init__(self):
+        if self.gives not in ("process_reward", "critic_values"):
+            raise ValueError(
+                f"Scorer: gives must be 'process_reward' or 'critic_values', got {self.gives!r}"
+            )
         if self.trunk not in ("own", "policy"):
             raise ValueError(f"Scorer: trunk must be 'own' or 'policy', got {self.trunk!r}")
         if unknown := sorted(self.needs - {"reference_logp"}):
@@ -132,6 +141,47 @@ def implicit_scorer(scale: float = 0.05) -> Scorer:
 
     needs = frozenset({"reference_logp"})
     return Scorer(init, score, fit, f"implicit_scorer({scale:g})", "own", needs)
+
+
+def pessimistic_scorer(
+    temperature: float = 0.3, clip: float = 0.2, width: float = 0.5, heads: int = 2
+) -> Scorer:
+    """Critics of whole responses: linear heads on the normalized hidden state of the last token.
+
+    The heads begin at random, each otherwise. Together they are fitted by half the
+    `huber_value_loss` of their `soft_min`, with the reward for a target.
+
+    Args:
+      temperature: α of the soft minimum, positive.
+      clip: half-width of the region around the soft minimum when the batch was drawn.
+      width: of the Huber function.
+      heads: critics, at least 1.
+    Raises:
+      ValueError: a number that is not positive, or no heads.
+    Source: https://github.com/ryyzn9/SAFE, whose heads read the last column, padding or not.
+    """
+    check_positive("pessimistic_scorer", temperature=temperature, clip=clip, width=width)
+    check_count(1, "pessimistic_scorer", heads=heads)
+
+    def init(key, width, dtype):
+        weight = jax.random.normal(key, (width, heads), dtype) / jnp.sqrt(width).astype(dtype)
+        return {"weight": weight, "bias": jnp.zeros((heads,), dtype)}
+
+    def score(params, states, rollouts):
+        last = is_last_token(rollouts.mask)
+        state = jnp.sum(jnp.where(last[:, :, None], states[:, 1:], 0), axis=1)
+        found = jax.nn.standardize(state) @ params["weight"].astype(state.dtype)
+        values = found + params["bias"].astype(state.dtype)[None]
+        return jnp.where(jnp.any(last, axis=1)[:, None], values, 0)
+
+    def fit(params, states, rollouts):
+        values = soft_min(score(params, states, rollouts), temperature)
+        then = soft_min(rollouts.critic_values, temperature)
+        losses = huber_value_loss(values, then, rollouts.reward, clip, width) / 2
+        return losses, jnp.any(rollouts.mask, axis=1).astype(losses.dtype)
+
+    label = f"pessimistic_scorer({temperature:g}, {clip:g}, {width:g}, {heads})"
+    return Scorer(init, score, fit, label, gives="critic_values")
 
 
 def _flow_network(key: Array, width: int, dtype: Any, blocks: int) -> dict[str, Any]:

@@ -139,9 +139,9 @@ class AbstractRun:
         }
         if "reference_logp" in self.objective.needs | scorer_needs(self.recipe.critic):
             known["reference_logp"] = drawn.behaviour_logp
-        if self.recipe.critic is not None:
-            told = "process_reward" if isinstance(self.recipe.critic, Scorer) else "values"
-            known[told] = drawn.behaviour_logp
+        scorer = isinstance(self.recipe.critic, Scorer)
+        if self.recipe.critic is not None and not scorer:
+            known["values"] = drawn.behaviour_logp
         if self.recipe.teacher is not None:
             known["teacher_logp"] = drawn.behaviour_logp
         sizes = dict(zip("BT", drawn.tokens.shape, strict=True)) | {
@@ -154,7 +154,8 @@ class AbstractRun:
         }
         numbers = {"Int": jnp.int32, "Bool": jnp.bool_, "Float": drawn.behaviour_logp.dtype}
         chain = self.recipe.experience
-        for field in chain.gives if chain is not None else ():
+        given = chain.gives if chain is not None else frozenset()
+        for field in given | ({self.recipe.critic.gives} if scorer else set()):
             kind, axes = axes_of(Rollouts)[field]
             shape = tuple(sizes[axis] for axis in axes)
             known[field] = _shape(shape, numbers[kind], sharding)

@@ -190,7 +190,10 @@ class Run:
     def scorer(self, state: TrainState) -> Callable[..., dict[str, np.ndarray]]:
         """What asks a policy for token statistics of rollouts, in pieces of an update's rows:
         (rollouts, needs, of whom) -> statistics by name."""
-        return Scorer(self.learner, self.policy_params(state), self.start_params).score
+        teacher = None
+        if self.recipe.teacher is not None:
+            teacher = partial(self.teacher_params, state)
+        return Scorer(self.learner, self.policy_params(state), self.start_params, teacher).score
 
     def memory(self) -> dict[str, int]:
         """Bytes on a device that are known before anything is computed, by what they are for."""

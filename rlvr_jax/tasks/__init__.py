@@ -90,6 +90,7 @@ _BUILT_IN = {
     "brackets": "brackets",
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
+    "dilemma": "dilemma",
     "enigmata": "puzzles.enigmata",
     "expressions": "worlds.expressions",
     "gsm8k": "tfds",

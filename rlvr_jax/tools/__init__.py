@@ -1,10 +1,13 @@
 """Tools: what a policy may use while it answers, and the environments that use makes of them.
 
-`environment`: `Environment` answers what a policy writes; `Reply` is one answer.
+`environment`: `Environment` answers what a policy writes; `Reply` is one answer. `Game` has several
+  players; `Replies` are its answers.
 `calls`: how a call is written: JSON in tags, tags, fenced blocks.
 `toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
 `python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
   workers, or through a grammar of ours.
+`intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.
+`games`: two players who choose at the same time, again and again.
 `adapters`: objects with `reset` and `step` as environments.
 """
 
@@ -12,7 +15,8 @@ from rlvr_jax.tools.adapters import episode
 from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
 from rlvr_jax.tools.calls import Style, between, fenced, json_calls, tags
-from rlvr_jax.tools.environment import Environment, Reply
+from rlvr_jax.tools.environment import Environment, Game, Replies, Reply
+from rlvr_jax.tools.games import repeated_game
 from rlvr_jax.tools.named import named_toolbox
 from rlvr_jax.tools.python import python
 from rlvr_jax.tools.search import search
@@ -21,7 +25,9 @@ from rlvr_jax.tools.toolbox import toolbox
 
 __all__ = [
     "Environment",
+    "Game",
     "Lost",
+    "Replies",
     "Reply",
     "Style",
     "Tool",
@@ -33,6 +39,7 @@ __all__ = [
     "json_calls",
     "named_toolbox",
     "python",
+    "repeated_game",
     "search",
     "sql",
     "tags",

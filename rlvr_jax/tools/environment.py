@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Environment", "Reply"]
+__all__ = ["Environment", "Game", "Replies", "Reply"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,19 @@ class Reply:
     info: Mapping[str, float] = field(default_factory=dict)
     role: str = ""
     lost: bool = False
+
+
+@dataclass(frozen=True)
+class Replies:
+    """What a game says to the players, who have all written something.
+
+    Fields:
+      state: of the game from now on.
+      each: to each player; their own states are not read.
+    """
+
+    state: Any
+    each: Sequence[Reply]
 
 
 class Environment(Protocol):
@@ -66,5 +79,27 @@ class Environment(Protocol):
 
         The same state and text should give the same reply; what a run was told is kept beside it
         for the case that they do not.
+        """
+        ...
+
+
+class Game(Environment, Protocol):
+    """An environment of several players, who move at the same time and answer one prompt.
+
+    The first `players` responses to a prompt play with each other, then the next ones; their number
+    is a multiple of it. All players are the policy. A game is over for all where one of them has
+    used up its budget.
+
+    Fields:
+      players: of a game, at least 2.
+    """
+
+    players: int
+
+    def reply(self, state: Any, text: Sequence[str]) -> Replies:
+        """What each player is told about what all have written since the last time.
+
+        Args:
+          text: one of each player, in order.
         """
         ...

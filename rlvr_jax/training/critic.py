@@ -182,17 +182,18 @@ def jitted_critic(
     plan: BatchPlan,
     opening: int,
 ) -> tuple[Any, Any]:
-    """The two programs, for global arrays; those of a `Scorer` give "process_reward".
+    """The two programs, for global arrays; those of a `Scorer` give what it says.
 
     Returns:
-      values (`critic_params`, rollouts of one update) -> {name: [B, T]}; and fit (state, the same
-      rollouts, the policy's weights or None) -> (state, metrics), which takes its state over.
+      values (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}; and fit (state,
+      the same rollouts, the policy's weights or None) -> (state, metrics), which takes its state
+      over.
     """
     kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
     shared = shared_rows(plan, model.mesh)
     if isinstance(critic, Scorer):
-        name, fitted = "process_reward", partial(fit_scorer, trunk)
+        name, fitted = critic.gives, partial(fit_scorer, trunk)
 
         def of_piece(params, rows):
             seen = seen_by(trunk, critic, params["trunk"], rows, shared, opening)

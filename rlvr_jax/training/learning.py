@@ -84,11 +84,13 @@ class Scorer:
     Fields:
       params: of the current policy.
       start: gives those that the run began with.
+      teacher: gives those of the recipe's teacher; None: it has none.
     """
 
     learner: Learner
     params: Params
     start: Callable[[], Params]
+    teacher: Callable[[], Params] | None = None
 
     def score(self, rollouts: Rollouts, needs: Iterable[str], of: str = "current") -> Records:
         """Statistics by name, [B, T], [B, T, V] of "all_logp", [B, D] of "mean_hidden", [B, K] of
@@ -97,7 +99,7 @@ class Scorer:
         Args:
           needs: of "logp", "entropy", and one of "all_logp", "mean_hidden", "max_id" and
             "verdict_logp".
-          of: "current" or "start".
+          of: "current", "start" or "teacher".
         Raises:
           ValueError: another need or policy.
         """
@@ -105,12 +107,13 @@ class Scorer:
         large = needs - {"logp", "entropy"}
         made = {one: name for name, more in MORE.items() for one in more}
         unknown = large - made.keys()
-        if unknown or len(large) > 1 or of not in ("current", "start"):
+        whose = {"current": lambda: self.params, "start": self.start, "teacher": self.teacher}
+        if unknown or len(large) > 1 or whose.get(of) is None:
             raise ValueError(
                 f"score: needs must be among logp, entropy and one of {', '.join(made)}, of the"
-                f" current or the start policy, got {sorted(needs)} of {of!r}"
+                f" current or the start policy or a recipe's teacher, got {sorted(needs)} of {of!r}"
             )
-        params = self.params if of == "current" else self.start()
+        params = whose[of]()
         programs = self.learner.programs
         program = getattr(programs, made[large.pop()] if large else "measure")
         size, count = self.learner.plan.rows, len(rollouts.group)

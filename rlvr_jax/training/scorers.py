@@ -86,7 +86,7 @@ def fit_scorer(
       shared, opening: as for `policy.score`.
     Returns:
       The new state, and metrics: critic/loss, critic/gradient_norm, critic/score (mean over the
-      tokens, when the batch was drawn).
+      tokens, or over the rows' critics, when the batch was drawn).
     """
 
     def losses(params, rows):
@@ -117,5 +117,8 @@ def fit_scorer(
         changes, optimizer_state = optimizer.update(grads, state.optimizer_state, state.params)
         params = optax.apply_updates(state.params, changes)
     new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
-    mean = masked_mean(rollouts.process_reward, rollouts.mask)
+    scores, there = getattr(rollouts, scorer.gives), rollouts.mask
+    if scorer.gives == "critic_values":
+        there = jnp.broadcast_to(jnp.any(there, axis=1, keepdims=True), scores.shape)
+    mean = masked_mean(scores, there)
     return new, {"critic/loss": total, "critic/gradient_norm": norm, "critic/score": mean}

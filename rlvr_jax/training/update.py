@@ -110,7 +110,7 @@ def check_needs(
     known |= {"prompt_logp", "answer", "component_rewards", "behaviour_logp"}
     known |= {"sampled_entropy", *given}
     if recipe.critic is not None:
-        known.add("process_reward" if isinstance(recipe.critic, Scorer) else "values")
+        known.add(recipe.critic.gives if isinstance(recipe.critic, Scorer) else "values")
     if "old_tempered_logp" in objective.needs - dict(objective.records).keys():
         raise ValueError(
             f"method {method!r} reads old_tempered_logp and must say at which temperatures, in the"

@@ -4,7 +4,7 @@ A factory of `curricula`, `draws` or `stages` without a case here fails the cont
 """
 
 import numpy as np
-from small_environments import Counting
+from small_environments import Counting, Ending
 
 from rlvr_jax.experience import (
     PLAIN,
@@ -64,6 +64,7 @@ from rlvr_jax.experience import (
     none_above,
     one_level_at_a_time,
     outside,
+    pair_turns,
     pieces_by_difficulty,
     place_ranked_traces,
     plain,
@@ -72,6 +73,7 @@ from rlvr_jax.experience import (
     probe_steps,
     propose_and_solve,
     prove_hard_ones,
+    prove_statements,
     prune,
     queued,
     random_templates,
@@ -85,6 +87,7 @@ from rlvr_jax.experience import (
     refine,
     reflect,
     rehearse,
+    rejection_sampling,
     relabel,
     remember_hints,
     replace_failures,
@@ -115,9 +118,12 @@ from rlvr_jax.experience import (
     soft_thinking,
     solved_at_most,
     start_from_prefixes,
+    step_tree,
     summaries,
     synthesize_problems,
     tournament,
+    train_under,
+    turn_rows,
     turns,
     uniform,
     unsolved_pool,
@@ -230,6 +236,13 @@ CASES = {
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
+    "step_tree": lambda: experience(
+        draw=step_tree(separator="b", candidates=3, iterations=6, depth=4, tokens=4)
+    ),
+    "prove_statements": lambda: experience(
+        draw=prove_statements(Ending(), tactics=3, expansions=6, low=0.0, high=1.0)
+    ),
+    "rejection_sampling": lambda: experience(stages=[rejection_sampling()]),
     "soft_prefixes": lambda: experience(draw=soft_prefixes(latent=3, prefix=2)),
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
@@ -237,6 +250,8 @@ CASES = {
     "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
+    "turns(judged)": lambda: experience(draw=turns(Counting(judges=True))),
+    "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(
         stages=[redraw(all_wrong, hint(fraction)) for fraction in (0.25, 0.5)]
@@ -256,6 +271,10 @@ CASES = {
     "mask_void": lambda: experience(draw=turns(Counting()), stages=[mask_void()]),
     "mask_truncated": lambda: experience(stages=[mask_truncated()]),
     "shape": lambda: experience(stages=[shape(signed_outcome)]),
+    "pair_turns": lambda: experience(
+        draw=turns(Counting()), stages=[pair_turns(hint(1.0), candidates=4, pairs=2)]
+    ),
+    "train_under": lambda: experience(stages=[train_under(hint(1.0))]),
     "second_prompt": lambda: experience(stages=[second_prompt(hide_words(0.5, "?"))]),
     "without_prompt": lambda: experience(stages=[without_prompt()]),
     "shape_of_parts": lambda: experience(

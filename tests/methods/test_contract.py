@@ -62,7 +62,10 @@ NOT_ZERO_WHEN_EQUAL = {
     *("ares", "copg", "gdpo", "intrinsic_rewards", "laser"),
 }
 # Read supervised rows and nothing on the mask; here the right ones are supervised.
-IMITATES = {"critique_ft", "expert_iteration", "intervention_training", "stp"}
+IMITATES = {
+    *("bfs_prover_v2", "critique_ft", "expert_iteration", "intervention_training", "rstar_math"),
+    "stp",
+}
 # Weights or advantages made of the current log-probs and held constant: the gradient that the paper
 # gives is not the slope of the number that is shown.
 NOT_THE_SLOPE = {
@@ -72,7 +75,7 @@ NOT_THE_SLOPE = {
 # Ratios of other log-probs than those of the sampled tokens, or of none.
 OTHER_RATIO = {
     *("ampo", "expert_iteration", "guide", "luffy_mixed", "prerl", "rgr_grpo", "rl_plus", "rlmec"),
-    "scope",
+    *("rstar_math", "scope"),
 }
 # A verifier of theirs grades the texts, which the record has not.
 READS_TEXTS = {"affectgpt_r1", "rewardmap"}

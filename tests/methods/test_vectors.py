@@ -17,6 +17,7 @@ WITHOUT = {
     "adcl_egsr": "test_prompt_order.py",
     "affectgpt_r1": "test_text_rewards.py",
     "arrol": "tests/experience/test_tree_nodes.py",
+    "bfs_prover_v2": "tests/experience/test_step_searches.py, test_step_provers.py",
     "br_rm": "tests/cases",
     "cog_drift": "test_prompt_order.py",
     "critique_ft": "test_augmented_prompts.py",
@@ -39,6 +40,7 @@ WITHOUT = {
     "rollart": "tests/experience/test_queued.py, test_group_queue.py",
     "salu": "tests/cases",
     "skill0": "test_prompt_order.py",
+    "sweet_rl_policy": "test_agents.py",
     "tp_judge": "test_text_rewards.py",
 }
 

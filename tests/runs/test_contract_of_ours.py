@@ -29,6 +29,7 @@ ELSEWHERE = {
     "propose_and_solve": "task must have a world",
     "earn_learnability": "task must have a world",
     "kinds_in_order": "kinds must be those of the train prompts",
+    "pair_turns": "or a recipe.s teacher, got",
 }
 
 

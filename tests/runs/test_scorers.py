@@ -10,7 +10,7 @@ import pytest
 from training_runs import contents, metrics, quietly, settings, sums, values
 
 from rlvr_jax import policy
-from rlvr_jax.objectives import Scorer, flow_scorer, implicit_scorer
+from rlvr_jax.objectives import Scorer, flow_scorer, implicit_scorer, pessimistic_scorer, soft_min
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.training.critic import critic_params, initial_critic
 from rlvr_jax.training.scorers import fit_scorer, seen_by
@@ -41,7 +41,11 @@ def rows(own, count=8, seed=0):
         prompt_length=np.full(count, 4, np.int32),
     )
     reference = policy.score(*own, batch).logp
-    return replace(batch, reference_logp=reference, process_reward=jnp.zeros((count, 5)))
+    blank = {
+        "process_reward": jnp.zeros((count, 5)),
+        "critic_values": jnp.zeros((count, 2), np.float32),
+    }
+    return replace(batch, reference_logp=reference, **blank)
 
 
 def scored(own, scorer, state, batch):
@@ -115,7 +119,43 @@ def test_an_implicit_reward_begins_at_zero_and_learns_which_answers_are_right(ow
     assert float(told["critic/loss"]) < np.log(2)
 
 
-@pytest.mark.parametrize("scorer", [flow_scorer(0.8, 1), implicit_scorer(1.0)], ids=["flow", "prm"])
+def test_two_critics_differ_and_come_to_expect_the_rewards(own):
+    scorer, batch = pessimistic_scorer(), rows(own)
+    optimizer, state = begun(own, scorer, 3e-2)
+    before = scored(own, scorer, state, batch)
+    assert before.shape == (8, 2) and not np.allclose(before[:, 0], before[:, 1], atol=1e-2)
+    # They read the last token's state, normalized, whatever stands behind it.
+    states = np.asarray(seen_by(own[0], scorer, own[1], batch, 1, 0))
+    state_of = states[3, int(batch.length[3])]
+    scaled = (state_of - state_of.mean()) / np.sqrt(state_of.var() + 1e-5)
+    wanted = scaled @ np.asarray(state.params["head"]["weight"])
+    np.testing.assert_allclose(before[3], wanted, rtol=1e-4, atol=CLOSE)
+    fit = jax.jit(lambda state, batch: fitted(own, scorer, optimizer, state, batch))
+    for _ in range(60):
+        values = scored(own, scorer, state, batch)
+        state, _ = fit(state, replace(batch, critic_values=values))
+    after = np.asarray(soft_min(scored(own, scorer, state, batch), 0.3))
+    then = np.asarray(soft_min(before, 0.3))
+    reward = np.asarray(batch.reward)
+    assert np.abs(after - reward).mean() < 0.5 * np.abs(then - reward).mean()
+
+
+def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(own):
+    scorer, batch = pessimistic_scorer(), rows(own)
+    optimizer, state = begun(own, scorer)
+    empty = replace(batch, mask=batch.mask & False, length=batch.length * 0)
+    assert not np.asarray(scored(own, scorer, state, empty)).any()
+    kept = jax.tree.map(jnp.copy, state)
+    same, told = fitted(own, scorer, optimizer, state, empty)
+    jax.tree.map(np.testing.assert_array_equal, same, kept)
+    assert told["critic/loss"] == 0
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [flow_scorer(0.8, 1), implicit_scorer(1.0), pessimistic_scorer()],
+    ids=["flow", "prm", "critics"],
+)
 def test_pieces_change_nothing(own, scorer):
     batch = rows(own)
     optimizer, state = begun(own, scorer)
@@ -138,6 +178,12 @@ def test_pieces_change_nothing(own, scorer):
             lambda: Scorer(None, None, None, "x", needs=frozenset({"turn"})),
             r"needs must be among reference_logp, got \['turn'\]",
         ),
+        (
+            lambda: Scorer(None, None, None, "x", gives="values"),
+            "gives must be 'process_reward' or 'critic_values', got 'values'",
+        ),
+        (lambda: pessimistic_scorer(heads=0), "heads must be"),
+        (lambda: pessimistic_scorer(width=0.0), "width must be positive, got 0"),
     ],
 )
 def test_a_scorer_that_cannot_be_made_is_refused(make, said):
@@ -145,7 +191,7 @@ def test_a_scorer_that_cannot_be_made_is_refused(make, said):
         make()
 
 
-@pytest.mark.parametrize("name", ["rlfr", "methods_of_tests:implicit_process"])
+@pytest.mark.parametrize("name", ["rlfr", "safe", "methods_of_tests:implicit_process"])
 def test_runs_fit_their_scorer_and_resume_in_the_same_bytes(model, tmp_path, name):
     changes = dict(method=name, steps=4, checkpoint_every=2, critic_learning_rate=1e-2)
     if name == "rlfr":
@@ -155,7 +201,8 @@ def test_runs_fit_their_scorer_and_resume_in_the_same_bytes(model, tmp_path, nam
     lines = metrics(whole)
     assert all(norm > 0 for norm in values(lines, "critic/gradient_norm"))
     score = values(lines, "critic/score")
-    assert all(x != 0 for x in score[1:]) and any(values(lines, "process_reward"))
+    assert all(x != 0 for x in score[1:])
+    assert name == "safe" or any(values(lines, "process_reward"))
     shutil.copytree(whole, again)
     shutil.rmtree(again / "checkpoints" / "4")
     (again / "summary.json").unlink()

@@ -299,8 +299,10 @@ def test_what_is_needed_of_the_old_policy_is_measured_or_read(fresh):
 
 
 def test_a_method_whose_needs_nobody_meets_is_refused():
-    with pytest.raises(ValueError, match="method 'social_rl' reads values, which training"):
-        check_needs(methods.recipe("social_rl"), "social_rl", 1)
+    own = methods.recipe("social_rl")
+    with pytest.raises(ValueError, match="'social_rl' reads process_reward, turn, which training"):
+        check_needs(own, "social_rl", 1)
+    check_needs(own, "social_rl", 1, own.experience.gives)
 
 
 def test_values_are_provided_to_a_method_that_says_how_to_fit_its_critic():

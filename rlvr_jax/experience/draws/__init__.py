@@ -5,9 +5,9 @@ constants may move (`growing_horizon`). `entropy_heated` has one that reads the 
 batch's entropies. `from_drafts` goes on from what the policy would write again of a prompt's last
 responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
 policy sums up; `in_windows` goes on in the next step, and so does `queued`, group by group.
-`turns` writes it together with an environment: tools, a search, a game. `soft_prefixes` puts
-vectors before prompts, `soft_thinking` thinks in mixtures of tokens. Those of `trees/` write
-responses that share their beginnings.
+`turns` writes it together with an environment: tools, a search, a game; `turn_rows` makes a row of
+each of its turns. `soft_prefixes` puts vectors before prompts, `soft_thinking` thinks in mixtures
+of tokens. Those of `trees/` write responses that share their beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -19,7 +19,15 @@ from rlvr_jax.experience.draws.queued import queued
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.summaries import summaries
-from rlvr_jax.experience.draws.trees import branch_at_best, branch_rounds, prune, search_tree
+from rlvr_jax.experience.draws.trees import (
+    branch_at_best,
+    branch_rounds,
+    prove_statements,
+    prune,
+    search_tree,
+    step_tree,
+)
+from rlvr_jax.experience.draws.turn_rows import turn_rows
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.draws.windows import in_windows
 
@@ -32,11 +40,14 @@ __all__ = [
     "growing_horizon",
     "in_windows",
     "plain",
+    "prove_statements",
     "prune",
     "queued",
     "search_tree",
     "soft_prefixes",
     "soft_thinking",
+    "step_tree",
     "summaries",
+    "turn_rows",
     "turns",
 ]

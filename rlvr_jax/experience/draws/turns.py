@@ -6,7 +6,7 @@ import concurrent.futures
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ from jinja2 import TemplateError
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.told import Told
 from rlvr_jax.objectives import describe
@@ -49,35 +50,41 @@ def turns(
     row's key and turn alone, never on who was answered first. What was said is kept beside the run
     (`Setting.told`) and said again when a step is drawn again.
 
+    Where the environment is a `Game`, responses to a prompt that follow one another play with each
+    other: each reads what was said to it, and all of them are asked for at the same time.
+
     Args:
       environment: None: that of the task (`Task.environment`).
       limit: replies of a response at most, at least 1; behind the last one the policy goes on, and
         is not asked again.
       reply_tokens: of a reply at most; what is longer loses its middle.
       sampling: settings of the sampler that are prescribed, as in `plain`.
+    Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
     Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
       not fit), lost_answers (without a verdict), and the sums of what the environment counts.
     Raises:
       ValueError: a number that is no count; when a run begins, a task without an environment where
-        none is given.
+        none is given; groups that are no multiple of a game's players.
     """
     check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
 
     def init(setting):
-        _environment(environment, setting.task)
+        _check_players(_environment(environment, setting.task), [setting.drawn_samples])
         return ()
 
     def apply(asks, actor, state, turn):
         world = _environment(environment, turn.setting.task)
+        _check_players(world, [ask.samples for ask in asks])
         with concurrent.futures.ThreadPoolExecutor(_THREADS) as threads:
             how = _Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
+            half_of = _Half if getattr(world, "players", 1) == 1 else _PlayedHalf
             halves = deque()
             for part in (range(0, len(asks), 2), range(1, len(asks), 2)):
                 if part:
                     rows = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in part])
-                    halves.append(_Half(how, [asks[i] for i in part], answers, rows))
+                    halves.append(half_of(how, [asks[i] for i in part], answers, rows))
             parts = list(halves)
             while halves:
                 half = halves.popleft()
@@ -98,6 +105,7 @@ def turns(
         sampling=sampling,
         of_policy=True,
         environment=environment,
+        gives=frozenset({"turn", "process_reward"}),
     )
 
 
@@ -110,12 +118,23 @@ def _environment(given: Environment | None, task: Any) -> Environment:
     return found
 
 
+def _check_players(world: Environment, samples: Sequence[int]) -> None:
+    players = getattr(world, "players", 1)
+    if wrong := [number for number in samples if number % players]:
+        raise ValueError(
+            f"turns: samples_per_prompt must be a multiple of the {players} players of"
+            f" {world.label}, got {wrong[0]}"
+        )
+
+
 class _Driver:
     """What the halves of a batch have in common."""
 
     def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
         self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
         self.told = turn.setting.told or Told()
+        # Where the environment judges, it says nothing of the task's other rewards.
+        self.unsaid = unsaid(turn.setting.task)
         self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
         self.limit, self.reply_tokens = limit, reply_tokens
         self.threads = threads
@@ -128,7 +147,7 @@ class _Driver:
         key = jax.random.fold_in(self.key, turn) if turn else self.key
         return self.actor.draw(asks, key, self.sampling or None)
 
-    def reply(self, episode: _Episode, text: str) -> Reply:
+    def reply(self, episode: _Episode, text: Any) -> Any:
         """What the environment says next in an episode, which goes on."""
         if episode.behind:  # what was said is known, the state is not
             episode.state = self.world.start(episode.prompt)[0]
@@ -195,21 +214,30 @@ class _Half:
     def _asked(self):
         """Begins to ask the environment about the open rows that may be answered; of this process
         those that it owns."""
+        asked, texts = self._written()
+        waiting = {}
+        for row, text in zip(asked, texts, strict=True):
+            episode = self.episodes[row]
+            if self.how.told.find(self._key(row)) is not None:
+                episode.texts.append(text)
+                episode.behind = True
+            elif self._is_own(row):
+                waiting[row] = self.how.threads.submit(self.how.reply, episode, text)
+        return asked, waiting
+
+    def _written(self) -> tuple[list[int], list[str]]:
+        """The open rows that may be answered, and what the policy wrote last in each."""
         rollouts = self.batch.rollouts
         full = rollouts.truncated & (rollouts.length >= self.budget)
         asked = self.open[~full[self.open]] if self.turn < self.how.limit else self.open[:0]
         ends = rollouts.length - ~rollouts.truncated
         ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
         texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-        own, waiting = (jax.process_index(), jax.process_count()), {}
-        for row, text in zip(asked.tolist(), texts, strict=True):
-            episode = self.episodes[row]
-            if self.how.told.find(self._key(row)) is not None:
-                episode.texts.append(text)
-                episode.behind = True
-            elif self.rows[row] % own[1] == own[0]:
-                waiting[row] = self.how.threads.submit(self.how.reply, episode, text)
-        return asked.tolist(), waiting
+        return asked.tolist(), texts
+
+    def _is_own(self, row: int) -> bool:
+        """Whether this process asks about a row."""
+        return self.rows[row] % jax.process_count() == jax.process_index()
 
     def _key(self, row: int) -> str:
         """What names the reply that a row waits for, in the run."""
@@ -339,8 +367,6 @@ class _Half:
         """The rows at their end, with what the environment has to say about them."""
         self.counts["lost_answers"] += int(self.lost.sum())
         batch = self.batch
-        if not batch.rollouts.process_reward.any():
-            batch = batch.with_rollouts(process_reward=None)
         judged = getattr(self.how.world, "judges", False)
         if not (judged or self.lost.any()):
             return batch
@@ -348,9 +374,47 @@ class _Half:
         grades: list[Grade | None] = []
         for row, lost in enumerate(self.lost):
             outcome = float(np.nan_to_num(self.outcome[row]))
-            told = Grade(outcome, float(rewards[row]) if rewards[row] else outcome)
+            reward = float(rewards[row]) if rewards[row] else outcome
+            told = Grade(outcome, reward, info=self.how.unsaid)
             grades.append(Grade(None) if lost else told if judged else None)
         return replace(batch, brought=grades)
+
+
+class _PlayedHalf(_Half):
+    """One whose responses play a game with each other: `players` rows that follow one another."""
+
+    def _asked(self):
+        asked, texts = self._written()
+        text_of = dict(zip(asked, texts, strict=True))
+        players, waiting = self.how.world.players, {}
+        for first in range(0, len(self.rows), players):
+            rows = range(first, first + players)
+            there = [row for row in rows if row in text_of]
+            if not there:
+                continue
+            episode = self.episodes[first]  # of the game
+            if len(there) < players:
+                over = concurrent.futures.Future()
+                over.set_result(Reply(None, done=True))
+                waiting |= {row: over for row in there if self._is_own(first)}
+            elif self.how.told.find(self._key(first)) is not None:
+                episode.texts.append([text_of[row] for row in rows])
+                episode.behind = True
+            elif self._is_own(first):
+                written = [text_of[row] for row in rows]
+                game = self.how.threads.submit(self.how.reply, episode, written)
+                waiting |= {row: _ToPlayer(game, row - first) for row in rows}
+        return asked, waiting
+
+
+class _ToPlayer(NamedTuple):
+    """A game's reply to one player, as it will be."""
+
+    game: concurrent.futures.Future
+    player: int
+
+    def result(self) -> Reply:
+        return self.game.result().each[self.player]
 
 
 def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:

@@ -19,6 +19,7 @@ from rlvr_jax.experience.stages.donors.imitate_right import imitate_right
 from rlvr_jax.experience.stages.donors.imitate_solutions import imitate_solutions
 from rlvr_jax.experience.stages.donors.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
+from rlvr_jax.experience.stages.donors.rejection import rejection_sampling
 from rlvr_jax.experience.stages.donors.replace_failures import replace_failures
 from rlvr_jax.experience.stages.donors.replay import replay_good
 from rlvr_jax.experience.stages.donors.siblings import show_sibling
@@ -50,6 +51,7 @@ from rlvr_jax.experience.stages.rewards.shape import shape
 from rlvr_jax.experience.stages.rewards.templates import reward_template
 from rlvr_jax.experience.stages.rewards.tournament import compare_by, tournament
 from rlvr_jax.experience.stages.rounds.adaptive_refill import adaptive_refill
+from rlvr_jax.experience.stages.rounds.another_view import train_under
 from rlvr_jax.experience.stages.rounds.bootstrap import bootstrap_replies
 from rlvr_jax.experience.stages.rounds.branch import branch
 from rlvr_jax.experience.stages.rounds.controllers import draw_controllers
@@ -64,6 +66,7 @@ from rlvr_jax.experience.stages.rounds.refine import refine
 from rlvr_jax.experience.stages.rounds.reflect import reflect
 from rlvr_jax.experience.stages.rounds.salvage import salvage
 from rlvr_jax.experience.stages.rounds.screen import screen
+from rlvr_jax.experience.stages.rounds.turn_candidates import pair_turns
 
 __all__ = [
     "adaptive_refill",
@@ -101,6 +104,7 @@ __all__ = [
     "mean_at_most",
     "none_above",
     "outside",
+    "pair_turns",
     "place_ranked_traces",
     "pose_questions",
     "probe_steps",
@@ -112,6 +116,7 @@ __all__ = [
     "refine",
     "reflect",
     "rehearse",
+    "rejection_sampling",
     "relabel",
     "replace_failures",
     "replay_good",
@@ -133,6 +138,7 @@ __all__ = [
     "solved_at_most",
     "synthesize_problems",
     "tournament",
+    "train_under",
     "uniform",
     "without_prompt",
 ]

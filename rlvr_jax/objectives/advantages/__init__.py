@@ -16,6 +16,7 @@
                          `scale_of_cell` for a KL
     over time            `reward_to_go`, `generalized_advantage`, `macro_advantage`,
                          `extended_advantage`, `pessimistic_advantage`, `aligned_with_partner`
+    over turns           `generalized_turn_advantage`
     on the way           `process_to_go`, `generalized_process_advantage`, `rewriter_credit`
     of another advantage `whitened`
     from a teacher       `teacher_log_ratio`
@@ -54,5 +55,6 @@ from rlvr_jax.objectives.advantages.score_norms import *
 from rlvr_jax.objectives.advantages.self_verification import *
 from rlvr_jax.objectives.advantages.traces import *
 from rlvr_jax.objectives.advantages.trees import *
+from rlvr_jax.objectives.advantages.turn_credit import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.objectives.advantages.windows import *

@@ -1,6 +1,7 @@
 """Advantages for two agents that play with each other: favour the other if one did well so far.
 
-A column of `[B, T]` is a turn of the game. The agents of a game are two rows of one group, in the
+A column of `[B, T]` is a turn of the game: a token, or what `turn` says where turns have several
+tokens. The agents of a game are two rows of one group, in the
 order of `rollout_id`: the first with the second, the third with the fourth, …; the last row of an
 odd group is alone. Where an advantage does not exist it counts as 0.
 """
@@ -13,6 +14,7 @@ from rlvr_jax.objectives.algebra.parts import Transform, describe
 from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.objectives.statistics.group_order import group_rank
 from rlvr_jax.objectives.statistics.groups import group_count
+from rlvr_jax.objectives.statistics.steps import at_tokens, find_steps, step_mean
 from rlvr_jax.types import replace
 
 __all__ = [
@@ -62,7 +64,10 @@ def alignment_term(
 
 
 def aligned_with_partner(
-    estimator: Transform, weight: float = 1.0, discount: float | None = None
+    estimator: Transform,
+    weight: float = 1.0,
+    discount: float | None = None,
+    ids: str | None = None,
 ) -> Transform:
     """A'_t = A_t + w · past_t · A^other_t, the advantage-alignment term of the released code.
 
@@ -73,8 +78,10 @@ def aligned_with_partner(
       weight: w.
       discount: γ of `discounted_past`, in [0, 1], the written form; None: `past_mean`, the
         released one.
-    Reads: what the estimator reads, group, rollout_id, mask. Writes: advantage. Metrics: the
-      estimator's.
+      ids: field of `Rollouts` that numbers the turns, such as "turn"; A of a turn is then the mean
+        over its tokens, and all of them get A'. None: each token is one.
+    Reads: what the estimator reads, group, rollout_id, mask, the ids. Writes: advantage.
+    Metrics: the estimator's.
     Raises:
       ValueError: weight not finite, or discount outside [0, 1].
     Source: https://github.com/jduquevan/advantage-alignment.
@@ -86,15 +93,27 @@ def aligned_with_partner(
     def apply(signals, context, state):
         signals, state, metrics = estimator.apply(signals, context, state)
         own = jnp.where(signals.mask, signals.advantage, 0)
+        if ids is not None:
+            turns = find_steps(getattr(context.rollouts, ids), signals.mask)
+            own = step_mean(own, turns)
         partner = partner_row(context.rollouts.group, context.rollouts.rollout_id)
         past = past_mean(own) if discount is None else discounted_past(own, discount)
         aligned = own + weight * alignment_term(past, own, partner)
-        advantage = jnp.where(signals.mask, aligned, 0)
+        if ids is None:
+            advantage = jnp.where(signals.mask, aligned, 0)
+        else:
+            advantage = at_tokens(aligned, turns)
         return replace(signals, advantage=advantage), state, metrics
 
+    of_turns = {} if ids is None else {"ids": ids}
     label = describe(
-        "aligned_with_partner", estimator=estimator.label, weight=float(weight), discount=discount
+        "aligned_with_partner",
+        estimator=estimator.label,
+        weight=float(weight),
+        discount=discount,
+        **of_turns,
     )
     # The partner's row is read, whose old log-probs may be those of the current pass.
     needs = estimator.needs | ({"batch_statistics"} if "logp" in estimator.needs else set())
+    needs |= {*of_turns.values()}
     return Transform(estimator.init, apply, needs, label, estimator.remark, estimator.options)

@@ -148,7 +148,7 @@ def search_tree(
             terminal = ~pieces.goes_on(drawn)
             closed = np.concatenate([closed, terminal])
             closed[going] = True
-            right, unsure = _graded(pieces, actor, drawn, terminal)
+            right, unsure = graded_ends(pieces, actor, drawn, terminal)
             for node in going:
                 own = children(nodes, node)
                 ends = own[terminal[own - first]]
@@ -201,7 +201,7 @@ def _next(nodes: Nodes, tree: int, closed: np.ndarray, score: Sequence[float]) -
     return int(open_ones[frontier_score(nodes, open_ones, *score).argmax()])
 
 
-def _graded(pieces: Pieces, actor, drawn: np.ndarray, terminal: np.ndarray):
+def graded_ends(pieces: Pieces, actor, drawn: np.ndarray, terminal: np.ndarray):
     """Of each piece whether it ends a right response, and the mean -logp of its own tokens."""
     right = np.zeros(len(drawn), bool)
     if terminal.any():

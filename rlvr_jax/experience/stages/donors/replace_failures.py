@@ -11,7 +11,7 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.choices.groups import all_wrong
 from rlvr_jax.experience.stages.donors.traces import own_rows
-from rlvr_jax.experience.stages.rounds.redraw import under_another_view
+from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_within
 

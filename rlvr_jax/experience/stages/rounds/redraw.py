@@ -11,8 +11,9 @@ from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state, stateless
 from rlvr_jax.experience.stages.donors.traces import own_rows
+from rlvr_jax.experience.stages.rounds.another_view import under_another_view
 
-__all__ = ["redraw", "redrawn_rows", "refill", "refilled", "under_another_view"]
+__all__ = ["redraw", "redrawn_rows", "refill", "refilled"]
 
 
 def redraw(
@@ -93,19 +94,6 @@ def redrawn_rows(again: np.ndarray, samples: np.ndarray, plain: int) -> np.ndarr
     """
     places = np.arange(max(samples.max(initial=0), 0))
     return again[:, None] & (places[None] < (samples - plain)[:, None])
-
-
-def under_another_view(drawn: Batch, actor: Actor, view: View) -> Batch:
-    """Rows that are trained under another view of their prompts than they were drawn from."""
-    tokens, length = actor.prompts([replace(ask, view=view) for ask in drawn.asks])
-    rollouts = drawn.rollouts
-    return own_rows(drawn).with_rollouts(
-        prompt_tokens=tokens,
-        prompt_length=length,
-        shown_tokens=rollouts.prompt_tokens,
-        shown_length=rollouts.prompt_length,
-        off_policy=np.ones(len(drawn), bool),
-    )
 
 
 def refill(when: GroupTest, rounds: int, stages: Sequence[Stage] = ()) -> Stage:

@@ -1,0 +1,211 @@
+"""Proofs that a best-first search finds, whose steps are rows to imitate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask, Shown, View
+from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.draws.trees.best_first import (
+    ERROR,
+    PROVED,
+    prove,
+    tactic_filter,
+)
+from rlvr_jax.experience.grades import unsaid
+from rlvr_jax.experience.parts import Actor, Draw
+from rlvr_jax.experience.views import digest
+from rlvr_jax.objectives import describe
+from rlvr_jax.objectives.arguments import (
+    check_at_least,
+    check_count,
+    check_positive,
+    check_within,
+)
+from rlvr_jax.tasks import Grade
+from rlvr_jax.tools import Environment
+
+__all__ = ["prove_statements"]
+
+RIGHT = 0.5
+"""An outcome above this is a proof."""
+
+
+def prove_statements(
+    environment: Environment | None = None,
+    tactics: int = 4,
+    alpha: float = 2.0,
+    expansions: int = 64,
+    low: float = 0.1,
+    high: float = 0.9,
+    separator: str = ":::",
+    banned: Sequence[str] = (),
+    temperature: float = 1.3,
+) -> Draw:
+    """Searches a proof of each prompt (`prove`), and gives the steps of proofs as rows to imitate.
+
+    A state is the text that the environment says, at first that of the prompt; the policy reads it
+    with the separator behind it and writes one tactic as a whole response. A reply that is done
+    with an outcome above ½ is a proof, any other that is done, or says nothing, an error. A row is
+    (state, tactic), supervised and with nothing on the mask, and graded by whether its statement
+    was proved. Of the steps of a statement's shortest proof those are trained that `tactic_filter`
+    keeps among all of the batch, each once, at most as many as the ask has samples: the least sure
+    ones. A statement without a step to train has one row that teaches nothing.
+
+    Args:
+      environment: whose replies are the states; None: that of the task.
+      tactics: that are drawn in a state (n).
+      alpha: of the order of the search (α).
+      expansions: of a statement at most.
+      low, high: quantiles of -mean logp between which steps are trained.
+      separator: what a state ends with where the policy reads it.
+      banned: words that no tactic may have.
+      temperature: of the sampler; steps are scored, and trained, at 1.
+    Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps.
+    Raises:
+      ValueError: a number that is no count or negative, quantiles outside [0, 1]; when a run
+        begins, a task without an environment where none is given.
+      RuntimeError: a reply that was lost; it is no failed tactic.
+    Source: BFS-Prover-V2 trains so (the link stands in the method's card); the quantiles and the
+      cap are ours.
+    """
+    check_count(1, "prove_statements", tactics=tactics, expansions=expansions)
+    check_at_least(0, "prove_statements", alpha=alpha)
+    check_within(0, 1, "prove_statements", low=low, high=high)
+    check_positive("prove_statements", temperature=temperature)
+
+    def world_of(task):
+        found = environment if environment is not None else task.environment
+        if found is None:
+            raise ValueError(
+                f"prove_statements: environment must be given for task {task.name!r}, which has"
+                " none of its own"
+            )
+        return found
+
+    def init(setting):
+        world_of(setting.task)
+        return ()
+
+    def apply(asks, actor, state, turn):
+        world, attempts = world_of(turn.setting.task), []
+        for ask in asks:
+            own = _Attempt(actor, ask, world, turn.key, separator, temperature)
+            found = prove(
+                ask.prompt.text, own.propose, own.step, tactics, alpha, expansions, banned
+            )
+            own.proof, own.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
+            own.proved = found.proof is not None
+            attempts.append(own)
+        surprise = [-own.known[step][2] for own in attempts for step in own.proof]
+        kept = iter(tactic_filter(np.array(surprise), low, high).tolist())
+        parts, trained, steps = [], 0, len(surprise)
+        for number, own in enumerate(attempts):
+            chosen = [step for step in own.proof if next(kept)]
+            chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
+            trained += len(chosen)
+            parts.append(own.rows(chosen, number, unsaid(turn.setting.task)))
+        told = {
+            "proved_statements": sum(own.proved for own in attempts),
+            "expansions": sum(own.expansions for own in attempts),
+            "proof_steps": steps,
+            "trained_steps": trained,
+        }
+        seconds = sum(batch.sample_seconds for own in attempts for batch in own.drawn)
+        whole = replace(concatenate(parts), sample_seconds=seconds)
+        return whole, state, {name: float(value) for name, value in told.items()}
+
+    named = {"tactics": tactics, "alpha": float(alpha), "expansions": expansions, "low": low}
+    label = describe(
+        "prove_statements",
+        environment="task" if environment is None else environment.label,
+        **named,
+        high=high,
+        separator=separator,
+        banned=tuple(banned),
+        temperature=float(temperature),
+    )
+    # The view that stands for all of them: what prompts have in common, states need not have.
+    blank = View("proof_state()", lambda prompt, task: Shown(separator))
+    gives = frozenset({"supervised"})
+    return Draw(apply, label, init, gives=gives, fewer=True, views=(blank,))
+
+
+@dataclass
+class _Attempt:
+    """The search for one proof.
+
+    Fields:
+      states: of the environment, by the text that shows them.
+      drawn: what the policy has written, a batch for each expansion.
+      known: by (state, tactic) the batch, the row and the mean logp.
+    """
+
+    actor: Actor
+    ask: Ask
+    world: Environment
+    key: Any
+    separator: str
+    temperature: float
+    proof: list[tuple[str, str]] = field(default_factory=list)
+    proved: bool = False
+    expansions: int = 0
+    drawn: list[Batch] = field(default_factory=list)
+    known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        text = self.ask.prompt.text
+        self.states = {text: self.world.start(self.ask.prompt)[0]}
+
+    def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
+        shown = f"{state}{self.separator}"
+        view = View(f"proof_state({digest(shown)})", lambda prompt, task: Shown(shown))
+        first = self.ask.first_sample + len(self.drawn) * number
+        ask = replace(self.ask, view=view, samples=number, first_sample=first)
+        batch = self.actor.draw([ask], self.key, {"temperature": self.temperature})
+        batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
+        logp = np.asarray(self.actor.score(batch, ["logp"])["logp"])
+        mask = batch.rollouts.mask
+        total, count = np.where(mask, logp, 0).sum(axis=1), mask.sum(axis=1)
+        told = []
+        for row, response in enumerate(batch.responses):
+            mean = float(total[row]) / max(int(count[row]), 1)
+            self.known.setdefault((state, response.text), (len(self.drawn), row, mean))
+            told.append((response.text, float(total[row]), int(count[row])))
+        self.drawn.append(batch)
+        return told
+
+    def step(self, state: str, tactic: str) -> str:
+        reply = self.world.reply(self.states[state], tactic)
+        if reply.lost:
+            raise RuntimeError(f"prove_statements: the reply of {self.world.label} was lost")
+        if reply.done and (reply.outcome or 0.0) > RIGHT:
+            return PROVED
+        if reply.done or reply.text is None:
+            return ERROR
+        self.states.setdefault(reply.text, reply.state)
+        return reply.text
+
+    def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
+        """The steps as rows to imitate; without any the first tactic, which nobody learns.
+
+        Args:
+          info: of their grades.
+        """
+        places = [self.known[step][:2] for step in steps] or [(0, 0)]
+        batch = concatenate([self.drawn[number].take([row]) for number, row in places])
+        size = len(places)
+        grade = Grade(float(self.proved), info=info)
+        return replace(
+            batch.with_rollouts(
+                mask=np.zeros_like(batch.rollouts.mask),
+                supervised=np.full(size, bool(steps)),
+                group=np.full(size, group, np.int32),
+            ).renumbered(),
+            asks=[replace(ask, samples=size) for ask in batch.asks],
+            brought=[grade] * size,
+        )

@@ -1,0 +1,86 @@
+"""Dilemma: two players may cooperate or not, again and again, for payoffs that the prompt says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from random import Random
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
+from rlvr_jax.tools import repeated_game
+
+__all__ = ["dilemma"]
+
+_TEXT = (
+    "You and another player choose between cooperate and defect, {rounds} times, both at the same"
+    " time. If both cooperate, each earns {reward}; if both defect, {punishment}. Who defects alone"
+    " earns {temptation}, and the other one {sucker}. Each time write your choice on a line of its"
+    " own; you are told what the other player chose."
+)
+_LARGEST = 20
+
+
+@functools.cache
+def dilemma(
+    rounds: int = 5,
+    size: int = SIZE,
+    test_size: int = TEST_SIZE,
+    seed: int = 0,
+    response_tokens: int = 256,
+) -> Task:
+    """Prisoner's dilemmas with payoffs T > R > P > S from 0 to 20 and 2 R > T + S.
+
+    The task has an environment, a game of two: `turns()` lets neighbouring responses to a prompt
+    play with each other. An answer that is not played earns nothing. The outcome is the mean pay
+    of a round between S and T; to cooperate always with someone who does the same earns R.
+
+    Args:
+      rounds: of a game.
+      size, test_size: prompts of the two splits.
+      seed: of the prompts.
+      response_tokens: budget of a player, with what it is told.
+    Raises:
+      ValueError: no rounds, or fewer different prompts than wanted.
+    """
+
+    def draw(random: Random, kind: str) -> tuple[str, Prompt]:
+        while True:
+            payoffs = sorted(random.sample(range(_LARGEST + 1), 4))
+            sucker, punishment, reward, temptation = payoffs
+            if 2 * reward > temptation + sucker:
+                break
+        text = _TEXT.format(
+            rounds=rounds,
+            reward=reward,
+            punishment=punishment,
+            temptation=temptation,
+            sucker=sucker,
+        )
+        return text, Prompt(text, tuple(payoffs), kind)
+
+    train, test = splits("dilemma", draw, ["dilemma"], size, test_size, seed)
+    return Task(
+        "dilemma",
+        train,
+        test,
+        _unplayed,
+        response_tokens,
+        environment=repeated_game(payoffs_of, rounds),
+    )
+
+
+def payoffs_of(prompt: Prompt) -> dict[tuple[str, str], float]:
+    """The table of a prompt, whose answer is S, P, R, T."""
+    sucker, punishment, reward, temptation = map(float, prompt.answer)
+    return {
+        ("cooperate", "cooperate"): reward,
+        ("cooperate", "defect"): sucker,
+        ("defect", "cooperate"): temptation,
+        ("defect", "defect"): punishment,
+    }
+
+
+def _unplayed(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
+    del responses
+    return [Grade(0.0) for _ in prompts]

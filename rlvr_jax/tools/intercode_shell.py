@@ -1,0 +1,168 @@
+"""InterCode's shell environment: commands in a folder until one is "submit", which is paid for."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rlvr_jax.sandbox import Limits, Outcome, Sandbox
+from rlvr_jax.tools.environment import Reply
+from rlvr_jax.verifiers.texts.intercode import bash_reward
+
+__all__ = ["ShellEpisodes", "changes", "shell_episodes"]
+
+MARK = "\x1d"
+"""Stands before the files' hashes; what is behind the last one is base64."""
+BASH = "/usr/bin/bash"
+
+# The actions are the arguments. Each has a process of its own, so that none ends the others, and
+# begins in the folder in which the one before it ended; only the last one is heard.
+_PROGRAM = r"""
+exec 7>/dev/null 8>&1
+cd work && start=$PWD here=$PWD said=7
+while [ $# -gt 0 ]; do
+  [ $# -gt 1 ] || said=8
+  : > /tmp/folder
+  ( cd "$here" 2>/dev/null || cd "$start"
+    exec bash -c 'trap "pwd >&9" EXIT; eval "$1"' bash "$1" 9>>/tmp/folder
+  ) </dev/null >&$said 2>&1 7>&- 8>&-
+  read -r after < /tmp/folder && here=$after
+  shift
+done
+"""
+# Who forges this list must know what it should say, and no folder of his holds that.
+_HASHES = r"""
+printf '\035'
+cd "$start" && find . -type f -exec sha256sum -z {} + | base64 -w0
+"""
+
+Files = Mapping[str, str]
+"""Hashes of contents by path."""
+
+
+@dataclass(frozen=True)
+class ShellEpisodes:
+    """The environment of `shell_episodes`; its state are gold, files, the actions so far and what
+    the last one printed."""
+
+    gold_of: Callable[[Any], str]
+    files_of: Callable[[Any], Mapping[str, str]]
+    limits: Limits
+    stops: tuple[str, ...]
+    label: str
+    judges: bool = True
+
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+        """The folder as it is at first, and nothing done."""
+        return (self.gold_of(prompt), dict(self.files_of(prompt)), (), ""), []
+
+    def reply(self, state: Any, text: str) -> Reply:
+        """What a command prints; "submit" ends the episode and is paid by the folder and the last
+        output, "skip" ends it without. A command that passes a limit is not done."""
+        gold, files, actions, printed = state
+        action = text
+        for stop in self.stops:
+            action = action.removesuffix(stop)
+        action = action.strip()
+        if action == "skip":
+            return Reply(state, done=True, reward=0.0, outcome=0.0)
+        if action.startswith("submit"):
+            own, wanted = self._run(files, actions, True), self._run(files, (gold,), True)
+            if "lost" in (own.reason, wanted.reason):
+                return Reply(state, done=True, lost=True)
+            if (wanted_files := _hashes(wanted.stdout)) is None:
+                return Reply(state, done=True, lost=True, info={"gold_errors": 1.0})
+            reward = self._paid(files, own, printed, wanted_files, wanted.stdout)
+            return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
+        outcome = self._run(files, (*actions, action))
+        if outcome.reason == "lost":
+            return Reply(state, done=True, lost=True)
+        if outcome.reason:
+            told = f"Error: stopped: the command passed its limit of {outcome.reason}\n"
+            return Reply(state, told, reward=0.0, info={"errors": 1.0})
+        after = gold, files, (*actions, action), outcome.stdout
+        return Reply(after, outcome.stdout, reward=0.0, info={"actions": 1.0})
+
+    def _run(
+        self, files: Mapping[str, str], actions: Sequence[str], hashes: bool = False
+    ) -> Outcome:
+        """What becomes of a fresh folder; every action runs again."""
+        there = {"work/.start": "", **{f"work/{name}": text for name, text in files.items()}}
+        program = _PROGRAM + (_HASHES if hashes else "")
+        command = [BASH, "-c", f"rm work/.start\n{program}", "bash", *actions]
+        return _sandbox(self.limits).run_command(command, files=there)
+
+    def _paid(
+        self, files: Mapping[str, str], own: Outcome, printed: str, gold: Files, said: str
+    ) -> float:
+        """The reward of what was done and printed.
+
+        Args:
+          gold, said: what the gold command left, and what it printed, hashes behind it.
+        """
+        before = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+        after = _hashes(own.stdout)
+        if after is None:  # the actions have ended whoever was to look at the folder
+            return 0.0
+        mine, theirs = changes(before, after), changes(before, gold)
+        common = [path for path, kind in mine & theirs if kind == "added"]
+        right = sum(after[path] == gold[path] for path in common)
+        output = said.rpartition(MARK)[0]
+        return bash_reward(
+            len(theirs - mine), len(mine - theirs), len(common), right, printed, output
+        )
+
+
+def changes(before: Files, after: Files) -> set[tuple[str, str]]:
+    """(path, "added", "removed" or "changed") of all files that differ."""
+    found = {(path, "added") for path in after.keys() - before.keys()}
+    found |= {(path, "removed") for path in before.keys() - after.keys()}
+    both = before.keys() & after.keys()
+    return found | {(path, "changed") for path in both if before[path] != after[path]}
+
+
+def shell_episodes(
+    gold_of: Callable[[Any], str],
+    files_of: Callable[[Any], Mapping[str, str]] = lambda prompt: {},
+    stop: str = "\n",
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> ShellEpisodes:
+    """Episodes of commands of bash, in the sandbox, in a folder that is made for each of them.
+
+    A command sees what those before it did to the folder: all of them run again, so the limits are
+    those of all together. Names of files are compared, and contents; folders without files are not.
+
+    Args:
+      gold_of: (prompt) -> the command whose changes and output are wanted; no action sees it.
+      files_of: (prompt) -> texts by path in the folder, which is there at the start.
+      stop: that ends an action.
+      limits: of the commands; the programs of /usr/bin are there.
+
+    An episode whose gold command passes a limit has no verdict and is counted (`gold_errors`).
+    Source: https://github.com/princeton-nlp/intercode (intercode/envs/bash).
+    """
+    limits = replace(limits, read=tuple(dict.fromkeys((*limits.read, "/usr/bin", "/usr/lib"))))
+    return ShellEpisodes(gold_of, files_of, limits, (stop,), "shell_episodes()")
+
+
+def _hashes(stdout: str) -> dict[str, str] | None:
+    """Hashes by path of what a run has printed last; None: it has not come so far."""
+    _, mark, told = stdout.rpartition(MARK)
+    try:
+        listed = base64.b64decode(told, validate=True).decode("utf-8", "replace")
+    except ValueError:
+        return None
+    if not mark:
+        return None
+    lines = (line.partition("  ./") for line in listed.split("\0") if line)
+    return {path: digest for digest, _, path in lines}
+
+
+@functools.cache
+def _sandbox(limits: Limits) -> Sandbox:
+    return Sandbox(limits, workers=max(1, min(8, os.cpu_count() or 1)))

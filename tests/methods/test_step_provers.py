@@ -1,0 +1,181 @@
+"""rStar-Math and BFS-Prover-V2: what a search finds is imitated."""
+
+import numpy as np
+import numpy_actor
+import pytest
+import training_runs
+from numpy_actor import NumpyActor
+from small_environments import Counters, Ending
+
+from rlvr_jax.experience import experience, prove_statements, rejection_sampling, step_tree
+from rlvr_jax.runs.step import collect
+from rlvr_jax.tools import Reply
+
+
+def walked(chain, steps=4):
+    return [found for found, _, _ in numpy_actor.walk(chain, steps=steps)]
+
+
+def searched(**changes):
+    draw = step_tree(**{"separator": "b", "candidates": 4, "iterations": 12, **changes})
+    return walked(experience(draw=draw, stages=[rejection_sampling()]))
+
+
+def test_of_a_search_the_right_traces_are_imitated():
+    imitated = wrong = 0
+    for found in searched():
+        rollouts = found.batch.rollouts
+        right = rollouts.outcome > 0.5
+        assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
+        assert not rollouts.supervised[~right].any()
+        assert found.metrics["imitated_answers"] == rollouts.supervised.sum()
+        assert found.metrics["solved_prompts"] == len(np.unique(rollouts.group[right]))
+        imitated, wrong = imitated + rollouts.supervised.sum(), wrong + (~right).sum()
+        assert max(map(len, found.batch.groups)) <= 2
+    assert imitated > 2 and wrong > 0
+
+
+def test_a_search_draws_at_its_temperature_and_trains_at_one():
+    chain = experience(draw=step_tree("b", candidates=2, iterations=2, temperature=0.5))
+    assert all(np.all(found.batch.rollouts.temperature == 0.5) for found in walked(chain, 1))
+
+
+def test_more_descents_solve_no_fewer_prompts():
+    few, many = (
+        sum(found.metrics["solved_prompts"] for found in searched(iterations=n)) for n in (1, 24)
+    )
+    assert 0 < few < many
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"candidates": 0}, "candidates must be"),
+        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"separator": ""}, "separator must be a text"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        step_tree(**given)
+
+
+def proved(environment=None, steps=4, **changes):
+    how = {"tactics": 4, "expansions": 6, "low": 0.0, "high": 1.0, **changes}
+    return walked(experience(draw=prove_statements(environment or Ending(), **how)), steps)
+
+
+def test_the_tactics_of_proofs_are_imitated_behind_their_states():
+    trained = unproved = 0
+    for found in proved():
+        batch, rollouts = found.batch, found.batch.rollouts
+        assert not rollouts.mask.any() and np.all(rollouts.temperature == 1)
+        for rows in batch.groups:
+            outcome = set(rollouts.outcome[rows].tolist())
+            if rollouts.supervised[rows].any():
+                assert outcome == {1.0} and rollouts.supervised[rows].all()
+                # The last tactic of a proof ends it, those before it do not; there is room for 4.
+                ends = sum(batch.responses[row].text.endswith("5") for row in rows)
+                assert ends == 1 or (ends == 0 and len(rows) == 4)
+                states = {batch.asks[row].view.label for row in rows}
+                assert len(states) == len(rows)
+            unproved += outcome == {0.0}
+        trained += rollouts.supervised.sum()
+        assert found.metrics["trained_steps"] == rollouts.supervised.sum()
+        assert found.metrics["proved_statements"] == sum(
+            rollouts.outcome[rows[0]] for rows in batch.groups
+        )
+    assert trained > 4 and unproved > 0
+
+
+def test_steps_outside_the_quantiles_are_not_imitated():
+    for every, some in zip(proved(), proved(low=0.25, high=0.75), strict=True):
+        assert every.metrics["proof_steps"] == some.metrics["proof_steps"]
+        if every.metrics["proof_steps"] > 2:
+            assert 0 < some.metrics["trained_steps"] < every.metrics["trained_steps"]
+
+
+class Lost(Ending):
+    def reply(self, state, text):
+        return Reply(state, lost=True)
+
+
+def test_a_lost_reply_is_no_failed_tactic():
+    with pytest.raises(RuntimeError, match=r"the reply of ending\(\) was lost"):
+        proved(Lost(), steps=1)
+
+
+def test_a_task_without_a_checker_is_refused_when_a_run_begins():
+    chain = experience(draw=prove_statements())
+    with pytest.raises(ValueError, match="must be given for task 'numbered', which has none"):
+        chain.init(numpy_actor.setting(chain))
+
+
+def test_an_actor_scores_tactics_at_temperature_one():
+    asked = []
+
+    class Noting(NumpyActor):
+        def score(self, batch, needs, of="current"):
+            asked.append(batch.rollouts.temperature)
+            return super().score(batch, needs, of)
+
+    chain = experience(draw=prove_statements(Ending(), expansions=2))
+    numpy_actor.walk(chain, Noting(), steps=1)
+    assert asked and all(np.all(heat == 1) for heat in asked)
+
+
+def run_of(tmp_path, method, *hyperparameters, **changes):
+    policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    config = training_runs.settings(
+        policy, tmp_path / "run", method=method, hyperparameters=hyperparameters, **changes
+    )
+    return config
+
+
+def test_rstar_math_trains_by_its_name(tmp_path):
+    given = ("separator=+", "candidates=4", "iterations=6", "depth=3")
+    training_runs.quietly(run_of(tmp_path, "rstar_math", *given))
+    steps = training_runs.metrics(tmp_path / "run")
+    assert sum(training_runs.values(steps, "experience/imitated_answers")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+BFS = ("expansions=4", "separator= =", "low=0", "high=1")
+
+
+def test_bfs_prover_trains_by_its_name(tmp_path):
+    config = run_of(
+        tmp_path,
+        "bfs_prover_v2",
+        *BFS,
+        task="small_environments:counted_sums",
+        response_tokens=3,
+        steps=4,
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    assert sum(training_runs.values(steps, "experience/trained_steps")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+    assert max(x for x in training_runs.values(steps, "imitation_loss") if x is not None) > 0
+
+
+def test_the_policy_reads_states_where_it_writes_tactics(tmp_path):
+    config = run_of(
+        tmp_path,
+        "bfs_prover_v2",
+        *BFS,
+        task="small_environments:counted_sums",
+        response_tokens=3,
+    )
+    run = training_runs.prepared(config)
+    batch = collect(run, run.initial_state(), 0).batch
+    rollouts, words = batch.rollouts, batch.tokenizer
+    for row, prompt in enumerate(batch.prompts):
+        read = words.decode(rollouts.prompt_tokens[row, : rollouts.prompt_length[row]])
+        at, _, left, *equals = read.split()
+        assert equals == ["=", "="]
+        # Whatever state it is, what is left leads to the sum.
+        assert int(at) + int(left) == prompt.answer
+        if rollouts.supervised[row]:
+            reply = Counters().reply((int(at), prompt.answer), batch.responses[row].text)
+            assert reply.outcome == 1 or not reply.done

@@ -1,6 +1,7 @@
 """Two policy folders and a task: what is drawn, kept and said; the pair that ships in docs."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.runs.held_out import evaluation_settings
 from rlvr_jax.runs.policy_pair import compare_policies, draw_pair, save_pair
 
-PAIR = Path(__file__).parents[2] / "docs" / "results" / "brackets" / "pair"
+DOCS = Path(__file__).parents[2] / "docs"
+PAIR = DOCS / "results" / "brackets" / "pair"
 START = tasks.load("brackets").base_model
 FEW = ["--task", "brackets", "--prompts", "6", "--samples", "2"]
 LARGEST = 2_000_000  # bytes of the pair
@@ -54,6 +56,15 @@ def test_the_answers_that_ship_are_of_the_policies_that_ship():
                 own = policy.load(folder)
                 found = in_pieces(lambda rows, own=own: score(*own, rows).logp, rollouts)
                 np.testing.assert_allclose(found, logp, atol=ATOL, rtol=0)
+
+
+def test_the_notebook_of_the_docs_is_run_as_it_stands(tmp_path, monkeypatch, capsys):
+    (tmp_path / "docs").symlink_to(DOCS)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "analysis.md").read_text(), re.DOTALL)
+    exec(block, {})
+    assert "GRPO less base" in capsys.readouterr().out
+    assert "Sharpened at a price" in (tmp_path / "pair.html").read_text()
 
 
 def test_the_pair_is_small():

@@ -156,7 +156,18 @@ function drawSamples() {
   draw();
 }
 
+/* The page of a run that goes on is written again and again: load it, unless somebody reads here. */
+function follow(seconds) {
+  if (!seconds) return;
+  let touched = 0;
+  for (const name of ["pointerdown", "pointermove", "wheel", "keydown"]) {
+    addEventListener(name, () => { touched = Date.now(); }, { passive: true });
+  }
+  setInterval(() => { if (Date.now() - touched >= seconds * 1000) location.reload(); }, seconds * 1000);
+}
+
 legend(document.getElementById("legend"), data.runs);
 drawCards();
 drawSections(document.getElementById("curves"), data.sections);
 drawSamples();
+follow(data.reload_seconds);

@@ -3,6 +3,7 @@
     python -m rlvr_jax.analysis.diagnose RUN
     python -m rlvr_jax.analysis.diagnose RUN --against OTHER --out page.html
     python -m rlvr_jax.analysis.diagnose POLICY --against START --task brackets
+    python -m rlvr_jax.analysis.diagnose --answers FOLDER
     python -m rlvr_jax.analysis.diagnose RUN --json
 
 RUN is a run directory, finished or growing, also of an older version: what it did not write is said
@@ -12,7 +13,7 @@ a policy folder. Nothing is drawn or scored for that, and no device is used.
 
 With --task both are policies (folders, or runs that ended): the task's held-out prompts are
 answered by both, twice by the one that --against names, and every answer of either is scored under
-both.
+both. With --answers that is read from a folder that --keep has written, and nothing is drawn.
 
 The page is one file that loads nothing; --json prints the numbers instead.
 """
@@ -27,10 +28,11 @@ from pathlib import Path
 
 from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
 from rlvr_jax.analysis.diagnosis.page import as_json, write_page
+from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.runs.held_out import evaluation_settings
-from rlvr_jax.runs.policy_pair import compare_policies
+from rlvr_jax.runs.policy_pair import compare_policies, load_answers
 
 __all__ = ["main"]
 
@@ -41,15 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        if options.task:
-            after, before = _policy(options.run), _start(options.run, options.against)
-            topics = _of_policies(options, before, after)
-            title = f"{after} against {before}, {options.task}"
-        elif list(Path(options.run).glob("*.safetensors")):
-            raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
-        else:
-            topics = diagnose_run(options.run, options.against, not options.no_weights)
-            title = _title(options.run)
+        topics, title = _topics(options)
     except ValueError as error:
         sys.exit(str(error))
     if options.json:
@@ -69,8 +63,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("run", metavar="RUN", help="a run directory; with --task a policy folder, too")
+    add("run", nargs="?", metavar="RUN", help="a run directory; with --task a policy folder, too")
     add("--against", metavar="FOLDER", help="another run, or a policy folder")
+    add("--answers", metavar="FOLDER", help="answers that --keep has written")
     add("--out", default="diagnosis.html", help="the page to write")
     add("--json", action="store_true", help="print the numbers, write no page")
     add("--no-weights", action="store_true", help="leave the weights out")
@@ -88,6 +83,26 @@ def _parser() -> argparse.ArgumentParser:
     add("--unsafe-local", action="store_true", help="as in experiments.train")
     add("--keep", type=Path, metavar="FOLDER", help="writes the answers as rollouts, too")
     return parser
+
+
+def _topics(options: argparse.Namespace) -> tuple[list[Topic], str]:
+    """What is asked for, and its heading.
+
+    Raises:
+      ValueError: not one of the inputs.
+    """
+    if (options.run is None) == (options.answers is None):
+        raise ValueError("diagnose: RUN or answers must be given, and not both")
+    if options.answers is not None:
+        return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers)
+    if options.task:
+        after, before = _policy(options.run), _start(options.run, options.against)
+        title = f"{after} against {before}, {options.task}"
+        return _of_policies(options, before, after), title
+    if list(Path(options.run).glob("*.safetensors")):
+        raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
+    topics = diagnose_run(options.run, options.against, not options.no_weights)
+    return topics, _title(options.run)
 
 
 def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> list[Topic]:

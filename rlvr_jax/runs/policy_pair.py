@@ -16,13 +16,13 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.policy.scoring import in_pieces
-from rlvr_jax.rollout import named_key, save_rollouts
+from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["Pair", "compare_policies", "draw_pair", "save_pair"]
+__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair"]
 
 NEEDS = ("logp", "entropy")
 
@@ -121,7 +121,8 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
     """Writes before.npz, after.npz and again.npz, as `rollout.load_rollouts` reads them.
 
     The statistics in a file are the other policy's on the same tokens, in again.npz those of the
-    policy that drew. Texts: kind of the prompt, and the final answer, empty where there is none.
+    policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
+    is none.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -133,9 +134,35 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
     ):
         texts = {
             "kind": [prompt.kind for prompt in batch.prompts],
+            "weight": [repr(float(pair.weights[group])) for group in batch.rollouts.group],
             "answer": [grade.answer or "" for grade in batch.grades],
         }
         save_rollouts(folder / f"{name}.npz", batch.rollouts, stats, texts)
+
+
+def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
+    """What `save_pair` has written, as arrays: before, after, and again if it is there.
+
+    Raises:
+      ValueError: no such files, or what `load_rollouts` refuses.
+    """
+    found = []
+    for name in ("before", "after", "again"):
+        path = Path(folder) / f"{name}.npz"
+        if not path.is_file():
+            if name == "again":
+                found.append(None)
+                continue
+            raise ValueError(f"load_answers: {folder} must hold {name}.npz, found no such file")
+        rollouts, stats, texts = load_rollouts(path)
+        final, weight = texts.get("answer", []), texts.get("weight")
+        named = [text or None for text in final] if any(final) else None
+        if weight is not None:
+            _, rows = np.unique(rollouts.group, return_index=True)
+            weight = [float(weight[row]) for row in rows]
+        other = None if name == "again" else stats
+        found.append(Answers.of(rollouts, other, named, weight))
+    return tuple(found)
 
 
 def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:

@@ -12,11 +12,11 @@ from analysis_runs import write_run
 
 from rlvr_jax import policy, tasks
 from rlvr_jax.analysis.diagnose import main
-from rlvr_jax.analysis.diagnosis import Answers, diagnose_answers
+from rlvr_jax.analysis.diagnosis import diagnose_answers
 from rlvr_jax.policy.scoring import in_pieces
 from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.runs.held_out import evaluation_settings
-from rlvr_jax.runs.policy_pair import compare_policies, draw_pair, save_pair
+from rlvr_jax.runs.policy_pair import compare_policies, draw_pair, load_answers, save_pair
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAIR = DOCS / "results" / "brackets" / "pair"
@@ -27,19 +27,12 @@ ATOL = 1e-4  # nats; float32 on another machine than the one that wrote the file
 SIZES = dict(evaluation_prompts=6, evaluation_samples=2)
 
 
-def kept(method, name):
-    """Answers of a file of the pair."""
-    rollouts, stats, texts = load_rollouts(PAIR / method / "rollouts" / f"{name}.npz")
-    return Answers.of(rollouts, stats, [text or None for text in texts["answer"]])
-
-
 @pytest.mark.parametrize(
     ("method", "verdict"),
     [("grpo", "Sharpened at a price"), ("clip_cov", "The boundary moved out")],
 )
 def test_the_answers_that_ship_say_what_each_method_did(method, verdict):
-    before, after, again = (kept(method, name) for name in ("before", "after", "again"))
-    reach, _, same = diagnose_answers(before, after, again)
+    reach, _, same = diagnose_answers(*load_answers(PAIR / method / "rollouts"))
     assert reach.sentences[0].startswith(verdict)
     reached = reach.numbers["support"]["found_above_floor"]
     assert (reached["low"] > 0) == (method == "clip_cov")
@@ -85,6 +78,9 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
         drawn[name], _, texts = load_rollouts(tmp_path / "kept" / f"{name}.npz")
         assert {*texts["kind"]} == {"easy", "hard"}
     assert not np.array_equal(drawn["before"].tokens, drawn["again"].tokens)
+    main(["--answers", str(tmp_path / "kept"), "--json"])
+    stored = json.loads(capsys.readouterr().out)
+    assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
     main([*arguments, "--out", str(tmp_path / "page.html"), "--no-weights"])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
 
@@ -127,6 +123,8 @@ def test_a_run_that_ended_is_set_against_its_start(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ([], "RUN or answers must be given"),
+        (["--answers", "nowhere"], "nowhere must hold before.npz"),
         ([str(PAIR / "grpo")], "task must be given for the policy folder"),
         (["nowhere", *FEW], "nowhere must be a policy folder or a run that ended"),
         ([str(PAIR / "grpo"), *FEW], "against must be given"),

@@ -29,6 +29,11 @@ LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
 _FIRST_SETTINGS = ("loss_terms", "method", "task", "seed")
 _RELOAD_SECONDS = 30
+_SAMPLES_INTRO = (
+    "Responses of the first and last steps that were kept, grouped by prompt, best first. A token's"
+    " colour is the chosen column, on one scale for the whole page; outlined: chosen by the method;"
+    " underlined: clipped. Values on hover."
+)
 # (tokens of samples, points of a curve), until a page fits.
 _SIZES = ((_SAMPLE_TOKENS, 1.0), (_SAMPLE_TOKENS // 3, 1.0), (0, 1.0), (0, 0.25), (0, 0.05))
 
@@ -127,12 +132,13 @@ def _page(
     settings, intro = _settings(runs, labels)
     return fill(
         "report_page.html",
-        ["charts.js", "report.js"],
+        ["charts.js", "tokens.js", "report.js"],
         title=html.escape(heading),
         lead=html.escape(_lead(runs, labels, live)),
         settings=settings,
         settings_intro=intro,
         timings=_timings(runs, labels),
+        samples=fill("token_view.html", [], intro=_SAMPLES_INTRO),
         data=embedded_json(data),
     )
 

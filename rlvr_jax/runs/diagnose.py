@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command line."""
     options = _parser().parse_args(arguments)
     try:
-        topics, title = _topics(options)
+        topics, title, rows = _topics(options)
     except ValueError as error:
         sys.exit(str(error))
     if options.json:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for sentence in topic.sentences:
             print(f"{topic.title}: {sentence}")
     policies = ("start", "end") if options.against is None else (options.against, options.run)
-    print(write_page(options.out, topics, f"Diagnosis: {title}", policies))
+    print(write_page(options.out, topics, f"Diagnosis: {title}", policies, rows))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,8 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _topics(options: argparse.Namespace) -> tuple[list[Topic], str]:
-    """What is asked for, and its heading.
+def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
+    """What is asked for, its heading, and responses to show.
 
     Raises:
       ValueError: not one of the inputs.
@@ -94,18 +94,19 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str]:
     if (options.run is None) == (options.answers is None):
         raise ValueError("diagnose: RUN or answers must be given, and not both")
     if options.answers is not None:
-        return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers)
+        return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers), ()
     if options.task:
         after, before = _policy(options.run), _start(options.run, options.against)
         title = f"{after} against {before}, {options.task}"
-        return _of_policies(options, before, after), title
+        topics, rows = _of_policies(options, before, after)
+        return topics, title, rows
     if list(Path(options.run).glob("*.safetensors")):
         raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
     topics = diagnose_run(options.run, options.against, not options.no_weights)
-    return topics, _title(options.run)
+    return topics, _title(options.run), ()
 
 
-def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> list[Topic]:
+def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tuple:
     settings = evaluation_settings(
         options.task,
         options.response_tokens,

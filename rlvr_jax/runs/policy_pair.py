@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,12 +19,15 @@ from rlvr_jax.policy.scoring import in_pieces
 from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
+from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair"]
+__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair", "shown_rows"]
 
 NEEDS = ("logp", "entropy")
+SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
+"""Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
 # Policies of one shape have one program.
 _score = jax.jit(policy.score, static_argnums=(0, 3))
@@ -65,8 +68,9 @@ def compare_policies(
     names: tuple[str, str],
     weights: bool = True,
     keep: Path | None = None,
-) -> list[Topic]:
-    """What can be said of a policy folder against another one, topic by topic.
+) -> tuple[list[Topic], tuple[list[dict[str, Any]], ...]]:
+    """What can be said of a policy folder against another one, topic by topic; and responses to
+    show, see `shown_rows`.
 
     Args:
       settings: `evaluation_settings` with the folder as `model`.
@@ -83,7 +87,7 @@ def compare_policies(
     topics = diagnose_answers(*pair.answers(), names)
     if weights:
         topics.append(_weights(Path(against), Path(settings.model)))
-    return topics
+    return topics, shown_rows(pair)
 
 
 def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
@@ -115,6 +119,47 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
         _scored(first, after.rollouts),
         prompt_weights(task, first.indices),
     )
+
+
+def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
+    """Responses of either policy to the prompts whose pass rates changed most, up and down, as a
+    run keeps them.
+
+    Their entropy and log-prob are those of the policy that drew; `prob_delta` and `entropy_delta`
+    are what the second policy says less what the first does.
+    """
+    rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
+    order = np.argsort(rates[1] - rates[0], kind="stable")
+    chosen = dict.fromkeys([*order[:SHOWN_PROMPTS].tolist(), *order[-SHOWN_PROMPTS:].tolist()])
+    found = []
+    for batch, other, sign in ((pair.before, pair.of_before, 1), (pair.after, pair.of_after, -1)):
+        own = batch.rollouts
+        columns = {
+            "entropy": own.entropy,
+            "logp": own.old_logp,
+            "prob_delta": sign * (np.exp(other.logp) - np.exp(own.old_logp)),
+            "entropy_delta": sign * (other.entropy - own.entropy),
+        }
+        kept = []
+        for row in (row for group in chosen for row in _different(batch, batch.groups[group])):
+            length = int(own.length[row])
+            (response,) = batch.take([row]).responses
+            numbers = {
+                name: np.round(values[row, :length].astype(float), 4).tolist()
+                for name, values in columns.items()
+            }
+            kept.append(sample_row(batch, row, response, batch.tokenizer) | numbers)
+        found.append(kept)
+    return tuple(found)
+
+
+def _different(batch: Batch, rows: np.ndarray) -> list[int]:
+    """A few different responses of a group, the best and the worst."""
+    rollouts = batch.rollouts
+    texts = {tuple(rollouts.tokens[row][rollouts.mask[row]].tolist()): row for row in rows[::-1]}
+    order = sorted(texts.values(), key=lambda row: (-rollouts.outcome[row], row))
+    half = SHOWN_RESPONSES // 2
+    return order if len(order) <= SHOWN_RESPONSES else order[:half] + order[-half:]
 
 
 def save_pair(folder: str | Path, pair: Pair) -> None:

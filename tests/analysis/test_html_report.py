@@ -240,6 +240,17 @@ def test_a_page_is_not_loaded_anew_under_its_reader(seconds, touched, loads):
     assert int(shown) == loads
 
 
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_only_columns_that_some_response_has_are_offered():
+    responses = [{"tokens": ["a", "b"], "entropy": 0.5, "prob_delta": [None, 0.25]}]
+    data = {"samples": [{"groups": [{"responses": responses}]}]}
+    script = f"const data = {json.dumps(data)};"
+    script += (resources.files(analysis) / "tokens.js").read_text("utf-8")
+    script += "console.log(JSON.stringify(presentColumns().map((c) => c.name)));"
+    shown = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown) == ["entropy", "probability, second − first"]
+
+
 def test_numbers_that_never_moved_are_folded(page):
     still, moving = "Numbers that never moved", data_of(page[1])["sections"]
     (folded,) = (section for section in moving if section["title"] == still)

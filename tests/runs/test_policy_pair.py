@@ -16,7 +16,13 @@ from rlvr_jax.analysis.diagnosis import diagnose_answers
 from rlvr_jax.policy.scoring import in_pieces
 from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.runs.held_out import evaluation_settings
-from rlvr_jax.runs.policy_pair import compare_policies, draw_pair, load_answers, save_pair
+from rlvr_jax.runs.policy_pair import (
+    compare_policies,
+    draw_pair,
+    load_answers,
+    save_pair,
+    shown_rows,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAIR = DOCS / "results" / "brackets" / "pair"
@@ -83,13 +89,19 @@ def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
     assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
     main([*arguments, "--out", str(tmp_path / "page.html"), "--no-weights"])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
+    (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
+    data = json.loads(embedded)
+    assert [(sample["run"], sample["step"]) for sample in data["samples"]] == [(0, None), (1, None)]
+    response = data["samples"][0]["groups"][0]["responses"][0]
+    assert len(response["prob_delta"]) == len(response["tokens"]) and data["bounds"]["prob_delta"]
 
 
 @pytest.mark.slow
 def test_equal_policies_are_at_no_distance(tmp_path):
     copy = shutil.copytree(START, tmp_path / "copy")
     settings = evaluation_settings("brackets", model=str(copy), **SIZES)
-    topics = {t.title: t for t in compare_policies(settings, START, ("one", "two"))}
+    topics, _ = compare_policies(settings, START, ("one", "two"))
+    topics = {topic.title: topic for topic in topics}
     for found in topics["Same tokens"].numbers["kl"].values():
         assert found["value"] == 0
     assert topics["Weights"].sentences[0].startswith("No matrix")
@@ -105,6 +117,23 @@ def test_rows_that_are_kept_have_the_log_probs_of_both(tmp_path):
     assert np.array_equal(rollouts.old_logp, np.asarray(after.logp, np.float32))
     assert np.array_equal(stats.entropy, np.asarray(after.other_entropy, np.float32))
     assert [text or None for text in texts["answer"]] == after.answer
+    # What is shown of either policy is the second one less the first.
+    lost, own = shown_rows(pair)
+    for rows, batch, other, sign in (
+        (lost, pair.before.rollouts, pair.of_before, 1),
+        (own, pair.after.rollouts, pair.of_after, -1),
+    ):
+        shown = rows[0]
+        (row,) = np.flatnonzero(
+            (batch.group == shown["group"])
+            & np.isclose(
+                np.sum(np.where(batch.mask, batch.old_logp, 0), 1), sum(shown["logp"]), 0, 1e-3
+            )
+        )[:1]
+        change = sign * (np.exp(other.logp[row]) - np.exp(batch.old_logp[row]))
+        np.testing.assert_allclose(
+            shown["prob_delta"], change[: len(shown["tokens"])], atol=1e-4, rtol=0
+        )
     assert before.weights.sum() == pytest.approx(1) and again.other_logp is None
     # sampler and scorer agree
     drawn = pair.before.rollouts

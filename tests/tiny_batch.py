@@ -34,10 +34,19 @@ def tiny(dtype="float64", vocabulary=11):
             compute_dtype=dtype,
         )
     )
+    return model, weights(model, dtype, seed=0)
+
+
+def weights(model, dtype, seed):
     shapes = jax.eval_shape(model.init, jax.random.key(0))
-    random = np.random.default_rng(0)
-    params = jax.tree.map(lambda s: jnp.asarray(random.normal(0, 0.5, s.shape), dtype), shapes)
-    return model, params
+    random = np.random.default_rng(seed)
+    return jax.tree.map(lambda s: jnp.asarray(random.normal(0, 0.5, s.shape), dtype), shapes)
+
+
+@functools.cache
+def second_policy(dtype="float64"):
+    """Other weights of the model, for methods that compare two policies."""
+    return weights(tiny(dtype)[0], dtype, seed=2)
 
 
 @functools.cache
@@ -75,5 +84,7 @@ def batch(dtype="float64"):
         prompt_logp=random.uniform(-4, 0, (ROWS, 3)).astype(dtype),
         answer=whole([0, 1, 2, 1, 3, 0, 1, 2]),
         component_rewards=np.stack([REWARD, LENGTH / BUDGET], axis=1).astype(dtype),
+        teacher_logp=logp(),
+        process_reward=logp(),
     )
     return jax.tree.map(jnp.asarray, rollouts)

@@ -167,8 +167,8 @@ def prepared(config):
     return make_run(config, task, recipe, config.model)
 
 
-def every_trainable_method(*fast):
-    """Marks a test for all methods that training can feed; those not named here are slow.
+def every_trainable_method(*fast, without=frozenset()):
+    """Marks a test for all methods that training can feed; those not named as fast are slow.
 
     One that allows a single update per batch is not among them.
     """
@@ -181,7 +181,8 @@ def every_trainable_method(*fast):
         return True
 
     marks = {name: () if name in fast else pytest.mark.slow for name in methods.names()}
-    known = [pytest.param(name, marks=marks[name]) for name in marks if is_trainable(name)]
+    names = [name for name in marks if name not in without and is_trainable(name)]
+    known = [pytest.param(name, marks=marks[name]) for name in names]
     return pytest.mark.parametrize("name", known)
 
 

@@ -35,7 +35,7 @@ from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
-from rlvr_jax.runs.settings import check_same_run, plain, resolved, shown_settings
+from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown_settings
 from rlvr_jax.runs.task import Load, load_task
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import describe_layout
@@ -57,20 +57,26 @@ TOLD = "replies.jsonl"
 def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
     """Reads a command line; it starts from the preset of its task and method.
 
+    With `--resume` it starts from the settings of the run in `--run-dir`.
+
     Args:
       description: what `--help` begins with; None: that of the settings.
     Raises:
       ValueError: an unknown method (closest names), or a setting that cannot work.
     """
-    names = {"task": TrainConfig.task, "method": TrainConfig.method}
+    given = {}
     for index, argument in enumerate(arguments):
-        for name in names:
-            if argument == f"--{name}" and index + 1 < len(arguments):
-                names[name] = arguments[index + 1]
-            elif argument.startswith(f"--{name}="):
-                names[name] = argument.partition("=")[2]
-    methods.method(names["method"])
-    start = preset(names["task"], names["method"])
+        option, equals, value = argument.partition("=")
+        if option in ("--task", "--method", "--run-dir") and (equals or arguments[index + 1 :]):
+            given[option] = value if equals else arguments[index + 1]
+    directory = Path(given.pop("--run-dir", TrainConfig.run_dir))
+    start = begun(directory) if "--resume" in arguments else None
+    # Where one differs the run is another, which is refused when its settings are compared.
+    own = {"--task": start.task, "--method": start.method} if start else {}
+    if not start or {**own, **given} != own:
+        method = given.get("--method", TrainConfig.method)
+        methods.method(method)
+        start = preset(given.get("--task", TrainConfig.task), method)
     config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
     if config.hyperparameters != start.hyperparameters:
         merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods
@@ -12,7 +14,7 @@ from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.run import Run
 
-__all__ = ["check_same_run", "check_settings", "plain", "resolved", "shown_settings"]
+__all__ = ["begun", "check_same_run", "check_settings", "plain", "resolved", "shown_settings"]
 
 # At which value settings stood before there were any, where that is not their default.
 _BEFORE = {"mask_truncated": False}
@@ -30,6 +32,18 @@ _FREE = {
     "micro_batches",
     "remat",
 }
+
+
+def begun(directory: Path) -> TrainConfig | None:
+    """The settings with which the run in a directory began; None: there is no run that says."""
+    try:
+        stored = json.loads((directory / "config.json").read_text())["settings"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    known = {field.name for field in dataclasses.fields(TrainConfig)}
+    values = {name: value for name, value in {**_BEFORE, **stored}.items() if name in known}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return TrainConfig(**{**values, **lists, "run_dir": directory})
 
 
 def resolved(run: Run) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
@@ -25,10 +26,13 @@ def splits(
     size: int,
     test_size: int,
     seed: int,
+    worked: bool = True,
 ) -> tuple[tuple[Prompt, ...], tuple[Prompt, ...]]:
     """Draws the train and the test prompts; none is in both or twice in one.
 
-    The test split does not depend on `size`, and a smaller train split is how a larger one begins.
+    A gold response is also the worked solution of a prompt that has no other, so that methods which
+    show or imitate solutions can train on it. The test split does not depend on `size`, and a
+    smaller train split is how a larger one begins.
 
     Args:
       name: of the task, for errors and for the seed.
@@ -36,6 +40,7 @@ def splits(
       classes: such as levels; prompt i is of class i modulo their number.
       size, test_size: prompts of the two splits.
       seed: of all of them.
+      worked: gold responses are worth imitating.
     Raises:
       ValueError: a size below 1; more prompts wanted than the generator finds.
     """
@@ -58,6 +63,8 @@ def splits(
                     f" {size} and {test_size}, and {len(taken)} were found"
                 )
             taken.add(key)
+            if worked and prompt.gold and not prompt.solution:
+                prompt = dataclasses.replace(prompt, solution=(prompt.gold,))
             prompts.append(prompt)
         return tuple(prompts)
 

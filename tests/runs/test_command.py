@@ -11,7 +11,7 @@ import training_runs
 
 from experiments import evaluate, store_rollouts
 from experiments.train import main
-from rlvr_jax.runs import command, guarded
+from rlvr_jax.runs import command, guarded, parse_config
 from rlvr_jax.runs.run_writer import RunWriter
 from rlvr_jax.tasks import Grade, graded_one_by_one
 
@@ -242,6 +242,20 @@ def test_a_run_goes_on_only_with_its_own_settings_and_data(
     said = said_by(line(**changes), monkeypatch, capsys)
     assert said.startswith("error: resume: ") and sentence in said and "\n" not in said
     assert (begun / "config.json").read_bytes() == before
+
+
+def test_a_run_goes_on_without_being_told_its_settings_again(begun, model):
+    began = training_runs.settings(model, begun, method="siren", resume=True)
+    line = ["--resume", "--run-dir", str(begun)]
+    assert parse_config(line) == began
+    longer = dataclasses.replace(began, steps=9)
+    assert parse_config([*line, "--steps", "9", "--method=siren"]) == longer
+
+
+def test_settings_that_are_given_again_must_be_those_of_the_run(begun, monkeypatch, capsys):
+    line = ["--resume", "--run-dir", str(begun), "--seed", "1"]
+    said = said_by(line, monkeypatch, capsys)
+    assert said.startswith("error: resume: seed must be 0 as in the run, got 1")
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import optax
 import pytest
 import training_runs
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from tiny_batch import BUDGET, REWARD, ROWS, batch, tiny
+from tiny_batch import BUDGET, REWARD, ROWS, batch, second_policy, tiny
 
 from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Spec
-from rlvr_jax.policy import Model, score
+from rlvr_jax.policy import Model
 from rlvr_jax.training import TrainState, objective_gradient, update
 from rlvr_jax.training.gradient import old_statistics, statistics_needed
 from rlvr_jax.training.statistics import statistics
@@ -25,7 +25,7 @@ from rlvr_jax.types import replace
 
 # Sums of some hundred terms in another order, against the largest.
 ROUNDING = {"float64": 1e-12, "float32": 1e-6}
-# Published shares choose nothing among 25 tokens, there are no 50 likeliest of 11, all rollouts are
+# Published shares choose nothing among 25 tokens, 11 have no 20 or 50 likeliest, all rollouts are
 # above the entropy where one is dropped, and groups have 4 rollouts.
 CHANGED = {
     "gtpo": {"entropy_threshold": 10.0},
@@ -33,6 +33,7 @@ CHANGED = {
     "clip_cov": {"fraction": 0.2, "covariance_low": 0.0},
     "kl_cov": {"fraction": 0.2},
     "capo_curvature": {"top_k": 5},
+    "sdpo": {"top_k": 5},
 }
 
 
@@ -47,7 +48,7 @@ def objective_of(name):
 
 @functools.cache
 def gradient_program(name, micro_batches, dtype="float64"):
-    model, _ = tiny(dtype)
+    model, other = tiny(dtype)[0], second_policy(dtype)
     return jax.jit(
         lambda params, rollouts, fresh: objective_gradient(
             model,
@@ -58,6 +59,7 @@ def gradient_program(name, micro_batches, dtype="float64"):
             jax.random.key(3),
             fresh=fresh,
             micro_batches=micro_batches,
+            other=other,
         )
     )
 
@@ -86,11 +88,12 @@ def assert_same_gradient(found, wanted):
 @functools.cache
 def composed_program(name):
     """Loss and gradient of an objective by JAX alone, with no step in between."""
-    model, _ = tiny()
+    model, other = tiny()[0], second_policy()
     own = objective_of(name)
 
     def loss(params, rollouts, fresh):
-        stats = score(model, params, rollouts, statistics_needed(own), scoring_options(own))
+        needs, options = statistics_needed(own), scoring_options(own)
+        stats = statistics(model, params, rollouts, needs, options, other=other)
         now = jax.lax.stop_gradient(stats)
         old = {field: getattr(now, name) for field, name in old_statistics(own).items()}
         old["old_logp"] = jnp.where(fresh, now.logp, rollouts.old_logp)  # others are not recorded

@@ -26,6 +26,12 @@ def made(name, **options):
 
 
 @pytest.mark.parametrize("name", TASKS)
+def test_a_known_answer_can_be_imitated(name):
+    for prompt in made(name).train:
+        assert prompt.solution == ((prompt.gold,) if prompt.gold else ())
+
+
+@pytest.mark.parametrize("name", TASKS)
 def test_gold_scores_one_and_half_and_nothing_score_nothing(name):
     task = made(name)
     checked = self_check(task, prompts_per_kind=SIZE)

@@ -10,7 +10,6 @@ pass@n, which no rule can exceed but by chance.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,6 @@ import tyro
 
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean, estimates
-from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.choosing import (
     RULES,
     Answered,
@@ -39,16 +37,13 @@ from rlvr_jax.experience.evaluation import (
     Evaluation,
     answered,
     evaluate,
-    evaluation_sampler,
-    held_out_indices,
     ks_for,
 )
 from rlvr_jax.rollout import named_key
-from rlvr_jax.runs import TrainConfig, check_config, guarded, preset
+from rlvr_jax.runs import TrainConfig, guarded
+from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
 from rlvr_jax.runs.judging import judge_of
 from rlvr_jax.runs.loading import load_policy
-from rlvr_jax.runs.task import load_task
-from rlvr_jax.training.layout import make_reshard
 
 SCORERS = ("logp", "verdict", "judge", "implicit_prm")
 
@@ -117,16 +112,15 @@ def main(arguments: Sequence[str]) -> None:
     prompts."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
     _check_choice(config)
-    start = preset(config.task, "grpo")
-    settings = dataclasses.replace(
-        start,
+    settings = evaluation_settings(
+        config.task,
+        config.response_tokens,
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
         unsafe_local=config.unsafe_local,
         seed=config.seed,
         temperature=config.temperature,
-        response_tokens=config.response_tokens or start.response_tokens,
         evaluation_prompts=config.prompts,
         evaluation_samples=config.samples,
         mesh=config.mesh,
@@ -135,21 +129,12 @@ def main(arguments: Sequence[str]) -> None:
         judge_prompt=config.judge_prompt,
         judge_options=config.judge_options,
         judge_budget=config.judge_budget,
-        # Nothing is updated: the mesh splits the rollouts of a step.
-        minibatches=1,
-        micro_batches=0,
     )
-    check_config(settings)
-    task = load_task(settings)
-    loaded = load_policy(settings, task, settings.model)
-    indices = held_out_indices(task, config.prompts)
-    sampler = evaluation_sampler(
-        loaded.sampler, len(indices), config.samples, mesh_given=bool(config.mesh)
-    )
-    params = make_reshard(loaded.model, sampler.model)(loaded.params)
+    asked = load_held_out(settings)
+    loaded, sampler, params, indices = asked.loaded, asked.sampler, asked.params, asked.indices
     recorder = None
     if config.choose:
-        score = _scorer(config, settings, loaded, sampler, params)
+        score = _scorer(config, settings, asked)
         plain = partial(answered, sampler, params, loaded.test_table)
         recorder = Recorder(plain, score)
     result = evaluate(
@@ -190,17 +175,18 @@ def _check_choice(config: Config) -> None:
             raise ValueError(f"{option} must be given for scorer {scorer}, got ''")
 
 
-def _scorer(config: Config, settings: TrainConfig, loaded, sampler, params) -> Score:
+def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
     """What scores answers."""
+    loaded, sampler = asked.loaded, asked.sampler
     if not loaded.sampler.task.answers and {*config.choose} - {"best_of_n"}:
         raise ValueError(
             f"choose must be best_of_n for task {config.task!r}, whose grades name no answers, got"
             f" {' '.join(config.choose)}"
         )
-    actor = RunActor(sampler, params, {"plain": loaded.test_table}, 0, None)
+    actor = asked.actor()
     if config.scorer == "judge":
-        asked, sampling = judge_of(settings, config.judge_replies)
-        return by_judge(asked, actor, named_key(config.seed, "judge", 0), sampling)
+        judge, sampling = judge_of(settings, config.judge_replies)
+        return by_judge(judge, actor, named_key(config.seed, "judge", 0), sampling)
     own = loaded.model, loaded.params
     if config.scorer == "verdict":
         return by_verdict(actor, *own, config.question, (config.yes, config.no))

@@ -37,6 +37,7 @@ TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
+    "rlvr_jax/analysis/diagnose.py": {"runs"},
     "rlvr_jax/parallel/compile.py": {"runs"},
 }
 

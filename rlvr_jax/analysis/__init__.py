@@ -7,10 +7,13 @@ Hands out
   run directories: `load_run` and the `Run` it returns;
   programs: `python -m rlvr_jax.analysis.report` (`report.write_report`, one HTML page for one run
     or several laid over each other), `python -m rlvr_jax.analysis.comparison`
-    (`comparison.compare_runs`, methods × seeds with intervals), and
-    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied).
+    (`comparison.compare_runs`, methods × seeds with intervals),
+    `python -m rlvr_jax.analysis.prompt_order` (prompts by how their outcomes varied), and
+    `python -m rlvr_jax.analysis.diagnose` (what training did to a policy; in a notebook
+    `diagnosis.diagnose_answers`, of arrays).
 
-Everything is numpy: no device, no model, no network.
+Everything is numpy: no device, no model, no network. The last command alone, which is documented
+here and stands in `runs/`, draws and scores where it is given two policy folders.
 """
 
 from rlvr_jax.analysis.boundary.pass_at_k import (

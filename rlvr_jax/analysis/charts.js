@@ -12,7 +12,9 @@ function readable(value) {
   return value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 3 : 4);
 }
 
-const colour = (run) => `var(--run-${run % 8})`;
+/** Eight colours; from the ninth run on they come again, mixed with the ink. */
+const colour = (run) => run < 8 ? `var(--run-${run})`
+  : `color-mix(in oklab, var(--run-${run % 8}) ${Math.round(100 * 0.6 ** Math.floor(run / 8))}%, var(--ink))`;
 const swatch = (run) => `<span class="swatch" style="color:${colour(run)}"></span>`;
 const hiddenRuns = new Set();
 
@@ -203,6 +205,7 @@ function legend(bar, runs) {
 
 function drawSections(parent, sections) {
   for (const section of sections) {
+    if (section.folded) { parent.append(foldedTable(section)); continue; }
     const block = document.createElement("section");
     block.innerHTML = `<h2>${escapeText(section.title)}</h2><p class="intro">${escapeText(section.intro)}</p>
       <div class="charts ${section.wide ? "wide" : ""}"></div>`;
@@ -214,6 +217,13 @@ function drawSections(parent, sections) {
     }
     if (section.table) block.lastElementChild.append(tableElement(section.table));
   }
+}
+
+function foldedTable({ title, intro, table }) {
+  const block = document.createElement("details");
+  block.innerHTML = `<summary>${escapeText(title)} (${table.rows.length})</summary><p class="intro">${escapeText(intro)}</p>`;
+  block.append(tableElement(table));
+  return block;
 }
 
 function tableElement({ head, rows }) {

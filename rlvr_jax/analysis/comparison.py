@@ -95,7 +95,7 @@ def compare_runs(
         return View(where, values)
 
     # A run that was stopped on its way does not set the end for all.
-    ended = [run for run in everything if _has_ended(run)]
+    ended = [run for run in everything if run.has_ended]
     end = min(series(run, "held_out/pass@1")[0][-1] for run in ended or everything)
     short = [
         f"{name} seed {seed} has come to {reached:,} of {end:,} {unit} and is left out there."
@@ -169,7 +169,7 @@ def _grouped(runs) -> dict[str, dict[int, Run]]:
 def _sampled_rollouts(run: Run) -> np.ndarray | None:
     """Rollouts drawn until the end of each step, from step 0; None if the run does not tell."""
     steps, drawn = run.series("sampled_rollouts")
-    by_step = np.zeros(_last_step(run) + 1, int)
+    by_step = np.zeros(run.last_step + 1, int)
     if len(steps):
         by_step[steps] = drawn
     else:
@@ -186,7 +186,7 @@ def _common_axis(runs: Sequence[Run]) -> tuple[str, dict[Path, np.ndarray]]:
         counted = {run.path: count(run) for run in runs}
         if all(amounts is not None for amounts in counted.values()):
             return unit, counted
-    return "steps", {run.path: np.arange(_last_step(run) + 1) for run in runs}
+    return "steps", {run.path: np.arange(run.last_step + 1) for run in runs}
 
 
 def _drawn_tokens(run: Run) -> np.ndarray | None:
@@ -195,20 +195,9 @@ def _drawn_tokens(run: Run) -> np.ndarray | None:
     steps, drawn = run.series("drawn_tokens")
     if not run.setting("drawn_tokens") or not len(steps):
         return None
-    by_step = np.zeros(_last_step(run) + 1)
+    by_step = np.zeros(run.last_step + 1)
     by_step[steps] = drawn
     return np.cumsum(by_step).astype(int)
-
-
-def _has_ended(run: Run) -> bool:
-    """Whether a run has come to its last step, or has drawn all tokens it may."""
-    budget, drawn = run.setting("drawn_tokens"), _drawn_tokens(run)
-    spent = drawn is not None and drawn[-1] >= budget
-    return spent or _last_step(run) == run.setting("steps")
-
-
-def _last_step(run: Run) -> int:
-    return max(row["step"] for row in run.metrics)
 
 
 def _common_level(runs: Sequence[Run]) -> float | None:

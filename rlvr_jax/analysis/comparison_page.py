@@ -316,5 +316,6 @@ def _html(comparison: Comparison, charts: Sequence[dict[str, Any]]) -> str:
         lead=html.escape(_CAVEAT),
         sentences=items,
         tables="\n".join(blocks),
+        samples="",
         data=embedded_json(data),
     )

@@ -15,6 +15,7 @@ from rlvr_jax.analysis.run_directory import Run
 __all__ = ["held_out_ks", "held_out_note", "sections", "thinned"]
 
 _MOST_POINTS = 400
+_FEWEST_POINTS = 10
 _SMOOTHED = 5 * LAW_STEPS  # from as many steps on a curve is drawn with its moving mean
 
 
@@ -97,19 +98,33 @@ _PASS = re.compile(r"held_out/(?:(?P<kind>.+)/)?pass@(?P<k>\d+)")
 _INFO = re.compile(r"(?P<held_out>held_out/)?(?:(?P<kind>.+)/)?info/(?P<name>.+)")
 
 
-def sections(runs: Sequence[Run], labels: Sequence[str]) -> list[dict[str, Any]]:
-    """Gives the report's sections: title, intro, charts, and a table where one belongs."""
+def sections(
+    runs: Sequence[Run], labels: Sequence[str], points: float = 1.0
+) -> list[dict[str, Any]]:
+    """Gives the report's sections: title, intro, charts, and a table where one belongs.
+
+    Numbers of training that never moved stand in a table of their own, which is folded.
+
+    Args:
+      points: factor on the number of points of a curve, for pages that are too large.
+    """
     names = dict.fromkeys(name for run in runs for name in run.names())
     used = {"held_out/n"}
+    still: list[list[str]] = []
 
-    reading = _reading(runs)
+    most = _most_points(runs, points)
+    reading = _reading(runs, most)
 
     def charts(curves: Iterable[_Curve]) -> list[dict[str, Any]]:
         found = []
         for curve in curves:
             used.update(curve.metrics, curve.band or ())
-            if curve.metrics.keys() & names.keys():
-                found.append(_chart(runs, labels, curve))
+            if not curve.metrics.keys() & names.keys():
+                continue
+            if _never_moves(runs, curve):
+                still.extend(_still_rows(runs, curve))
+            else:
+                found.append(_chart(runs, labels, curve, most))
         return found
 
     result = [
@@ -143,7 +158,17 @@ def sections(runs: Sequence[Run], labels: Sequence[str]) -> list[dict[str, Any]]
             "charts": charts([_one(n, "as written", "", n) for n in names if n not in used]),
         },
     ]
-    return [section for section in result if section and section["charts"]]
+    if still:
+        result.append(
+            {
+                "title": "Numbers that never moved",
+                "intro": "The same value in every step that wrote it.",
+                "charts": [],
+                "table": {"head": ["number", *labels], "rows": still},
+                "folded": True,
+            }
+        )
+    return [s for s in result if s and (s["charts"] or s.get("folded"))]
 
 
 def held_out_ks(runs: Sequence[Run]) -> list[int]:
@@ -166,13 +191,32 @@ def thinned(points: np.ndarray, most: int) -> np.ndarray:
     return np.stack([points[0], *(part.mean(0) for part in inner), points[-1]])
 
 
-def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[str, Any]:
+def _never_moves(runs: Sequence[Run], curve: _Curve) -> bool:
+    """Whether a curve of training, band and all, has one value in each run, at two steps or more;
+    what was evaluated is always shown."""
+    metrics = [*curve.metrics, *(curve.band or ())]
+    if any(metric.startswith("held_out/") for metric in metrics):
+        return False
+    found = [run.series(metric)[1] for run in runs for metric in metrics]
+    return all(np.all(values == values[:1]) for values in found) and max(map(len, found)) > 1
+
+
+def _still_rows(runs: Sequence[Run], curve: _Curve) -> list[list[str]]:
+    """Name and value in each run of every number of a curve."""
+    rows = []
+    for metric in [*curve.metrics, *(curve.band or ())]:
+        values = [run.series(metric)[1] for run in runs]
+        rows.append([metric, *(f"{v[0]:.4g}" if len(v) else "–" for v in values)])
+    return rows
+
+
+def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve, most: int) -> dict[str, Any]:
     series, counts = [], []
     for number, (run, label) in enumerate(zip(runs, labels, strict=True)):
         for variant, metric in enumerate(curve.metrics):
             steps, values = run.series(metric)
             counts.append(len(steps))
-            points = thinned(np.stack([steps, values], axis=1), _most_points(runs))
+            points = thinned(np.stack([steps, values], axis=1), most)
             smooth = len(steps) >= _SMOOTHED and not metric.startswith("held_out/")
             entry = {
                 "run": number,
@@ -183,7 +227,7 @@ def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[st
                 "window": round(_window(runs) * len(points) / len(steps)) if smooth else 1,
             }
             if curve.band:
-                entry["band"] = _band(run, curve.band, steps, _most_points(runs))
+                entry["band"] = _band(run, curve.band, steps, most)
             series.append(entry)
     held_out = any(metric.startswith("held_out/") for metric in curve.metrics)
     fewest, most = min(filter(None, counts), default=0), max(counts)
@@ -202,9 +246,10 @@ def _chart(runs: Sequence[Run], labels: Sequence[str], curve: _Curve) -> dict[st
     }
 
 
-def _most_points(runs: Sequence[Run]) -> int:
+def _most_points(runs: Sequence[Run], factor: float) -> int:
     """Points per curve: fewer where many runs share the page."""
-    return max(40, min(_MOST_POINTS, 3 * _MOST_POINTS // len(runs)))
+    most = max(40, min(_MOST_POINTS, 3 * _MOST_POINTS // len(runs)))
+    return max(_FEWEST_POINTS, round(factor * most))
 
 
 def _window(runs: Sequence[Run]) -> int:
@@ -212,8 +257,8 @@ def _window(runs: Sequence[Run]) -> int:
     return max(LAW_STEPS, max(len(run.metrics) for run in runs) // 40)
 
 
-def _reading(runs: Sequence[Run]) -> str:
-    longest, most = max(len(run.metrics) for run in runs), _most_points(runs)
+def _reading(runs: Sequence[Run], most: int) -> str:
+    longest = max(len(run.metrics) for run in runs)
     thin = "every step" if longest <= most else f"the steps, averaged to {most} points"
     if longest < _SMOOTHED:
         return f"{thin.capitalize()}."

@@ -3,7 +3,8 @@
     python -m rlvr_jax.analysis.report RUN [RUN …] --out report.html
 
 The page needs no server and no network, opens from a file, and stays below 3 MB: long curves are
-shortened to means of consecutive steps, and of the samples only as many are taken as fit.
+shortened to means of consecutive steps, and of the samples only as many are taken as fit. That of a
+run that goes on, which training writes at every evaluation, loads itself anew while it is open.
 """
 
 from __future__ import annotations
@@ -27,15 +28,32 @@ __all__ = ["labels_of", "main", "write_report"]
 LARGEST_PAGE = 3_000_000  # bytes
 _SAMPLE_TOKENS = 30_000  # on the page, all runs and steps together
 _FIRST_SETTINGS = ("loss_terms", "method", "task", "seed")
+_RELOAD_SECONDS = 30
+_SAMPLES_INTRO = (
+    "Responses of the first and last steps that were kept, grouped by prompt, best first. A token's"
+    " colour is the chosen column, on one scale for the whole page; outlined: chosen by the method;"
+    " underlined: clipped. Values on hover."
+)
+# (tokens of samples, points of a curve), until a page fits.
+_SIZES = ((_SAMPLE_TOKENS, 1.0), (_SAMPLE_TOKENS // 3, 1.0), (0, 1.0), (0, 0.25), (0, 0.05))
 
 
-def write_report(path: str | Path, runs: Sequence[str | Path], title: str | None = None) -> Path:
+def write_report(
+    path: str | Path,
+    runs: Sequence[str | Path],
+    title: str | None = None,
+    live: bool = False,
+) -> Path:
     """Writes the report of one or more run directories; they may still be growing.
+
+    A reader who has the file open sees the old page or the new one, never half of it.
 
     Args:
       path: the HTML file to write; its folder is made.
       runs: run directories, at least one; laid over each other in this order.
       title: heading; by default the task and the methods.
+      live: the page is going to be written again; it loads itself anew until then, but not while
+        somebody reads in it.
     Returns:
       The path written.
     Raises:
@@ -45,12 +63,17 @@ def write_report(path: str | Path, runs: Sequence[str | Path], title: str | None
         raise ValueError("write_report: runs must name a run directory, got none")
     loaded = [load_run(run) for run in runs]
     kept = kept_samples(loaded)
-    for tokens in (_SAMPLE_TOKENS, _SAMPLE_TOKENS // 3, 0):
-        page = _page(loaded, title, kept, tokens).encode("utf-8")
+    for tokens, points in _SIZES:
+        page = _page(loaded, title, kept, tokens, points, live).encode("utf-8")
         if len(page) < LARGEST_PAGE:
             path = Path(path)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(page)
+            beside = path.with_name(path.name + ".tmp")
+            try:
+                beside.write_bytes(page)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
             return path
     raise ValueError(
         f"write_report: runs must fit on a page of {LARGEST_PAGE} bytes, got {len(runs)} runs that"
@@ -83,7 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(str(error))
 
 
-def _page(runs: Sequence[Run], title: str | None, kept: Sequence, sample_tokens: int) -> str:
+def _page(
+    runs: Sequence[Run],
+    title: str | None,
+    kept: Sequence,
+    sample_tokens: int,
+    points: float,
+    live: bool,
+) -> str:
     labels = labels_of(runs)
     tasks = dict.fromkeys(str(run.setting("task", "")) for run in runs)
     heading = title or ": ".join(
@@ -93,30 +123,34 @@ def _page(runs: Sequence[Run], title: str | None, kept: Sequence, sample_tokens:
     data = {
         "runs": [{"label": label} for label in labels],
         "cards": _cards(runs),
-        "sections": sections(runs, labels),
+        "sections": sections(runs, labels, points),
         "samples": samples,
         "bounds": bounds,
         "start": start,
+        "reload_seconds": _RELOAD_SECONDS if live else None,
     }
     settings, intro = _settings(runs, labels)
     return fill(
         "report_page.html",
-        ["charts.js", "report.js"],
+        ["charts.js", "tokens.js", "report.js"],
         title=html.escape(heading),
-        lead=html.escape(_lead(runs, labels)),
+        lead=html.escape(_lead(runs, labels, live)),
         settings=settings,
         settings_intro=intro,
         timings=_timings(runs, labels),
+        samples=fill("token_view.html", [], intro=_SAMPLES_INTRO),
         data=embedded_json(data),
     )
 
 
-def _lead(runs: Sequence[Run], labels: Sequence[str]) -> str:
+def _lead(runs: Sequence[Run], labels: Sequence[str], live: bool) -> str:
     parts = []
     for run, label in zip(runs, labels, strict=True):
-        last = run.metrics[-1]["step"] if run.metrics else 0
         seed = "" if run.seed is None or "seed" in label else f", seed {run.seed}"
-        parts.append(f"{label}{seed}: {last} steps{'' if run.summary else ', not finished'}")
+        ended = bool(run.summary) or run.has_ended
+        parts.append(f"{label}{seed}: {run.last_step} steps{'' if ended else ', not finished'}")
+    if live:
+        parts.append(f"loads itself anew every {_RELOAD_SECONDS} s")
     return " · ".join(parts)
 
 
@@ -143,6 +177,13 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
     flat = [flatten(run.config) for run in runs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     rows = {name: [_setting_text(settings.get(name, "–")) for settings in flat] for name in names}
+    # A run writes the settings it was given, and beside them what the most important ones came to.
+    names = [
+        name
+        for name in names
+        if rows[name] != rows.get(name.removeprefix("settings."), 0)
+        or not name.startswith("settings.")
+    ]
 
     def order(name):
         leaf = name.rsplit(".", 1)[-1]

@@ -62,6 +62,18 @@ class Run:
         """The seed, None if the config has none."""
         return self.setting("seed")
 
+    @property
+    def last_step(self) -> int:
+        """The last one that was written; 0 before the first."""
+        return max((row["step"] for row in self.metrics), default=0)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has come to its last step, or has drawn all the tokens it may."""
+        budget, drawn = self.setting("drawn_tokens"), self.series("drawn_tokens")[1]
+        spent = bool(budget) and len(drawn) > 0 and drawn.sum() >= budget
+        return spent or self.last_step == self.setting("steps")
+
     def names(self) -> list[str]:
         """Every metric that occurs, in the order of its first appearance."""
         return list(dict.fromkeys(n for row in self.metrics for n in row if n != "step"))

@@ -17,6 +17,7 @@ _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
 _JUDGE = 400  # of what a judge said
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
+_COLUMNS += ("prob_delta", "entropy_delta")  # of a second policy on the same tokens
 
 
 def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:
@@ -31,7 +32,12 @@ def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:
 
 
 def shown_samples(kept: Sequence, tokens: int) -> tuple[list[dict], dict[str, float], list[int]]:
-    """What the page shows of the samples, the colour bounds, and which two to open first."""
+    """What the page shows of the samples, the colour bounds, and which two to open first.
+
+    Args:
+      kept: (run, step, rows) as `kept_samples` gives; the step may be None.
+      tokens: on the page, about.
+    """
     samples = []
     for number, step, rows in kept:
         groups, shown, total = _groups(rows, tokens // len(kept))
@@ -137,6 +143,8 @@ def _bounds(responses: Sequence[dict[str, Any]]) -> dict[str, float]:
         "surprise": bound(values("logp")),
         "advantage": bound(values("advantage")),
         "push": bound(pushes),
+        "prob_delta": bound(values("prob_delta")),
+        "entropy_delta": bound(values("entropy_delta")),
     }
 
 

@@ -23,6 +23,7 @@ from rlvr_jax.judges import Judge
 from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.scoring import in_pieces
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts
 
@@ -42,7 +43,6 @@ Score = Callable[[Batch], tuple[np.ndarray, float]]
 """(answers) -> a score of each in [0, 1], NaN where there is none; and tokens that it took."""
 
 RIGHT = 0.5
-ROWS_AT_ONCE = 64
 MOST_ROWS = 8192
 """Answers that a rule looks at together: ids of clusters are products of their numbers."""
 
@@ -219,7 +219,7 @@ def by_verdict(
 
     def score(batch):
         rows = asked_rows(batch, actor, answers, question).rollouts
-        logp = _in_pieces(lambda part: said(params, part), rows)
+        logp = in_pieces(lambda part: said(params, part), rows).astype(float)
         odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
         tokens = _context_tokens(rows) + float(rows.asked_length.sum())
         return np.where(rows.truncated, 0, odds), tokens
@@ -242,7 +242,9 @@ def by_implicit_reward(reward: tuple[Model, Params], reference: tuple[Model, Par
 
     def score(batch):
         own, other = (
-            _in_pieces(lambda part, run=run, params=params: run(params, part), batch.rollouts)
+            in_pieces(
+                lambda part, run=run, params=params: run(params, part), batch.rollouts
+            ).astype(float)
             for run, params in programs
         )
         total = np.where(batch.rollouts.mask, own - other, 0).sum(axis=1)
@@ -253,16 +255,6 @@ def by_implicit_reward(reward: tuple[Model, Params], reference: tuple[Model, Par
 
 def _logp(model, params, rollouts):
     return policy.score(model, params, rollouts).logp
-
-
-def _in_pieces(run: Callable[[Rollouts], jax.Array], rollouts: Rollouts) -> np.ndarray:
-    """What a program tells of all rows, some at a time; the last piece is filled up."""
-    count, found = len(rollouts.group), []
-    for first in range(0, count, ROWS_AT_ONCE):
-        rows = np.arange(first, first + ROWS_AT_ONCE) % count
-        told = run(jax.tree.map(lambda x, rows=rows: x[rows], rollouts))
-        found.append(np.asarray(told)[: min(ROWS_AT_ONCE, count - first)])
-    return np.concatenate(found).astype(float)
 
 
 def _context_tokens(rollouts: Rollouts) -> float:

@@ -25,7 +25,7 @@ from rlvr_jax.training.layout import evaluation_mesh
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["answered", "answered_by", "evaluate", "evaluation_sampler", "held_out_indices"]
-__all__ += ["ks_for"]
+__all__ += ["ks_for", "prompt_weights"]
 
 Answer = Callable[[np.ndarray, jax.Array, np.ndarray], Batch]
 """(positions of prompts [n], key, number of the first sample of each [n]) -> graded responses,
@@ -93,6 +93,19 @@ def _shares(kinds: Sequence[str], mixture: Mapping[str, float], place: str) -> d
             f" ({', '.join(counts)}), got {dict(mixture)}"
         )
     return {kind: weight / total for kind, weight in weights.items()}
+
+
+def prompt_weights(task: Task, indices: np.ndarray) -> np.ndarray:
+    """Weights of test prompts in a mean over all of them, [P]: kinds have the shares of the task's
+    mixture; they sum to 1.
+
+    Args:
+      indices: positions of the prompts.
+    Raises:
+      ValueError: no prompt is of a kind that the mixture gives a share.
+    """
+    kinds = np.array([task.test[i].kind for i in indices])
+    return dict(_splits(kinds, task.mixture))["held_out"]
 
 
 def ks_for(samples: int) -> list[int]:

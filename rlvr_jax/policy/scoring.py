@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
@@ -15,6 +16,7 @@ from rlvr_jax.types import Rollouts, TokenStats, replace
 
 __all__ = [
     "hidden_states",
+    "in_pieces",
     "logits_of_ids",
     "score",
     "score_hidden",
@@ -211,6 +213,22 @@ def hidden_states(
     last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
     first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
     return jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
+
+
+def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = 64) -> Any:
+    """What a compiled program tells of all rows, on the host; some rows at a time, so that memory
+    is bounded. The last piece is filled up with rows that came before.
+
+    Args:
+      run: from `at_once` rows to a pytree of arrays with as many rows.
+    """
+    count, found = len(rollouts.group), []
+    for first in range(0, count, at_once):
+        rows = np.arange(first, first + at_once) % count
+        told = run(jax.tree.map(lambda x, rows=rows: x[rows], rollouts))
+        own = min(at_once, count - first)
+        found.append(jax.tree.map(lambda x, own=own: np.asarray(x)[:own], told))
+    return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
 
 
 def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:

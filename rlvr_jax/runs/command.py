@@ -21,7 +21,6 @@ from rich.console import Console
 
 import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
-from rlvr_jax.analysis.report import write_report
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import tokens_fingerprint
@@ -277,7 +276,11 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         if watch is None:
             watch = partial(RunProgress, console, shown.enter_context(progress_bar(console)))
         on_step = watch(label, run.config.steps, first_step)
-        state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
+        try:
+            state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
+        except BaseException:
+            writer.write_report(live=False)
+            raise
         # While the last checkpoint is still being written.
         model, params = run.start.model, run.policy_params(state)
         if run.adapts:
@@ -287,7 +290,7 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
         # Who finds a summary takes the run for finished.
-        write_report(directory / "report.html", [directory])
+        writer.write_report(live=False)
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
 

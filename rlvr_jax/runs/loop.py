@@ -111,6 +111,7 @@ def train_steps(
         timings = {"evaluate_s": time.perf_counter() - started}
         writer.log(0, found.metrics, timings)
         writer.write_counts(0, found.counts())
+        writer.write_report(live=True)
         on_step(0, found.metrics, timings)
     for step in range(first_step, config.steps):
         if asked or must_stop(step, first_step):
@@ -139,7 +140,8 @@ def train_steps(
             told = ", ".join(f"{name} is {value}" for name, value in watched.items())
             raise FloatingPointError(f"step {step + 1}: {told}; {kept}")
         ends = _has_ended(config, state, step + 1)
-        if (step + 1) % interval == 0 or ends:
+        evaluates = (step + 1) % interval == 0 or ends
+        if evaluates:
             evaluating = time.perf_counter()
             found = evaluate_run(run, state, step + 1)
             metrics |= found.metrics
@@ -151,6 +153,8 @@ def train_steps(
         writer.log(step + 1, metrics, timings)
         writer.write_outcomes(step + 1, taken.seen)
         writer.write_samples(step + 1, sample_rows(run, taken.batch, taken.records, step + 1))
+        if evaluates and not ends:
+            writer.write_report(live=True)
         on_step(step + 1, metrics, timings)
         due = (
             (step + 1) % config.checkpoint_every == 0

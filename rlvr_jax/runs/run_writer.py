@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.analysis.report import write_report
 from rlvr_jax.experience import Batch
 
 __all__ = ["NoWriter", "RunWriter", "write_json"]
@@ -84,6 +85,14 @@ class RunWriter:
         path = self.samples / f"step_{step:06d}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
+    def write_report(self, live: bool) -> None:
+        """Writes the page about what the run has come to.
+
+        Args:
+          live: the run goes on, and the page is written again.
+        """
+        write_report(self.directory / "report.html", [self.directory], live=live)
+
     def close(self) -> None:
         """Flushes and closes all files."""
         for file in self._files.values():
@@ -104,6 +113,9 @@ class NoWriter:
         """Nothing."""
 
     def write_samples(self, step: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Nothing."""
+
+    def write_report(self, live: bool) -> None:
         """Nothing."""
 
     def close(self) -> None:

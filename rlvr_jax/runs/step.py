@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,11 +14,12 @@ from rlvr_jax.experience import Batch, Collected, RunActor, concatenate
 from rlvr_jax.experience.grades import numbers_told, with_grades
 from rlvr_jax.experience.prompts import responses, token_texts
 from rlvr_jax.runs.run import Run
+from rlvr_jax.tasks import Response
 from rlvr_jax.training.learning import learn
 from rlvr_jax.training.update import TrainState
 from rlvr_jax.types import replace
 
-__all__ = ["Taken", "collect", "sample_rows", "take_step"]
+__all__ = ["Taken", "collect", "sample_row", "sample_rows", "take_step"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,6 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
     texts = responses(run.start.tokenizer, jax.tree.map(lambda x: x[rows], shown))
     kept = []
     for row, response in zip(rows.tolist(), texts, strict=True):
-        grade = batch.grades[row]
         length = int(batch.rollouts.length[row])
         per_token = {
             name: np.round(records[name][row, :length].astype(float), 4).tolist()
@@ -133,26 +134,27 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
         marks = {
             name: records[name][row, :length].astype(int).tolist() for name in ("chosen", "clipped")
         }
-        kept.append(
-            {
-                "step": step,
-                "prompt": batch.prompts[row].text,
-                "response": response.text,
-                "kind": batch.prompts[row].kind,
-                "group": int(batch.rollouts.group[row]),
-                "outcome": float(batch.rollouts.outcome[row]),
-                "reward": float(batch.rollouts.reward[row]),
-                "truncated": bool(batch.rollouts.truncated[row]),
-                "answer": grade.answer,
-                "stage": grade.stage,
-                "timed_out": grade.timed_out,
-                "verdict": grade.outcome is not None,
-                "said": grade.said,
-                "tokens": token_texts(
-                    run.start.tokenizer, batch.rollouts.tokens[row, :length].tolist()
-                ),
-                **per_token,
-                **marks,
-            }
-        )
+        own = sample_row(batch, row, response, run.start.tokenizer)
+        kept.append({"step": step, **own, **per_token, **marks})
     return kept
+
+
+def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
+    """What is kept of a response beside the numbers of its tokens, as JSON values."""
+    grade = batch.grades[row]
+    length = int(batch.rollouts.length[row])
+    return {
+        "prompt": batch.prompts[row].text,
+        "response": response.text,
+        "kind": batch.prompts[row].kind,
+        "group": int(batch.rollouts.group[row]),
+        "outcome": float(batch.rollouts.outcome[row]),
+        "reward": float(batch.rollouts.reward[row]),
+        "truncated": bool(batch.rollouts.truncated[row]),
+        "answer": grade.answer,
+        "stage": grade.stage,
+        "timed_out": grade.timed_out,
+        "verdict": grade.outcome is not None,
+        "said": grade.said,
+        "tokens": token_texts(tokenizer, batch.rollouts.tokens[row, :length].tolist()),
+    }

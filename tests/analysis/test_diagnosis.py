@@ -10,7 +10,9 @@ from analysis_runs import HOSTILE, write_run
 from safetensors.numpy import save_file
 
 from rlvr_jax.analysis import load_run
-from rlvr_jax.analysis.diagnose import as_json, diagnose, main, write_page
+from rlvr_jax.analysis.diagnose import main
+from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
+from rlvr_jax.analysis.diagnosis.page import as_json, write_page
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.practice import practice
 from rlvr_jax.analysis.diagnosis.reach import reach
@@ -131,7 +133,7 @@ def test_weights_that_did_not_move_are_said_to_be_equal(tmp_path):
 def test_a_run_of_an_older_version_says_what_it_lacks(tmp_path):
     run = write_run(tmp_path / "old")
     shutil.rmtree(run / "samples")
-    topics = names(diagnose(run))
+    topics = names(diagnose_run(run))
     assert set(topics) == {"Reach", "Entropy", "Training prompts", "Kept responses", "Weights"}
     for title in ("Reach", "Training prompts", "Kept responses", "Weights"):
         assert not topics[title].sentences and topics[title].missing
@@ -142,7 +144,7 @@ def test_a_run_that_has_just_begun_is_no_error(tmp_path):
     run = tmp_path / "young"
     run.mkdir()
     (run / "config.json").write_text("{}")
-    topics = diagnose(run)
+    topics = diagnose_run(run)
     assert all(topic.missing and not topic.sentences for topic in topics)
     assert write_page(tmp_path / "page.html", topics, "young").is_file()
 
@@ -150,11 +152,11 @@ def test_a_run_that_has_just_begun_is_no_error(tmp_path):
 def test_two_runs_are_compared_at_their_ends(tmp_path):
     run = write_counted(tmp_path / "this", np.full(PROBLEMS, 12))
     other = write_counted(tmp_path / "other", np.full(PROBLEMS, 8))
-    topics = names(diagnose(run, other))
+    topics = names(diagnose_run(run, other))
     assert "this run less the other run" in topics["Reach"].sentences[0]
     assert topics["Reach"].numbers["gaps"]["pass@1"]["value"] == pytest.approx(0.25)
     assert topics["Weights"].sentences[0].startswith("No matrix")
-    folder = names(diagnose(run, tmp_path / "this_model", weights=False))
+    folder = names(diagnose_run(run, tmp_path / "this_model", weights=False))
     assert "Weights" not in folder
 
 
@@ -178,7 +180,7 @@ class Page(html.parser.HTMLParser):
 def test_the_page_has_verdicts_first_and_hostile_text_stays_text(tmp_path):
     hostile = "".join(HOSTILE)
     run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12), method=hostile, extra=HOSTILE)
-    topics = diagnose(run)
+    topics = diagnose_run(run)
     parsed = Page(write_page(tmp_path / "out" / "page.html", topics, hostile).read_text("utf-8"))
     assert parsed.elements.count("script") == 2 and "img" not in parsed.elements
     assert hostile in parsed.text
@@ -189,7 +191,7 @@ def test_the_command_prints_json_or_writes_a_page(tmp_path, capsys):
     run = write_counted(tmp_path / "run", np.full(PROBLEMS, 12))
     main([str(run), "--json"])
     printed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert printed == json.loads(json.dumps(as_json(diagnose(run))))
+    assert printed == json.loads(json.dumps(as_json(diagnose_run(run))))
     main([str(run), "--out", str(tmp_path / "page.html"), "--no-weights"])
     assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
 

@@ -22,6 +22,23 @@ from rlvr_jax.analysis.samples import shown_samples
 
 NODE = shutil.which("node")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+# Two periods of a page's clock, with a touch in the middle of either one or without.
+CLOCK = """
+let now = 1000, period, loaded = 0; const touches = [];
+Date.now = () => now;
+globalThis.addEventListener = (name, act) => touches.push(act);
+globalThis.location = { reload: () => { loaded += 1; } };
+globalThis.setInterval = (act, ms) => { period = { act, ms }; };
+function run(touched) {
+  for (let i = 0; period && i < 2; i++) {
+    now += period.ms / 2;
+    if (touched) touches[0]();
+    now += period.ms / 2;
+    period.act();
+  }
+  console.log(loaded);
+}
+"""
 LOADING = ("src", "href", "srcset", "action", "poster", "data")
 
 
@@ -193,6 +210,95 @@ def test_a_run_in_progress_is_shown_as_far_as_it_is(tmp_path):
     parsed = Page(write_report(tmp_path / "r.html", [run]).read_text("utf-8"))
     assert "not finished" in parsed.text
     assert data_of(parsed)["samples"] == []
+
+
+def test_a_run_that_took_all_its_steps_is_finished_before_it_has_a_summary(tmp_path):
+    run = write_run(tmp_path / "r", steps=10)
+    (run / "summary.json").unlink()
+    assert "not finished" not in write_report(tmp_path / "r.html", [run]).read_text("utf-8")
+
+
+def test_a_page_that_is_written_again_loads_itself_and_another_does_not(tmp_path, runs):
+    for live in (True, False):
+        page = Page(write_report(tmp_path / "r.html", runs, live=live).read_text("utf-8"))
+        assert data_of(page)["reload_seconds"] == (30 if live else None)
+        assert ("loads itself anew every 30 s" in page.text) == live
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]  # nothing is left beside it
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+@pytest.mark.parametrize(("seconds", "touched", "loads"), [(30, 0, 2), (30, 1, 0), ("null", 0, 0)])
+def test_a_page_is_not_loaded_anew_under_its_reader(seconds, touched, loads):
+    script = (resources.files(analysis) / "report.js").read_text("utf-8")
+    follow = script[script.index("function follow") : script.index("legend(document")]
+    shown = subprocess.run(
+        [NODE, "-e", CLOCK + follow + f"follow({seconds}); run({touched});"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert int(shown) == loads
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_only_columns_that_some_response_has_are_offered():
+    responses = [{"tokens": ["a", "b"], "entropy": 0.5, "prob_delta": [None, 0.25]}]
+    data = {"samples": [{"groups": [{"responses": responses}]}]}
+    script = f"const data = {json.dumps(data)};"
+    script += (resources.files(analysis) / "tokens.js").read_text("utf-8")
+    script += "console.log(JSON.stringify(presentColumns().map((c) => c.name)));"
+    shown = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(shown) == ["entropy", "probability, second − first"]
+
+
+def test_numbers_that_never_moved_are_folded(page):
+    still, moving = "Numbers that never moved", data_of(page[1])["sections"]
+    (folded,) = (section for section in moving if section["title"] == still)
+    rows = {row[0]: row[1:] for row in folded["table"]["rows"]}
+    assert folded["folded"] and not folded["charts"]
+    assert rows["truncated_share"] == ["0", "0"] and rows["chosen_share"] == ["0", "0.0075"]
+    shown = {chart["title"] for section in moving for chart in section["charts"]}
+    assert "Truncated" not in shown and "Ratio" not in shown and "Reward" in shown
+    assert rows["ratio/max"] == ["1.7", "1.7"]  # of the band, which did not move either
+
+
+def test_a_number_that_one_run_moved_is_shown(tmp_path):
+    for name, value in (("a", 0.0), ("b", 1.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+        rows = [{"step": step, "mine": value * step} for step in range(3)]
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    found = sections([load_run(tmp_path / name) for name in "ab"], ["a", "b"])
+    assert [section["title"] for section in found] == ["Further numbers"]
+    (still,) = sections([load_run(tmp_path / "a")], ["a"])
+    assert still["table"]["rows"] == [["mine", "0"]]
+
+
+def test_the_settings_say_method_task_and_seed_once(tmp_path):
+    given = {"method": "grpo", "task": "brackets", "seed": 0, "model": "", "steps": 6}
+    run = write_run(tmp_path / "r", steps=6, settings=given, model="folder")
+    text = write_report(tmp_path / "r.html", [run]).read_text("utf-8")
+    for name, value in (("method", "grpo"), ("task", "brackets"), ("seed", "0")):
+        assert text.count(f"<td>{name}</td><td>{value}</td>") == 1
+    assert text.count("<td>model</td>") == 2  # as given, and what it came to
+
+
+def test_many_runs_share_a_page(tmp_path):
+    run = write_run(tmp_path / "r", steps=450)
+    path = write_report(tmp_path / "r.html", [run] * 15)
+    data = data_of(Page(path.read_text("utf-8")))
+    assert path.stat().st_size < LARGEST_PAGE
+    reward = next(c for s in data["sections"] for c in s["charts"] if c["title"] == "Reward")
+    assert len(data["runs"]) == len(reward["series"]) == 15
+
+
+def test_a_page_that_would_be_too_large_has_fewer_points(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "r", steps=400)
+    plain = write_report(tmp_path / "r.html", [run]).stat().st_size
+    monkeypatch.setattr(report, "LARGEST_PAGE", plain // 2)
+    data = data_of(Page(write_report(tmp_path / "r.html", [run]).read_text("utf-8")))
+    reward = next(c for s in data["sections"] for c in s["charts"] if c["title"] == "Reward")
+    assert len(reward["series"][0]["points"]) == 100 and not data["samples"]
 
 
 def test_the_time_of_a_run_is_the_sum_over_its_steps_and_the_first_evaluation(page):

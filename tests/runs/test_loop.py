@@ -1,6 +1,7 @@
 """A run from its first evaluation to its last: what is logged, learned and left behind."""
 
 import dataclasses
+import io
 import json
 import signal
 
@@ -8,9 +9,11 @@ import jax
 import numpy as np
 import pytest
 import training_runs
+from rich.console import Console
 
 from rlvr_jax import policy
 from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.runs import train
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.training.learning import learn
@@ -73,10 +76,30 @@ def test_a_finished_run_leaves_everything_that_is_read_later(finished):
         "tensorboard",
     }
     assert json.loads((run_dir / "summary.json").read_text()) == summary
+    page = (run_dir / "report.html").read_text()
+    assert "not finished" not in page and "loads itself anew" not in page
     assert summary["steps"] == 3 and summary["n"] == 16
     config = json.loads((run_dir / "config.json").read_text())
     assert config["method"] == "grpo" and len(config["loss_terms"]) == 4
     assert config["hyperparameters"]["kl_coefficient"] == 0.04
+
+
+def test_a_report_stands_from_the_first_evaluation_on_and_outlives_the_run(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1, **GRPO)
+    seen = {}
+
+    def on_step(step, metrics, timings):
+        seen[step] = (tmp_path / "run" / "report.html").read_text()
+        if step == 2:
+            raise RuntimeError("the machine is gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        train(config, Console(file=io.StringIO()), lambda label, steps, first: on_step)
+    seen["after"] = (tmp_path / "run" / "report.html").read_text()
+    for moment, steps in ((0, 0), (1, 1), (2, 2), ("after", 2)):
+        assert f"{steps} steps, not finished" in seen[moment]
+        live = "loads itself anew" in seen[moment]
+        assert live == (moment != "after")
 
 
 def test_samples_show_each_token_with_its_numbers(finished):

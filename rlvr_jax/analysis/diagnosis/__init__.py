@@ -1,6 +1,18 @@
-"""The topics of a diagnosis: what can be said of a run from what it wrote, in sentences first.
+"""The topics of a diagnosis: what can be said of policies, in sentences first.
+
+Hands out `diagnose_run` (a run directory), `diagnose_answers` with its `Answers` (arrays of two
+policies), and `write_page` and `as_json` for what they say.
 
 `topics`: the form of a topic. `reach`: held-out problems. `uncertainty`: entropy and its exchange
   for reward. `practice`: training prompts and their outcomes. `writing`: the responses that were
-  kept. `parameters`: the weights. `python -m rlvr_jax.analysis.diagnose` puts them on a page.
+  kept. `parameters`: the weights. `side_by_side`: answers of two policies, with a floor.
+  `likelihood`: two policies on the same tokens. `python -m rlvr_jax.analysis.diagnose` puts them on
+  a page, and draws the answers of two policy folders.
 """
+
+from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
+from rlvr_jax.analysis.diagnosis.page import as_json, write_page
+from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
+
+__all__ = ["Answers", "as_json", "diagnose_answers", "diagnose_run", "write_page"]

@@ -2,7 +2,8 @@
 
 Two evaluations of the same problems with n samples each. Differences of pass@k carry a bootstrap
 over problems; what was found and lost is counted at k = n / 2, where the same n samples also say
-what two draws of the first policy would differ by. A floor at a larger k needs 2k samples.
+what two draws of the first policy would differ by. A floor at a larger k needs 2k samples: with a
+second draw of the first policy it is counted at k = n.
 """
 
 from __future__ import annotations
@@ -43,12 +44,15 @@ _RESOLUTION = 0.01  # of pass@k, for the number of prompts that would tell it
 _LEVEL = 0.05
 
 
-def reach(first: Counts, last: Counts, names: tuple[str, str]) -> Topic:
+def reach(
+    first: Counts, last: Counts, names: tuple[str, str], again: Counts | None = None
+) -> Topic:
     """Compares two evaluations of the same problems.
 
     Args:
       first, last: lines of `held_out.jsonl`.
       names: of the two policies, as the page calls them.
+      again: a second draw of the first policy, of the same size; None: there is none.
     Raises:
       ValueError: other prompts, or another number of samples.
     """
@@ -68,8 +72,11 @@ def reach(first: Counts, last: Counts, names: tuple[str, str]) -> Topic:
     topic.numbers["gaps"] = {f"pass@{k}": interval_numbers(gap) for k, gap in gaps.items()}
     topic.sentences.append(_verdict(gaps, names, n, len(before)))
     _crossing(topic, before, after, n, names)
-    if half:
-        _support(topic, before, after, n, half, names)
+    if again is not None:
+        second = np.asarray(again["correct"])
+        _support(topic, before, after, n, n, names, (before + second, 2 * n))
+    elif half:
+        _support(topic, before, after, n, half, names, (before, n))
     _changed(topic, before, after, n)
     _unsolved(topic, before, after, n, names)
     _plots(topic, before, after, n, names)
@@ -127,10 +134,14 @@ def _crossing(topic: Topic, before, after, n: int, names: tuple[str, str]) -> No
     topic.sentences.append(sentence)
 
 
-def _support(topic: Topic, before, after, n: int, k: int, names: tuple[str, str]) -> None:
-    counts, floor = expected_support(before, after, n, k), noise_floor(before, n, k)
+def _support(
+    topic: Topic, before, after, n: int, k: int, names: tuple[str, str], pool: tuple
+) -> None:
+    """Counts at k samples; `pool` holds right samples of the first policy, 2k or more, and n."""
+    drawn, size = pool
+    counts, floor = expected_support(before, after, n, k), noise_floor(drawn, size, k)
     once, other = pass_at_k(n, before, k), pass_at_k(n, after, k)
-    noise = pass_at_k(n, before, 2 * k) - once
+    noise = pass_at_k(size, drawn, 2 * k) - pass_at_k(size, drawn, k)
     problems = len(once)
     even = np.ones(problems)
     excess = {
@@ -156,7 +167,9 @@ def _support(topic: Topic, before, after, n: int, k: int, names: tuple[str, str]
         f" discovery {counts.discovery:.3f} ({floor.discovery:.3f}), net change"
         f" {counts.net_change:+.3f}. Solve rates below {unseen_mass(k):.2g} are not seen."
     )
-    topic.missing.append(f"A floor at k = {n} needs {2 * n} samples per problem; there are {n}.")
+    topic.missing.append(
+        f"A floor at k = {size} needs {2 * size} samples per problem; there are {size}."
+    )
     rows = []
     for name, each in ((f"{names[0]} → {names[1]}", counts), (f"{names[0]} again", floor)):
         ratios = (each.retention, each.discovery, each.score, each.net_change)

@@ -1,0 +1,140 @@
+"""How long a diagnosis takes, and how much memory: of stored answers, and of weights.
+
+    python -m experiments.bench_diagnosis
+    python -m experiments.bench_diagnosis --spectra
+
+Answers of random policies are written as `diagnose --keep` does and read again; drawing and scoring
+are not in it. With --spectra two folders of random weights of that shape are compared, too.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+import tyro
+
+from rlvr_jax import policy
+from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
+from rlvr_jax.analysis.weights.checkpoints import compare_folders
+from rlvr_jax.rollout import named_key, save_rollouts
+from rlvr_jax.runs import guarded
+from rlvr_jax.runs.policy_pair import load_answers
+from rlvr_jax.types import Rollouts, TokenStats, replace
+
+VOCABULARY = 49_152
+SHAPE = policy.ModelConfig(
+    vocab_size=VOCABULARY,
+    width=576,
+    num_layers=30,
+    num_heads=9,
+    num_kv_heads=3,
+    head_size=64,
+    mlp_width=1536,
+)
+
+
+@dataclass(frozen=True)
+class Config:
+    """How much is diagnosed."""
+
+    tokens: int = 1_000_000
+    """Of all answers together, three draws."""
+    length: int = 256
+    """Tokens of an answer at most; half of it in the mean."""
+    samples: int = 32
+    """Answers to a problem in each draw."""
+    spectra: bool = False
+    """Compare weights, too."""
+    seed: int = 0
+    """Of the answers and the weights."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints a line for each."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    problems = round(2 * config.tokens / (3 * config.samples * config.length))
+    if problems < 2:
+        raise ValueError(f"tokens must make two problems at least, got {config.tokens}")
+    with tempfile.TemporaryDirectory() as folder:
+        number = _store(Path(folder), problems, config)
+        held = _memory()
+        started = time.perf_counter()
+        topics = diagnose_answers(*load_answers(folder))
+        write_page(Path(folder) / "page.html", topics, "bench")
+        seconds = time.perf_counter() - started
+    print(
+        f"{number:,} stored tokens of {problems} problems: {seconds:.1f} s, memory"
+        f" {held:.2f} → {_memory():.2f} GB"
+    )
+    if config.spectra:
+        _spectra(config)
+
+
+def _store(folder: Path, problems: int, config: Config) -> int:
+    """Writes three draws of random policies; gives the number of tokens.
+
+    Args:
+      problems: of each draw.
+    """
+    random = np.random.default_rng(config.seed)
+    rows, total = problems * config.samples, 0
+    for name in ("before", "after", "again"):
+        shape = (rows, config.length)
+        tokens = random.integers(VOCABULARY, size=shape, dtype=np.int32)
+        length = random.integers(1, config.length + 1, size=rows)
+        mask = np.arange(config.length) < length[:, None]
+        logp, other = -random.exponential(0.3, (2, *shape)).astype(np.float32)
+        entropy, changed = random.exponential(0.3, (2, *shape)).astype(np.float32)
+        rollouts = Rollouts.of_responses(
+            tokens,
+            mask=mask,
+            group=np.repeat(np.arange(problems, dtype=np.int32), config.samples),
+            reward=(random.uniform(size=rows) < 0.3).astype(np.float32),
+        )
+        rollouts = replace(rollouts, behaviour_logp=logp, entropy=entropy)
+        texts = {"answer": [str(x) for x in random.integers(20, size=rows)]}
+        stats = TokenStats(logp=other, entropy=changed)
+        save_rollouts(folder / f"{name}.npz", rollouts, stats, texts)
+        total += int(mask.sum())
+    return total
+
+
+def _spectra(config: Config) -> None:
+    """Compares two folders of random weights."""
+    model = policy.Model(SHAPE)
+    params = model.init(named_key(config.seed, "weights"))
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = (Path(folder) / name for name in ("before", "after"))
+        policy.save(before, model, params)
+        policy.save(after, model, jax.tree.map(_moved, params))
+        del params
+        held = _memory()
+        started = time.perf_counter()
+        changes = compare_folders(before, after)
+        seconds = time.perf_counter() - started
+    print(
+        f"{len(changes)} tensors of SmolLM2-135M: {seconds:.0f} s, memory {held:.2f} →"
+        f" {_memory():.2f} GB"
+    )
+
+
+def _moved(leaf: jax.Array) -> jax.Array:
+    """Weights after a small update: noise of a thousandth of their size."""
+    noise = np.random.default_rng(leaf.size).normal(size=leaf.shape)
+    return leaf + (1e-3 * leaf.std() * noise).astype(leaf.dtype)
+
+
+def _memory() -> float:
+    """The most that the process has held, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,143 @@
+"""Answers of one policy to some problems, as arrays: what two policies are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rlvr_jax.analysis.arrays import row_sum
+from rlvr_jax.types import Rollouts, TokenStats
+
+__all__ = ["Answers"]
+
+_RIGHT = 0.5
+_TOKENS = ("tokens", "mask", "logp", "entropy", "other_logp", "other_entropy")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """n answers to each of P problems, row by row, in any order.
+
+    Log-probs and entropies are nats at the sampling temperature, over the whole vocabulary.
+
+    Fields:
+      problem: int [B], which problem a row answers.
+      outcome: [B], in [0, 1]; a row is right from ½ on. NaN, no verdict, is not right.
+      tokens, mask: int and bool [B, T], the response and which of its tokens were sampled.
+      logp, entropy: [B, T], of the policy that answered.
+      other_logp, other_entropy: [B, T], of the other policy on the same tokens; None: not scored.
+      answer: final answers of the rows, as texts or numbers, None where a row gives none. None: the
+        task does not say.
+      weights: [P], of the problems by rising number; None: all alike.
+    Raises:
+      ValueError: no row, shapes that differ, or problems that were not answered equally often.
+    """
+
+    problem: ArrayLike
+    outcome: ArrayLike
+    tokens: ArrayLike
+    mask: ArrayLike
+    logp: ArrayLike
+    entropy: ArrayLike
+    other_logp: ArrayLike | None = None
+    other_entropy: ArrayLike | None = None
+    answer: Sequence[Hashable | None] | None = None
+    weights: ArrayLike | None = None
+
+    def __post_init__(self):
+        kinds = {"mask": bool, "tokens": int, "problem": int}
+        for name in ("problem", "outcome", *_TOKENS):
+            if getattr(self, name) is not None:
+                values = np.asarray(getattr(self, name), kinds.get(name, float))
+                object.__setattr__(self, name, values)
+        if self.problem.ndim != 1 or not len(self.problem):
+            raise ValueError(
+                f"Answers: problem must have one axis with a row, got {self.problem.shape}"
+            )
+        for name, shape in (
+            ("outcome", self.problem.shape),
+            *((name, (len(self.problem), *self.tokens.shape[1:])) for name in _TOKENS),
+        ):
+            values = getattr(self, name)
+            if values is not None and values.shape != shape:
+                raise ValueError(f"Answers: {name} must have shape {shape}, got {values.shape}")
+        if self.answer is not None and len(self.answer) != len(self.problem):
+            raise ValueError(
+                f"Answers: answer must have {len(self.problem)} entries, got {len(self.answer)}"
+            )
+        names, counts = np.unique(self.problem, return_counts=True)
+        if counts.min() != counts.max():
+            raise ValueError(
+                "Answers: problem must name every problem equally often, got"
+                f" {counts.min()} to {counts.max()} rows"
+            )
+        weights = np.ones(len(names)) if self.weights is None else np.asarray(self.weights, float)
+        if weights.shape != names.shape:
+            raise ValueError(f"Answers: weights must be of {names.shape}, got {weights.shape}")
+        object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def of(
+        cls,
+        rollouts: Rollouts,
+        stats: TokenStats | None = None,
+        answer: Sequence[Hashable | None] | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Answers:
+        """The library's own rollouts, such as `rollout.load_rollouts` reads.
+
+        Args:
+          rollouts: with `entropy`, and `old_logp` or `behaviour_logp`; `group` numbers the
+            problems.
+          stats: `logp` and `entropy` of the other policy.
+          answer, weights: see the class.
+        """
+        logp = rollouts.behaviour_logp if rollouts.old_logp is None else rollouts.old_logp
+        return cls(
+            rollouts.group,
+            rollouts.outcome,
+            rollouts.tokens,
+            rollouts.mask,
+            logp,
+            rollouts.entropy,
+            None if stats is None else stats.logp,
+            None if stats is None else stats.entropy,
+            answer,
+            weights,
+        )
+
+    @property
+    def samples(self) -> int:
+        """n, of each problem."""
+        return len(self.problem) // len(self.weights)
+
+    @property
+    def right(self) -> np.ndarray:
+        """bool [B]."""
+        return np.nan_to_num(self.outcome) >= _RIGHT
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows of each problem, int [P, n], problems by rising number."""
+        return np.argsort(self.problem, kind="stable").reshape(len(self.weights), -1)
+
+    def counts(self) -> dict:
+        """Right answers problem by problem, as a line of `held_out.jsonl`."""
+        return {
+            "n": self.samples,
+            "prompts": np.unique(self.problem).tolist(),
+            "correct": self.right[self.rows].sum(axis=1).tolist(),
+            "weights": self.weights.tolist(),
+        }
+
+    def token_mean(self, values: ArrayLike) -> np.ndarray:
+        """Mean of [B, T] over the tokens of each problem, [P]; 0 for one without tokens."""
+        total, number = row_sum(values, self.mask), self.mask.sum(axis=1)
+        return total[self.rows].sum(axis=1) / np.maximum(number[self.rows].sum(axis=1), 1)
+
+    def texts(self, row: int) -> tuple[int, ...]:
+        """The sampled tokens of a row."""
+        return tuple(self.tokens[row][self.mask[row]].tolist())

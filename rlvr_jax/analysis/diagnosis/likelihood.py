@@ -1,0 +1,141 @@
+"""Two policies on the same tokens: how far they are apart, and where entropy went.
+
+Per response, of rows o that a policy drew itself:
+
+    KL(after ‖ before) = E Σ log π_after(o_t) - log π_before(o_t)     over rows of after
+    KL(before ‖ after) likewise over rows of before
+
+Both are unbiased over whole responses. The second one sees what was forgotten, the first what is
+new. A right response is out of reach of the other policy here if it holds a token that this gives
+less than 1 %: the bound is ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rlvr_jax.analysis.arrays import row_sum
+from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed
+from rlvr_jax.analysis.entropy.entropy_patterns import (
+    change_by_percentile,
+    entropy_by_outcome,
+    fork_overlap,
+    forks,
+)
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
+
+__all__ = ["likelihood"]
+
+_RARE = 0.01  # probability of a token that is as good as out of reach
+_PARTS = 10
+_FORK_SHARE = 0.2
+
+
+class _Distance(NamedTuple):
+    """A mean log-ratio of a response, and its part of a token."""
+
+    response: PromptInterval
+    token: float
+
+
+def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
+    """Compares two policies by what both say about each other's responses."""
+    topic = Topic("Same tokens")
+    if any(
+        values is None
+        for values in (
+            before.other_logp,
+            before.other_entropy,
+            after.other_logp,
+            after.other_entropy,
+        )
+    ):
+        topic.missing.append(
+            "What both policies say about the same tokens needs other_logp and other_entropy of"
+            " the answers of both."
+        )
+        return topic
+    forward, backward = _distance(after), _distance(before)
+    topic.numbers["kl"] = {
+        name: interval_numbers(found.response) | {"nats_a_token": found.token}
+        for name, found in (("last_to_first", forward), ("first_to_last", backward))
+    }
+    topic.sentences.append(
+        f"KL({names[1]} ‖ {names[0]}) is {forward.response} nats a response"
+        f" ({forward.token:.3f} a token), KL({names[0]} ‖ {names[1]}) {backward.response}"
+        f" ({backward.token:.3f})."
+    )
+    _reachable(topic, before, after, names)
+    _entropy(topic, before, after, names)
+    return topic
+
+
+def _distance(own: Answers) -> _Distance:
+    """How far the other policy is, seen from rows that were drawn by this one."""
+    ratio = row_sum(own.logp - own.other_logp, own.mask)
+    interval = bootstrap_mean([ratio[own.rows].mean(axis=1)], own.weights)
+    length = own.mask.sum(axis=1)[own.rows].mean(axis=1) @ own.weights / own.weights.sum()
+    return _Distance(interval, interval.mean / max(length, 1e-12))
+
+
+def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
+    """Right responses with a token that the other policy hardly ever draws."""
+    told = []
+    for own, name, other in ((before, *names), (after, *reversed(names))):
+        rare = (own.mask & (own.other_logp < np.log(_RARE))).any(axis=1)
+        right = own.right[own.rows].sum(axis=1)
+        if not (own.weights * right).any():
+            topic.missing.append(f"What {other} gave up of right responses needs one of {name}.")
+            continue
+        some = right > 0
+        share = (rare & own.right)[own.rows].sum(axis=1)[some] / right[some]
+        found = bootstrap_mean([share], own.weights[some])
+        topic.numbers[f"right_out_of_reach_of_{'last' if own is before else 'first'}"] = (
+            interval_numbers(found)
+        )
+        told.append(
+            f"{found} of the right responses of {name} hold a token that {other} gives less than"
+            f" {100 * _RARE:g} %"
+        )
+    if told:
+        topic.sentences.append(f"Out of reach: {'; '.join(told)} (mean over problems with one).")
+
+
+def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
+    """Change of entropy on the first policy's tokens, and where it sits."""
+    if not before.mask.any():
+        topic.missing.append(f"Entropy on the same tokens needs a token of {names[0]}.")
+        return
+    change = bootstrap_mean(
+        [before.token_mean(before.other_entropy - before.entropy)], before.weights
+    )
+    by_part = change_by_percentile(before.entropy, before.other_entropy, before.mask, _PARTS)
+    overlap, _ = fork_overlap(
+        *(
+            forks(entropy, before.mask, _FORK_SHARE).mask
+            for entropy in (before.entropy, before.other_entropy)
+        )
+    )
+    own = [entropy_by_outcome(each.entropy, each.mask, each.right) for each in (before, after)]
+    topic.numbers |= {
+        "entropy_change": interval_numbers(change),
+        "entropy_change_by_tenth": by_part.tolist(),
+        "fork_overlap": overlap,
+        "entropy_right": [pair[0] for pair in own],
+        "entropy_wrong": [pair[1] for pair in own],
+    }
+    topic.sentences.append(
+        f"On the tokens of {names[0]} entropy changed by {signed(change)} nats a token, by"
+        f" {by_part[-1]:+.3f} on the tenth that was least certain; {100 * overlap:.0f} % of the"
+        f" fifth with the highest entropy are in it still (chance: {100 * _FORK_SHARE:.0f} %)."
+        f" On its own, {own[0][0]:.3f} → {own[1][0]:.3f} in right responses and"
+        f" {own[0][1]:.3f} → {own[1][1]:.3f} in wrong ones."
+    )
+    middle = (np.arange(_PARTS) + 0.5) / _PARTS
+    lines = {f"{names[1]} less {names[0]}": np.stack([middle, by_part], axis=1)}
+    note = f"on n = {before.mask.sum()} tokens of {names[0]}, in tenths by its entropy"
+    title, x = "Change of entropy by how uncertain a token was", "share of the tokens"
+    topic.charts.append(curve(title, "nats", note, x, lines, zero=True))

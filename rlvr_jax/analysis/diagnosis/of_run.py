@@ -1,0 +1,88 @@
+"""What can be said of a run directory, finished or growing, also of an older version.
+
+What the run did not write is said to be missing, with what it would take. Nothing is drawn or
+scored here, and no device is used.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlvr_jax.analysis.diagnosis.parameters import parameters
+from rlvr_jax.analysis.diagnosis.practice import practice
+from rlvr_jax.analysis.diagnosis.reach import reach
+from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.diagnosis.uncertainty import uncertainty
+from rlvr_jax.analysis.diagnosis.writing import writing
+from rlvr_jax.analysis.run_directory import Run, load_run
+
+__all__ = ["diagnose_run"]
+
+
+def diagnose_run(
+    run: str | Path, against: str | Path | None = None, weights: bool = True
+) -> list[Topic]:
+    """What can be said of a run, topic by topic.
+
+    Args:
+      run: a run directory.
+      against: another run directory, or a policy folder; None: the run's own start.
+      weights: whether weights are compared, where both folders are there; a model of 135 million
+        parameters takes minutes.
+    Raises:
+      ValueError: a directory that is no run, or `against` that is neither.
+    """
+    own = load_run(run)
+    other = _other_run(against)
+    topics = [_reach(own, other), uncertainty(own), practice(own), writing(own)]
+    if weights:
+        topics.append(_weights(own, other, against))
+    return topics
+
+
+def _other_run(against: str | Path | None) -> Run | None:
+    """The run that is meant by --against; None if it is a policy folder or nothing."""
+    if against is None:
+        return None
+    path = Path(against)
+    if (path / "metrics.jsonl").is_file():
+        return load_run(path)
+    if not list(path.glob("*.safetensors")):
+        raise ValueError(
+            f"diagnose_run: against must be a run directory or a policy folder, got {against}"
+        )
+    return None
+
+
+def _reach(run: Run, other: Run | None) -> Topic:
+    """The last evaluation against the first one, or against the other run's last."""
+    if other is None:
+        first, names = run.held_out[:1], ("the start", "the end")
+        enough = len(run.held_out) > 1
+    else:
+        first, names = other.held_out[-1:], ("the other run", "this run")
+        enough = bool(first) and bool(run.held_out)
+    if not enough:
+        topic = Topic("Reach")
+        topic.missing.append(
+            "Held-out verdicts need two evaluations that were counted problem by problem"
+            " (held_out.jsonl, which older versions did not write)."
+        )
+        return topic
+    return reach(first[0], run.held_out[-1], names)
+
+
+def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
+    """The run's policy against its start, the other run's policy, or the folder."""
+    if other is not None:
+        before = other.path / "policy"
+    else:
+        before = Path(against if against is not None else str(run.setting("model", "")))
+    after = run.path / "policy"
+    absent = [folder for folder in (before, after) if not list(folder.glob("*.safetensors"))]
+    if absent:
+        topic = Topic("Weights")
+        places = " and ".join(str(folder) for folder in absent)
+        topic.missing.append(f"Weights need safetensors in {places}.")
+        return topic
+    return parameters(before, after)

@@ -1,0 +1,151 @@
+"""Numbers of two policies side by side, with what a second draw of the first one would differ by.
+
+A number of each problem has a paired bootstrap over problems. The floor is the same difference
+between two independent draws of the first policy: what is not above it is the dice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.topics import Topic, direction, interval_numbers, signed
+from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
+from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
+from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
+
+__all__ = ["side_by_side"]
+
+_BINS = 10
+_FEWEST_ROWS = 20  # right and wrong answers together, for a calibration that is worth a sentence
+_MOST_WANTED = 1e6
+
+
+def side_by_side(
+    before: Answers, after: Answers, again: Answers | None, names: tuple[str, str]
+) -> Topic:
+    """What two sets of answers to the same problems differ in.
+
+    Args:
+      again: a second, independent draw of the first policy; None: there is no floor.
+      names: of the two policies.
+    """
+    topic = Topic("Answers")
+    gaps, rows = {}, []
+    for name, measure in _measures(before, after).items():
+        old, new = measure(before), measure(after)
+        gap = bootstrap_mean([new - old], before.weights)
+        floor = None
+        if again is not None:
+            floor = bootstrap_mean([measure(again) - old], before.weights)
+        gaps[name] = gap, floor
+        mean = [float(values @ before.weights / before.weights.sum()) for values in (old, new)]
+        topic.numbers[name.replace(" ", "_")] = {
+            "first": mean[0],
+            "last": mean[1],
+            "difference": interval_numbers(gap),
+            "floor": floor and interval_numbers(floor),
+            "problems_wanted": _wanted(gap),
+        }
+        rows.append([name, *(f"{x:.3f}" for x in mean), signed(gap)])
+        rows[-1] += ["–" if floor is None else signed(floor), _wanted_text(gap)]
+    head = ["mean over problems", *names, "difference", "two draws of the first"]
+    heading = f"Side by side, {before.samples} answers to each of {len(before.weights)} problems"
+    topic.tables.append((heading, [*head, "problems to tell it"], rows))
+    topic.sentences.append(_variety(gaps, names, before.samples))
+    _calibration(topic, before, after, again, names)
+    if again is None:
+        topic.missing.append(
+            "A floor of these numbers needs a second draw of the first policy:"
+            f" {before.samples} more answers to each problem."
+        )
+    return topic
+
+
+def _measures(before: Answers, after: Answers) -> Mapping[str, Callable[[Answers], np.ndarray]]:
+    """Numbers of each problem by name."""
+    found = {
+        "right": lambda answers: answers.right[answers.rows].mean(axis=1),
+        "entropy a token": lambda answers: answers.token_mean(answers.entropy),
+        "tokens a response": lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1),
+        "different responses": lambda answers: _different(answers, False),
+        "different right responses": lambda answers: _different(answers, True),
+    }
+    if before.answer is not None and after.answer is not None:
+        found["different final answers"] = lambda answers: np.array(
+            [
+                answer_diversity([answers.answer[row] for row in rows]).number
+                for rows in answers.rows
+            ],
+            float,
+        )
+    return found
+
+
+def _different(answers: Answers, right: bool) -> np.ndarray:
+    """Different responses to each problem, or different right ones, [P]."""
+    wanted = answers.right if right else np.ones(len(answers.right), bool)
+    return np.array(
+        [len({answers.texts(row) for row in rows if wanted[row]}) for rows in answers.rows], float
+    )
+
+
+def _wanted(gap: PromptInterval) -> int | None:
+    """Problems with which an interval would leave 0 out if the difference were the one seen; None
+    where it does already, or where nothing differs."""
+    if direction(gap) or not gap.mean:
+        return None
+    half = (gap.high - gap.low) / 2
+    return int(np.ceil(gap.prompts * max(1.0, (half / gap.mean) ** 2)))
+
+
+def _wanted_text(gap: PromptInterval) -> str:
+    wanted = _wanted(gap)
+    if wanted is None:
+        return ""
+    return f"about {wanted:,}" if wanted < _MOST_WANTED else "over a million"
+
+
+def _variety(gaps: Mapping[str, tuple], names: tuple[str, str], samples: int) -> str:
+    said = {1: "more", -1: "fewer", 0: "no other number of"}
+    parts = []
+    for name in ("different responses", "different right responses"):
+        gap, floor = gaps[name]
+        chance = "" if floor is None else f"; two draws of {names[0]} differ by {signed(floor)}"
+        parts.append(f"{said[direction(gap)]} {name} ({signed(gap)}{chance})")
+    return f"Among {samples} answers to a problem {names[1]} gives {parts[0]} and {parts[1]}."
+
+
+def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
+    """Whether likelier responses are right more often."""
+    drawn = {names[0]: before, names[1]: after}
+    if again is not None:
+        drawn[f"{names[0]} again"] = again
+    found = {}
+    for name, answers in drawn.items():
+        known = np.isfinite(answers.outcome)
+        if known.sum() < _FEWEST_ROWS:
+            topic.missing.append(
+                f"Calibration needs {_FEWEST_ROWS} answers with a verdict; {name} has"
+                f" {known.sum()}."
+            )
+            return
+        confidence = np.clip(token_confidence(answers.logp, answers.mask)[known], 0, 1)
+        found[name] = calibration(confidence, answers.right[known].astype(float), _BINS)
+    fields = ("auroc", "ece", "brier", "overconfidence")
+    topic.numbers["calibration"] = {
+        name: {field: getattr(each, field) for field in fields} for name, each in found.items()
+    }
+    rows = [[n, *(f"{getattr(each, f):.3f}" for f in fields)] for n, each in found.items()]
+    topic.tables.append(("Mean token probability as confidence", ["", *fields], rows))
+    old, new = found[names[0]], found[names[1]]
+    chance = ""
+    if again is not None:
+        chance = f"; a second draw of {names[0]}: {found[f'{names[0]} again'].auroc:.3f}"
+    topic.sentences.append(
+        f"Mean token probability ranks right responses above wrong ones with AUROC {old.auroc:.3f}"
+        f" → {new.auroc:.3f} (½: not at all{chance}); it exceeds the share of right ones by"
+        f" {old.overconfidence:+.3f} → {new.overconfidence:+.3f}."
+    )

@@ -1,0 +1,154 @@
+"""Says what training did to a policy: verdicts first, then plots.
+
+    python -m rlvr_jax.analysis.diagnose RUN
+    python -m rlvr_jax.analysis.diagnose RUN --against OTHER --out page.html
+    python -m rlvr_jax.analysis.diagnose POLICY --against START --task brackets
+    python -m rlvr_jax.analysis.diagnose --answers FOLDER
+    python -m rlvr_jax.analysis.diagnose RUN --json
+
+RUN is a run directory, finished or growing, also of an older version: what it did not write is said
+to be missing, with what it would take. By default its first evaluation and its start model are
+compared with its last; with --against, another run's last evaluation and policy, or the weights of
+a policy folder. Nothing is drawn or scored for that, and no device is used.
+
+With --task both are policies (folders, or runs that ended): the task's held-out prompts are
+answered by both, twice by the one that --against names, and every answer of either is scored under
+both. With --answers that is read from a folder that --keep has written, and nothing is drawn.
+
+The page is one file that loads nothing; --json prints the numbers instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
+from rlvr_jax.analysis.diagnosis.page import as_json, write_page
+from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
+from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.runs.held_out import evaluation_settings
+from rlvr_jax.runs.policy_pair import compare_policies, load_answers
+
+__all__ = ["main"]
+
+_NAMES = ("the start", "the end")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    options = _parser().parse_args(arguments)
+    try:
+        topics, title, rows = _topics(options)
+    except ValueError as error:
+        sys.exit(str(error))
+    if options.json:
+        print(json.dumps(as_json(topics), indent=1, ensure_ascii=False))
+        return
+    for topic in topics:
+        for sentence in topic.sentences:
+            print(f"{topic.title}: {sentence}")
+    policies = ("start", "end") if options.against is None else (options.against, options.run)
+    print(write_page(options.out, topics, f"Diagnosis: {title}", policies, rows))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m rlvr_jax.analysis.diagnose",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("run", nargs="?", metavar="RUN", help="a run directory; with --task a policy folder, too")
+    add("--against", metavar="FOLDER", help="another run, or a policy folder")
+    add("--answers", metavar="FOLDER", help="answers that --keep has written")
+    add("--out", default="diagnosis.html", help="the page to write")
+    add("--json", action="store_true", help="print the numbers, write no page")
+    add("--no-weights", action="store_true", help="leave the weights out")
+    drawn = parser.add_argument_group("answers that are drawn")
+    add = drawn.add_argument
+    add("--task", help="whose held-out prompts are asked, as in experiments.train")
+    add("--task-options", nargs="*", default=(), help="of the task, as in experiments.train")
+    add("--columns", nargs="*", default=(), help="of its files, as in experiments.train")
+    add("--prompts", type=int, default=256, help="held-out prompts")
+    add("--samples", type=int, default=64, help="answers to each, of each draw")
+    add("--temperature", type=float, default=1.0, help="of the sampler")
+    add("--response-tokens", type=int, default=0, help="budget of a response; 0: the task's")
+    add("--seed", type=int, default=0, help="of the answers")
+    add("--mesh", default="", help="devices, as in experiments.train")
+    add("--unsafe-local", action="store_true", help="as in experiments.train")
+    add("--keep", type=Path, metavar="FOLDER", help="writes the answers as rollouts, too")
+    return parser
+
+
+def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
+    """What is asked for, its heading, and responses to show.
+
+    Raises:
+      ValueError: not one of the inputs.
+    """
+    if (options.run is None) == (options.answers is None):
+        raise ValueError("diagnose: RUN or answers must be given, and not both")
+    if options.answers is not None:
+        return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers), ()
+    if options.task:
+        after, before = _policy(options.run), _start(options.run, options.against)
+        title = f"{after} against {before}, {options.task}"
+        topics, rows = _of_policies(options, before, after)
+        return topics, title, rows
+    if list(Path(options.run).glob("*.safetensors")):
+        raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
+    topics = diagnose_run(options.run, options.against, not options.no_weights)
+    return topics, _title(options.run), ()
+
+
+def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tuple:
+    settings = evaluation_settings(
+        options.task,
+        options.response_tokens,
+        model=str(after),
+        task_options=tuple(options.task_options),
+        columns=tuple(options.columns),
+        evaluation_prompts=options.prompts,
+        evaluation_samples=options.samples,
+        temperature=options.temperature,
+        seed=options.seed,
+        mesh=options.mesh,
+        unsafe_local=options.unsafe_local,
+    )
+    return compare_policies(settings, before, _NAMES, not options.no_weights, options.keep)
+
+
+def _policy(path: str) -> Path:
+    """The policy folder that is meant.
+
+    Raises:
+      ValueError: there is none.
+    """
+    for folder in (Path(path), Path(path) / "policy"):
+        if list(folder.glob("*.safetensors")):
+            return folder
+    raise ValueError(f"diagnose: {path} must be a policy folder or a run that ended with one")
+
+
+def _start(run: str, against: str | None) -> Path:
+    """The policy folder that stands for the start: the one that is named, or the run's own.
+
+    Raises:
+      ValueError: there is none.
+    """
+    if against is not None:
+        return _policy(against)
+    if not (Path(run) / "config.json").is_file() or Path(run) == _policy(run):
+        raise ValueError(f"diagnose: against must be given, as {run} is no run with a start")
+    return _policy(str(load_run(run).setting("model")))
+
+
+def _title(path: str) -> str:
+    run = load_run(path)
+    seed = "" if run.seed is None else f", seed {run.seed}"
+    return f"{run.method}{seed}, {run.setting('task', 'unknown task')}"

@@ -1,0 +1,85 @@
+"""A policy folder in front of a task's held-out prompts, as an evaluation asks them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.experience import RunActor
+from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
+from rlvr_jax.experience.sampling import Sampler
+from rlvr_jax.policy import Params
+from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.loading import LoadedPolicy, load_policy
+from rlvr_jax.runs.presets import preset
+from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks import Task
+from rlvr_jax.training.layout import make_reshard
+
+__all__ = ["HeldOut", "evaluation_settings", "load_held_out"]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What answers.
+
+    Fields:
+      loaded: the folder.
+      sampler: for many rows. params: as it reads them.
+      indices: positions of the prompts in the test split; the same ones for every seed.
+    """
+
+    loaded: LoadedPolicy
+    sampler: Sampler
+    params: Params
+    indices: np.ndarray
+
+    def actor(self) -> RunActor:
+        """The policy at work; it draws and grades, and does not score."""
+        return RunActor(self.sampler, self.params, {"plain": self.loaded.test_table}, 0, None)
+
+
+def evaluation_settings(task: str, response_tokens: int = 0, **changes: Any) -> TrainConfig:
+    """Settings that evaluate: the task's own, with `changes`; nothing is updated under them.
+
+    Args:
+      response_tokens: 0: those of a training run.
+    Raises:
+      ValueError: a setting that cannot work.
+    """
+    start = preset(task, "grpo")
+    settings = dataclasses.replace(
+        start,
+        response_tokens=response_tokens or start.response_tokens,
+        # The mesh splits the rollouts of a step.
+        minibatches=1,
+        micro_batches=0,
+        **changes,
+    )
+    check_config(settings)
+    return settings
+
+
+def load_held_out(settings: TrainConfig, task: Task | None = None) -> HeldOut:
+    """Loads the folder that the settings name, with its held-out prompts.
+
+    Args:
+      task: one that was loaded already; None: that of the settings.
+    Raises:
+      ValueError: as `load_task` and `load_policy`.
+    """
+    task = load_task(settings) if task is None else task
+    loaded = load_policy(settings, task, settings.model)
+    indices = held_out_indices(task, settings.evaluation_prompts)
+    sampler = evaluation_sampler(
+        loaded.sampler,
+        len(indices),
+        settings.evaluation_samples,
+        mesh_given=bool(settings.mesh),
+    )
+    return HeldOut(
+        loaded, sampler, make_reshard(loaded.model, sampler.model)(loaded.params), indices
+    )

@@ -1,0 +1,248 @@
+"""Two policy folders and a task: answers are drawn from both and scored under both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from rlvr_jax import policy
+from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
+from rlvr_jax.analysis.diagnosis.parameters import parameters
+from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.experience import Ask, Batch
+from rlvr_jax.experience.evaluation import prompt_weights
+from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.held_out import HeldOut, load_held_out
+from rlvr_jax.runs.step import sample_row
+from rlvr_jax.runs.task import load_task
+from rlvr_jax.types import Rollouts, TokenStats, replace
+
+__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair", "shown_rows"]
+
+NEEDS = ("logp", "entropy")
+SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
+"""Of either end of the order by change; of a prompt and policy. On a page that people read."""
+
+# Policies of one shape have one program.
+_score = jax.jit(policy.score, static_argnums=(0, 3))
+
+
+class Pair(NamedTuple):
+    """Graded answers of two policies to the same prompts.
+
+    Fields:
+      before, after: with `old_logp`, the scorer's, of the policy that drew.
+      again: a second draw of the first policy, with other random numbers.
+      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either.
+      weights: of the prompts, [P].
+    """
+
+    before: Batch
+    after: Batch
+    again: Batch
+    of_before: TokenStats
+    of_after: TokenStats
+    weights: np.ndarray
+
+    def answers(self) -> tuple[Answers, Answers, Answers]:
+        """`before`, `after` and `again` as arrays."""
+        return tuple(
+            Answers.of(batch.rollouts, other, _final(batch), self.weights)
+            for batch, other in (
+                (self.before, self.of_before),
+                (self.after, self.of_after),
+                (self.again, None),
+            )
+        )
+
+
+def compare_policies(
+    settings: TrainConfig,
+    against: str | Path,
+    names: tuple[str, str],
+    weights: bool = True,
+    keep: Path | None = None,
+) -> tuple[list[Topic], tuple[list[dict[str, Any]], ...]]:
+    """What can be said of a policy folder against another one, topic by topic; and responses to
+    show, see `shown_rows`.
+
+    Args:
+      settings: `evaluation_settings` with the folder as `model`.
+      against: the folder that stands for the start.
+      names: of the two policies, the start's first.
+      weights: whether weights are compared, where shapes agree.
+      keep: folder for what was drawn, see `save_pair`; None: it is forgotten.
+    Raises:
+      ValueError: as `draw_pair`.
+    """
+    pair = draw_pair(settings, against)
+    if keep is not None:
+        save_pair(keep, pair)
+    topics = diagnose_answers(*pair.answers(), names)
+    if weights:
+        topics.append(_weights(Path(against), Path(settings.model)))
+    return topics, shown_rows(pair)
+
+
+def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
+    """Draws from both policies, twice from the first, and scores under both.
+
+    The three draws have random numbers of their own.
+
+    Args:
+      settings, against: see `compare_policies`.
+    Raises:
+      ValueError: folders that cannot be loaded, or that have other tokens.
+    """
+    task = load_task(settings)
+    vocabularies = [policy.tokenizer(path).get_vocab() for path in (settings.model, str(against))]
+    if vocabularies[0] != vocabularies[1]:
+        raise ValueError(
+            f"draw_pair: against must have the tokens of {settings.model}, got others in {against}"
+        )
+    first = load_held_out(replace(settings, model=str(against)), task)
+    last = load_held_out(settings, task)
+    before, after, again = (
+        _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
+    )
+    return Pair(
+        _with_own(before, first),
+        _with_own(after, last),
+        again,
+        _scored(last, before.rollouts),
+        _scored(first, after.rollouts),
+        prompt_weights(task, first.indices),
+    )
+
+
+def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
+    """Responses of either policy to the prompts whose pass rates changed most, up and down, as a
+    run keeps them.
+
+    Their entropy and log-prob are those of the policy that drew; `prob_delta` and `entropy_delta`
+    are what the second policy says less what the first does.
+    """
+    rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
+    order = np.argsort(rates[1] - rates[0], kind="stable")
+    chosen = dict.fromkeys([*order[:SHOWN_PROMPTS].tolist(), *order[-SHOWN_PROMPTS:].tolist()])
+    found = []
+    for batch, other, sign in ((pair.before, pair.of_before, 1), (pair.after, pair.of_after, -1)):
+        own = batch.rollouts
+        columns = {
+            "entropy": own.entropy,
+            "logp": own.old_logp,
+            "prob_delta": sign * (np.exp(other.logp) - np.exp(own.old_logp)),
+            "entropy_delta": sign * (other.entropy - own.entropy),
+        }
+        kept = []
+        for row in (row for group in chosen for row in _different(batch, batch.groups[group])):
+            length = int(own.length[row])
+            (response,) = batch.take([row]).responses
+            numbers = {
+                name: np.round(values[row, :length].astype(float), 4).tolist()
+                for name, values in columns.items()
+            }
+            kept.append(sample_row(batch, row, response, batch.tokenizer) | numbers)
+        found.append(kept)
+    return tuple(found)
+
+
+def _different(batch: Batch, rows: np.ndarray) -> list[int]:
+    """A few different responses of a group, the best and the worst."""
+    rollouts = batch.rollouts
+    texts = {tuple(rollouts.tokens[row][rollouts.mask[row]].tolist()): row for row in rows[::-1]}
+    order = sorted(texts.values(), key=lambda row: (-rollouts.outcome[row], row))
+    half = SHOWN_RESPONSES // 2
+    return order if len(order) <= SHOWN_RESPONSES else order[:half] + order[-half:]
+
+
+def save_pair(folder: str | Path, pair: Pair) -> None:
+    """Writes before.npz, after.npz and again.npz, as `rollout.load_rollouts` reads them.
+
+    The statistics in a file are the other policy's on the same tokens, in again.npz those of the
+    policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
+    is none.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    again = pair.again.rollouts
+    for name, batch, stats in (
+        ("before", pair.before, pair.of_before),
+        ("after", pair.after, pair.of_after),
+        ("again", pair.again, TokenStats(logp=again.behaviour_logp, entropy=again.entropy)),
+    ):
+        texts = {
+            "kind": [prompt.kind for prompt in batch.prompts],
+            "weight": [repr(float(pair.weights[group])) for group in batch.rollouts.group],
+            "answer": [grade.answer or "" for grade in batch.grades],
+        }
+        save_rollouts(folder / f"{name}.npz", batch.rollouts, stats, texts)
+
+
+def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
+    """What `save_pair` has written, as arrays: before, after, and again if it is there.
+
+    Raises:
+      ValueError: no such files, or what `load_rollouts` refuses.
+    """
+    found = []
+    for name in ("before", "after", "again"):
+        path = Path(folder) / f"{name}.npz"
+        if not path.is_file():
+            if name == "again":
+                found.append(None)
+                continue
+            raise ValueError(f"load_answers: {folder} must hold {name}.npz, found no such file")
+        rollouts, stats, texts = load_rollouts(path)
+        final, weight = texts.get("answer", []), texts.get("weight")
+        named = [text or None for text in final] if any(final) else None
+        if weight is not None:
+            _, rows = np.unique(rollouts.group, return_index=True)
+            weight = [float(weight[row]) for row in rows]
+        other = None if name == "again" else stats
+        found.append(Answers.of(rollouts, other, named, weight))
+    return tuple(found)
+
+
+def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
+    """Graded answers to the held-out prompts."""
+    table = asked.loaded.test_table
+    asks = [
+        Ask(table.prompts[i], int(i), settings.evaluation_samples, rating=True)
+        for i in asked.indices
+    ]
+    actor = asked.actor()
+    return actor.grade(actor.draw(asks, named_key(settings.seed, "diagnose", number)))
+
+
+def _with_own(batch: Batch, asked: HeldOut) -> Batch:
+    """The answers with what the scorer says under the policy that drew them: log-ratios of two
+    policies are then of one program."""
+    stats = _scored(asked, batch.rollouts)
+    return batch.with_rollouts(old_logp=stats.logp, entropy=stats.entropy)
+
+
+def _scored(asked: HeldOut, rollouts: Rollouts) -> TokenStats:
+    """What a policy says about tokens."""
+    loaded = asked.loaded
+    return in_pieces(lambda rows: _score(loaded.model, loaded.params, rows, NEEDS), rollouts)
+
+
+def _weights(before: Path, after: Path) -> Topic:
+    """The weights, where both folders hold the same tensors."""
+    try:
+        return parameters(before, after)
+    except ValueError as error:
+        return Topic("Weights", missing=[f"Weights: {error}."])
+
+
+def _final(batch: Batch) -> list[str | None] | None:
+    """Final answers; None where the verifier named none."""
+    found = [grade.answer for grade in batch.grades]
+    return found if any(answer is not None for answer in found) else None

@@ -1,0 +1,166 @@
+"""Two policies by arrays of their answers: identities, floors, what is missing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rlvr_jax.analysis.diagnosis import Answers, as_json, diagnose_answers, write_page
+from rlvr_jax.analysis.diagnosis.likelihood import likelihood
+from rlvr_jax.analysis.diagnosis.side_by_side import side_by_side
+
+PROBLEMS, SAMPLES, TOKENS = 40, 8, 5
+NAMES = ("first", "second")
+RTOL = 1e-12  # float64, sums of at most 1600 terms
+
+
+def answers(seed=0, rate=0.3, vocabulary=4, **changes):
+    """Answers of a policy that draws tokens evenly and is right at a rate."""
+    random = np.random.default_rng(seed)
+    shape = (PROBLEMS * SAMPLES, TOKENS)
+    tokens = random.integers(vocabulary, size=shape)
+    entropy = random.uniform(0.1, 1.0, shape)
+    logp = np.full(shape, -np.log(vocabulary))
+    fields = {
+        "problem": np.repeat(np.arange(PROBLEMS), SAMPLES),
+        "outcome": (random.uniform(size=shape[0]) < rate).astype(float),
+        "tokens": tokens,
+        "mask": np.arange(TOKENS) < random.integers(1, TOKENS + 1, shape[0])[:, None],
+        "logp": logp,
+        "entropy": entropy,
+        "other_logp": logp,
+        "other_entropy": entropy,
+        "answer": [str(token) for token in tokens[:, 0]],
+    }
+    return Answers(**fields | changes)
+
+
+def numbers(topics):
+    return {title: found["numbers"] for title, found in as_json(topics).items()}
+
+
+def test_a_policy_is_at_no_distance_of_itself():
+    own = answers()
+    found = numbers(diagnose_answers(own, own))
+    for direction in ("last_to_first", "first_to_last"):
+        assert found["Same tokens"]["kl"][direction]["value"] == 0
+    assert found["Same tokens"]["fork_overlap"] == 1
+    assert found["Answers"]["right"]["difference"]["value"] == 0
+    assert found["Answers"]["right"]["problems_wanted"] is None
+
+
+def test_distances_are_the_mean_sums_of_log_ratios():
+    before, after = answers(0), answers(1)
+    gap = np.random.default_rng(2).normal(size=after.mask.shape)
+    after = replace(after, other_logp=after.logp - gap)
+    found = likelihood(before, after, NAMES).numbers["kl"]
+    total = np.where(after.mask, gap, 0).sum()
+    np.testing.assert_allclose(found["last_to_first"]["value"], total / len(after.problem), RTOL)
+    np.testing.assert_allclose(
+        found["last_to_first"]["nats_a_token"], total / after.mask.sum(), RTOL
+    )
+    assert found["first_to_last"]["value"] == 0
+
+
+def test_right_responses_with_a_token_that_was_given_up_are_counted():
+    before = answers(rate=1.0)
+    given_up = np.where(before.problem[:, None] < PROBLEMS // 4, np.log(0.009), before.logp)
+    found = likelihood(replace(before, other_logp=given_up), answers(1), NAMES).numbers
+    assert found["right_out_of_reach_of_last"]["value"] == 0.25
+    assert found["right_out_of_reach_of_first"]["value"] == 0
+    kept = np.where(before.mask, before.logp, np.log(0.009))
+    found = likelihood(replace(before, other_logp=kept), answers(1), NAMES).numbers
+    assert found["right_out_of_reach_of_last"]["value"] == 0  # padding is no token
+
+
+def test_a_difference_is_set_against_two_draws_of_the_first_policy():
+    before, again, after = answers(0), answers(1), answers(2, rate=0.9, vocabulary=2)
+    found = side_by_side(before, after, again, NAMES).numbers
+    for name in ("right", "different_responses"):
+        difference, floor = found[name]["difference"], found[name]["floor"]
+        assert abs(difference["value"]) > max(abs(floor["low"]), abs(floor["high"]))
+    assert found["right"]["floor"]["value"] == pytest.approx(
+        again.outcome.mean() - before.outcome.mean()
+    )
+    reach = numbers(diagnose_answers(before, after, again))["Reach"]
+    assert reach["support"]["k"] == SAMPLES  # without the second draw it is half of that
+    assert numbers(diagnose_answers(before, after))["Reach"]["support"]["k"] == SAMPLES // 2
+
+
+def test_two_draws_of_one_policy_are_not_told_apart_from_chance():
+    first, second, third = answers(0), answers(1), answers(2)
+    topics = diagnose_answers(first, second, third, NAMES)
+    reach, own = topics[0], numbers(topics)["Answers"]
+    assert "not to be told from" in " ".join(reach.sentences)
+    assert "more than the" not in " ".join(reach.sentences)
+    gap = own["right"]["difference"]
+    assert gap["low"] <= 0 <= gap["high"]
+    # the interval would have to shrink by this factor, so many more problems are wanted
+    half = (gap["high"] - gap["low"]) / 2
+    assert own["right"]["problems_wanted"] == np.ceil(PROBLEMS * (half / gap["value"]) ** 2)
+
+
+def test_the_order_of_the_rows_says_nothing():
+    before, after = answers(0), answers(1, rate=0.5)
+    order = np.random.default_rng(0).permutation(len(after.problem))
+    arrays = ("problem", "outcome", "tokens", "mask", "logp", "entropy")
+    arrays += ("other_logp", "other_entropy")
+    mixed = {name: getattr(after, name)[order] for name in arrays}
+    mixed["answer"] = [after.answer[row] for row in order]
+    found = [numbers(diagnose_answers(before, each)) for each in (after, Answers(**mixed))]
+    for name, told in found[0]["Answers"].items():
+        if name != "calibration":
+            assert found[1]["Answers"][name]["last"] == pytest.approx(told["last"], rel=RTOL)
+    assert found[0]["Reach"] == found[1]["Reach"]
+
+
+def test_problems_weigh_as_they_are_told():
+    weights = np.where(np.arange(PROBLEMS) == 3, 1.0, 0.0)
+    before, after = (answers(seed, weights=weights) for seed in (0, 1))
+    found = numbers(diagnose_answers(before, after))["Answers"]["right"]
+    assert found["last"] == after.outcome[after.problem == 3].mean()
+
+
+def test_what_was_not_scored_or_named_is_missing():
+    plain = {"other_logp": None, "other_entropy": None, "answer": None}
+    topics = diagnose_answers(answers(0, **plain), answers(1, **plain))
+    told = as_json(topics)
+    assert "needs other_logp" in told["Same tokens"]["missing"][0]
+    assert "different_final_answers" not in told["Answers"]["numbers"]
+    assert any("8 more answers" in line for line in told["Answers"]["missing"])
+
+
+def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
+    before = answers(0, outcome=np.full(PROBLEMS * SAMPLES, np.nan))
+    topics = diagnose_answers(before, answers(1, rate=0.0))
+    missing = " ".join(line for topic in topics for line in topic.missing)
+    assert "20 answers with a verdict" in missing and "needs one of the start" in missing
+    assert write_page(tmp_path / "page.html", topics, "pair").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"problem": np.arange(0)}, "one axis with a row"),
+        ({"outcome": np.zeros(3)}, r"outcome must have shape \(320,\)"),
+        ({"logp": np.zeros((2, 2))}, r"logp must have shape \(320, 5\)"),
+        ({"answer": ["1"]}, "answer must have 320 entries, got 1"),
+        ({"problem": np.arange(320) // 7}, "equally often, got 5 to 7 rows"),
+        ({"weights": np.ones(2)}, "weights must be of"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        answers(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"problem": np.repeat(np.arange(PROBLEMS), SAMPLES) + 1}, "must answer the 40 problems"),
+        ({"weights": np.arange(PROBLEMS)}, "must weigh the problems as before does"),
+    ],
+)
+def test_answers_to_other_problems_are_refused(changes, sentence):
+    with pytest.raises(ValueError, match=f"after {sentence}"):
+        diagnose_answers(answers(0), answers(1, **changes))

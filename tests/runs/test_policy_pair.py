@@ -1,0 +1,169 @@
+"""Two policy folders and a task: what is drawn, kept and said; the pair that ships in docs."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from analysis_runs import write_run
+
+from rlvr_jax import policy, tasks
+from rlvr_jax.analysis.diagnose import main
+from rlvr_jax.analysis.diagnosis import diagnose_answers
+from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.rollout import load_rollouts
+from rlvr_jax.runs.held_out import evaluation_settings
+from rlvr_jax.runs.policy_pair import (
+    compare_policies,
+    draw_pair,
+    load_answers,
+    save_pair,
+    shown_rows,
+)
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAIR = DOCS / "results" / "brackets" / "pair"
+START = tasks.load("brackets").base_model
+FEW = ["--task", "brackets", "--prompts", "6", "--samples", "2"]
+LARGEST = 2_000_000  # bytes of the pair
+ATOL = 1e-4  # nats; float32 on another machine than the one that wrote the file
+SIZES = dict(evaluation_prompts=6, evaluation_samples=2)
+
+
+@pytest.mark.parametrize(
+    ("method", "verdict"),
+    [("grpo", "Sharpened at a price"), ("clip_cov", "The boundary moved out")],
+)
+def test_the_answers_that_ship_say_what_each_method_did(method, verdict):
+    reach, _, same = diagnose_answers(*load_answers(PAIR / method / "rollouts"))
+    assert reach.sentences[0].startswith(verdict)
+    reached = reach.numbers["support"]["found_above_floor"]
+    assert (reached["low"] > 0) == (method == "clip_cov")
+    assert same.numbers["entropy_change"]["high"] < 0
+
+
+def test_the_answers_that_ship_are_of_the_policies_that_ship():
+    score = jax.jit(policy.score, static_argnums=0)
+    for method in ("grpo", "clip_cov"):
+        folders = [START, str(PAIR / method)]
+        for name, (drew, other) in (("before", folders), ("after", folders[::-1])):
+            rollouts, stats, _ = load_rollouts(PAIR / method / "rollouts" / f"{name}.npz")
+            for folder, logp in ((drew, rollouts.old_logp), (other, stats.logp)):
+                own = policy.load(folder)
+                found = in_pieces(lambda rows, own=own: score(*own, rows).logp, rollouts)
+                np.testing.assert_allclose(found, logp, atol=ATOL, rtol=0)
+
+
+def test_the_notebook_of_the_docs_is_run_as_it_stands(tmp_path, monkeypatch, capsys):
+    (tmp_path / "docs").symlink_to(DOCS)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "analysis.md").read_text(), re.DOTALL)
+    exec(block, {})
+    assert "GRPO less base" in capsys.readouterr().out
+    assert "Sharpened at a price" in (tmp_path / "pair.html").read_text()
+
+
+def test_the_pair_is_small():
+    files = [path for path in PAIR.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < LARGEST
+
+
+def test_the_command_draws_from_both_and_keeps_what_it_drew(tmp_path, capsys):
+    arguments = [str(PAIR / "grpo"), "--against", START, *FEW]
+    main([*arguments, "--json", "--keep", str(tmp_path / "kept")])
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert list(told) == ["Reach", "Answers", "Same tokens", "Weights"]
+    assert told["Reach"]["numbers"]["samples"] == 2 and told["Reach"]["numbers"]["problems"] == 6
+    assert told["Same tokens"]["numbers"]["kl"]["last_to_first"]["value"] > 0
+    assert told["Weights"]["sentences"][0].startswith("The 14 matrices moved")
+    drawn = {}
+    for name in ("before", "after", "again"):
+        drawn[name], _, texts = load_rollouts(tmp_path / "kept" / f"{name}.npz")
+        assert {*texts["kind"]} == {"easy", "hard"}
+    assert not np.array_equal(drawn["before"].tokens, drawn["again"].tokens)
+    main(["--answers", str(tmp_path / "kept"), "--json"])
+    stored = json.loads(capsys.readouterr().out)
+    assert stored == {title: told[title] for title in ("Reach", "Answers", "Same tokens")}
+    main([*arguments, "--out", str(tmp_path / "page.html"), "--no-weights"])
+    assert capsys.readouterr().out.splitlines()[-1] == str(tmp_path / "page.html")
+    (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "page.html").read_text())
+    data = json.loads(embedded)
+    assert [(sample["run"], sample["step"]) for sample in data["samples"]] == [(0, None), (1, None)]
+    response = data["samples"][0]["groups"][0]["responses"][0]
+    assert len(response["prob_delta"]) == len(response["tokens"]) and data["bounds"]["prob_delta"]
+
+
+@pytest.mark.slow
+def test_equal_policies_are_at_no_distance(tmp_path):
+    copy = shutil.copytree(START, tmp_path / "copy")
+    settings = evaluation_settings("brackets", model=str(copy), **SIZES)
+    topics, _ = compare_policies(settings, START, ("one", "two"))
+    topics = {topic.title: topic for topic in topics}
+    for found in topics["Same tokens"].numbers["kl"].values():
+        assert found["value"] == 0
+    assert topics["Weights"].sentences[0].startswith("No matrix")
+
+
+@pytest.mark.slow
+def test_rows_that_are_kept_have_the_log_probs_of_both(tmp_path):
+    settings = evaluation_settings("brackets", model=str(PAIR / "clip_cov"), **SIZES)
+    pair = draw_pair(settings, START)
+    save_pair(tmp_path, pair)
+    before, after, again = pair.answers()
+    rollouts, stats, texts = load_rollouts(tmp_path / "after.npz")
+    assert np.array_equal(rollouts.old_logp, np.asarray(after.logp, np.float32))
+    assert np.array_equal(stats.entropy, np.asarray(after.other_entropy, np.float32))
+    assert [text or None for text in texts["answer"]] == after.answer
+    # What is shown of either policy is the second one less the first.
+    lost, own = shown_rows(pair)
+    for rows, batch, other, sign in (
+        (lost, pair.before.rollouts, pair.of_before, 1),
+        (own, pair.after.rollouts, pair.of_after, -1),
+    ):
+        shown = rows[0]
+        (row,) = np.flatnonzero(
+            (batch.group == shown["group"])
+            & np.isclose(
+                np.sum(np.where(batch.mask, batch.old_logp, 0), 1), sum(shown["logp"]), 0, 1e-3
+            )
+        )[:1]
+        change = sign * (np.exp(other.logp[row]) - np.exp(batch.old_logp[row]))
+        np.testing.assert_allclose(
+            shown["prob_delta"], change[: len(shown["tokens"])], atol=1e-4, rtol=0
+        )
+    assert before.weights.sum() == pytest.approx(1) and again.other_logp is None
+    # sampler and scorer agree
+    drawn = pair.before.rollouts
+    np.testing.assert_allclose(drawn.old_logp, drawn.behaviour_logp, atol=ATOL, rtol=0)
+
+
+@pytest.mark.slow
+def test_a_run_that_ended_is_set_against_its_start(tmp_path, capsys):
+    run = write_run(tmp_path / "run", model=START)
+    shutil.copytree(PAIR / "grpo", run / "policy", ignore=shutil.ignore_patterns("rollouts"))
+    main([str(run), *FEW, "--out", str(tmp_path / "page.html")])
+    assert "Weights: The 14 matrices moved" in capsys.readouterr().out
+    assert f"against {START}, brackets" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "RUN or answers must be given"),
+        (["--answers", "nowhere"], "nowhere must hold before.npz"),
+        ([str(PAIR / "grpo")], "task must be given for the policy folder"),
+        (["nowhere", *FEW], "nowhere must be a policy folder or a run that ended"),
+        ([str(PAIR / "grpo"), *FEW], "against must be given"),
+        (
+            [str(PAIR / "grpo"), "--against", tasks.load("hinted_brackets").base_model, *FEW],
+            "against must have the tokens of",
+        ),
+        ([str(PAIR / "grpo"), "--against", START, *FEW, "--samples", "0"], "evaluation_samples"),
+    ],
+)
+def test_what_cannot_be_compared_ends_in_a_sentence(arguments, sentence):
+    with pytest.raises(SystemExit, match=sentence):
+        main(arguments)

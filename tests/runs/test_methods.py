@@ -26,8 +26,8 @@ GRADED = {"automated_tool_envs", "longrlvr", "rubric_rewards", "salu"}
 # They train in tests/methods, on tasks of their own (tools, templates, forms, answers in words) or
 # over several steps (the windows of t_ppo).
 ELSEWHERE = {
-    *("affectgpt_r1", "cog_drift", "prompt_augmentation", "r1_searcher", "retool", "rewardmap"),
-    *("skill0", "t_ppo", "tp_judge", "verltool"),
+    *("aepo_agentic", "affectgpt_r1", "cog_drift", "prompt_augmentation", "r1_searcher", "retool"),
+    *("rewardmap", "skill0", "t_ppo", "tp_judge", "verltool"),
 }
 
 

@@ -92,8 +92,8 @@ class Server:
                 for handle in handles:
                     os.close(handle)
             reply = self._follow(outputs, limits)
-        except OSError as error:
-            reply = {"error": str(error)}
+        except OSError as failure:
+            reply = {"error": str(failure)}
         except BaseException:
             self.lost = True
             raise

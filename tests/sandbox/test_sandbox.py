@@ -59,13 +59,19 @@ def test_a_program_that_is_ended_leaves_nothing():
     assert settled(before)
 
 
-def test_a_lost_server_costs_nothing():
-    known = others()
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_lost_server_costs_nothing(gone):
+    """Whether it is still there when the program is sent, or not."""
+    before, known = left(), others()
     with Sandbox(PATIENT) as box:
         box.run("")
         (server,) = others() - known
         os.kill(server, signal.SIGKILL)
+        # It stays in the table of processes until somebody waits for it.
+        while gone and ") Z " not in Path(f"/proc/{server}/stat").read_text():
+            time.sleep(0.01)
         assert box.run("print(1)").stdout == "1\n"
+    assert settled(before)
 
 
 def test_a_server_that_is_lost_in_a_program_is_replaced_and_takes_the_program_along():

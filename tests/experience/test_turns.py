@@ -150,6 +150,23 @@ def test_an_environment_that_judges_gives_the_grades():
     assert 0 < np.mean([each.batch.rollouts.outcome.mean() for each in found]) < 1
 
 
+class Unpaid(Counting):
+    """Whose replies are worth nothing, and say so."""
+
+    def reply(self, state, text):
+        told = super().reply(state, text)
+        return told if told.text is None else replace(told, reward=0.0)
+
+
+def test_rewards_that_come_to_nothing_are_rewards():
+    found = collected(Unpaid(judges=True), steps=6)
+    outcome, reward = (
+        np.concatenate([getattr(each.batch.rollouts, name) for each in found])
+        for name in ("outcome", "reward")
+    )
+    assert outcome.any() and not reward.any()
+
+
 def test_rewards_stand_at_the_ends_of_turns():
     for rollouts, row, length in rows_of():
         told = np.flatnonzero(rollouts.origin[row, :length] == 2)

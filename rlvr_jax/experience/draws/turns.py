@@ -202,6 +202,7 @@ class _Half:
         self.begin = begun  # where the policy's own turn begins
         self.episodes = [_Episode(ask.prompt) for ask, _ in self.answers]
         self.outcome = np.full(len(rows), np.nan)
+        self.paid = np.zeros(len(rows), bool)  # with a reward, which may be 0
         self.lost = np.zeros(len(rows), bool)
         self.open = np.arange(len(rows))
         self.waiting = self._asked()
@@ -270,6 +271,7 @@ class _Half:
                 self.outcome[row] = reply.outcome
             if reply.reward is not None and length[row] > 0:
                 reward[row, length[row] - 1] += reply.reward
+                self.paid[row] = True
             paused = bool(truncated[row])
             if reply.done or (reply.text is None and not paused):
                 if paused:
@@ -374,7 +376,7 @@ class _Half:
         grades: list[Grade | None] = []
         for row, lost in enumerate(self.lost):
             outcome = float(np.nan_to_num(self.outcome[row]))
-            reward = float(rewards[row]) if rewards[row] else outcome
+            reward = float(rewards[row]) if self.paid[row] else outcome
             told = Grade(outcome, reward, info=self.how.unsaid)
             grades.append(Grade(None) if lost else told if judged else None)
         return replace(batch, brought=grades)

@@ -279,7 +279,9 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         try:
             state = train_steps(run, state, first_step, writer, checkpoints, on_step, asked)
         except BaseException:
-            writer.write_report(live=False)
+            # What ended the run is what is told, whatever becomes of the page.
+            with contextlib.suppress(Exception):
+                writer.write_report(live=False)
             raise
         # While the last checkpoint is still being written.
         model, params = run.start.model, run.policy_params(state)

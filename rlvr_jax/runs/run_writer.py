@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,15 @@ class RunWriter:
         """Writes the page about what the run has come to.
 
         Args:
-          live: the run goes on, and the page is written again.
+          live: the run goes on, and the page is written again; so one that cannot be written is a
+            warning.
         """
-        write_report(self.directory / "report.html", [self.directory], live=live)
+        try:
+            write_report(self.directory / "report.html", [self.directory], live=live)
+        except Exception as failure:
+            if not live:
+                raise
+            warnings.warn(f"report.html was not written: {failure}", stacklevel=2)
 
     def close(self) -> None:
         """Flushes and closes all files."""

@@ -37,11 +37,11 @@ _FREE = {
 def begun(directory: Path) -> TrainConfig | None:
     """The settings with which the run in a directory began; None: there is no run that says."""
     try:
-        stored = json.loads((directory / "config.json").read_text())["settings"]
+        stored = dict(json.loads((directory / "config.json").read_text())["settings"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     known = {field.name for field in dataclasses.fields(TrainConfig)}
-    values = {name: value for name, value in {**_BEFORE, **stored}.items() if name in known}
+    values = {name: value for name, value in (_BEFORE | stored).items() if name in known}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return TrainConfig(**{**values, **lists, "run_dir": directory})
 

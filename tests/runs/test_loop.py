@@ -13,7 +13,7 @@ from rich.console import Console
 
 from rlvr_jax import policy
 from rlvr_jax.experience import experience, refill, uniform
-from rlvr_jax.runs import train
+from rlvr_jax.runs import run_writer, train
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.training.learning import learn
@@ -100,6 +100,23 @@ def test_a_report_stands_from_the_first_evaluation_on_and_outlives_the_run(model
         assert f"{steps} steps, not finished" in seen[moment]
         live = "loads itself anew" in seen[moment]
         assert live == (moment != "after")
+
+
+def test_a_page_that_cannot_be_written_ends_no_run_and_hides_no_error(model, tmp_path, monkeypatch):
+    def fails(*given, **named):
+        raise TypeError("no page")
+
+    def on_step(step, metrics, timings):
+        if step == 2:
+            raise RuntimeError("the machine is gone")
+
+    monkeypatch.setattr(run_writer, "write_report", fails)
+    config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1, **GRPO)
+    with (
+        pytest.warns(UserWarning, match=r"report\.html was not written: no page"),
+        pytest.raises(RuntimeError, match="gone"),
+    ):
+        train(config, Console(file=io.StringIO()), lambda label, steps, first: on_step)
 
 
 def test_samples_show_each_token_with_its_numbers(finished):

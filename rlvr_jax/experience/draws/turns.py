@@ -6,31 +6,21 @@ import concurrent.futures
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
-from jinja2 import TemplateError
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.grades import unsaid
+from rlvr_jax.experience.draws.conversation import Driver, Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.experience.told import Told
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.parallel import gather
-from rlvr_jax.tasks import Grade
-from rlvr_jax.tools import Environment, Reply
-from rlvr_jax.types import Rollouts, axes_of
+from rlvr_jax.tools import Environment
 
-__all__ = ["as_message", "turns"]
+__all__ = ["turns"]
 
-FROM_TOOL = 2
-"""`Rollouts.origin` of what an environment wrote."""
 _THREADS = 32
-_NOTE = " … "
-_MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
 
 
 def turns(
@@ -76,10 +66,10 @@ def turns(
         world = _environment(environment, turn.setting.task)
         _check_players(world, [ask.samples for ask in asks])
         with concurrent.futures.ThreadPoolExecutor(_THREADS) as threads:
-            how = _Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
+            how = Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
-            half_of = _Half if getattr(world, "players", 1) == 1 else _PlayedHalf
+            half_of = Half if getattr(world, "players", 1) == 1 else PlayedHalf
             halves = deque()
             for part in (range(0, len(asks), 2), range(1, len(asks), 2)):
                 if part:
@@ -125,326 +115,6 @@ def _check_players(world: Environment, samples: Sequence[int]) -> None:
             f"turns: samples_per_prompt must be a multiple of the {players} players of"
             f" {world.label}, got {wrong[0]}"
         )
-
-
-class _Driver:
-    """What the halves of a batch have in common."""
-
-    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
-        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
-        self.told = turn.setting.told or Told()
-        # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid = unsaid(turn.setting.task)
-        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
-        self.limit, self.reply_tokens = limit, reply_tokens
-        self.threads = threads
-        stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
-        # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        stops = tuple(dict.fromkeys(stop for stop in stops if stop))
-        self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
-
-    def draw(self, asks: Sequence[Ask], turn: int) -> Batch:
-        key = jax.random.fold_in(self.key, turn) if turn else self.key
-        return self.actor.draw(asks, key, self.sampling or None)
-
-    def reply(self, episode: _Episode, text: Any) -> Any:
-        """What the environment says next in an episode, which goes on."""
-        if episode.behind:  # what was said is known, the state is not
-            episode.state = self.world.start(episode.prompt)[0]
-            for said in episode.texts:
-                episode.state = self.world.reply(episode.state, said).state
-            episode.behind = False
-        reply = self.world.reply(episode.state, text)
-        episode.state = reply.state
-        episode.texts.append(text)
-        return reply
-
-
-class _Episode:
-    """A response as its environment sees it.
-
-    Fields:
-      texts: what it has answered.
-      behind: `state` is that of the start, as what was answered was read and not asked.
-    """
-
-    def __init__(self, prompt: Any):
-        self.prompt, self.texts = prompt, []
-        self.state, self.behind = None, True
-
-
-class _Half:
-    """Some answers on their way: their rows so far, and the replies that are being waited for.
-
-    Fields:
-      rows: numbers of the answers, in order.
-      counts: what happened.
-    """
-
-    def __init__(self, how: _Driver, asks: Sequence[Ask], answers, rows: np.ndarray):
-        self.how, self.rows = how, rows
-        self.answers = [answers[row] for row in rows]
-        self.turn, self.counts = 0, Counter[str]()
-        batch = how.draw(asks, 0)
-        rollouts = batch.rollouts
-        begun = np.zeros(len(rows), int)
-        if rollouts.origin is not None:
-            begun = np.sum(np.cumprod(rollouts.origin != 0, axis=1), axis=1)
-        turn = np.where(np.arange(rollouts.tokens.shape[1])[None] < rollouts.length[:, None], 0, -1)
-        self.batch = batch.with_rollouts(
-            turn=turn.astype(np.int32),
-            origin=np.zeros(rollouts.tokens.shape, np.int32)
-            if rollouts.origin is None
-            else rollouts.origin,
-            process_reward=np.zeros(rollouts.tokens.shape, rollouts.reward.dtype),
-        )
-        self.opening = begun - [len(ask.given) for ask, _ in self.answers]
-        self.begin = begun  # where the policy's own turn begins
-        self.episodes = [_Episode(ask.prompt) for ask, _ in self.answers]
-        self.outcome = np.full(len(rows), np.nan)
-        self.paid = np.zeros(len(rows), bool)  # with a reward, which may be 0
-        self.lost = np.zeros(len(rows), bool)
-        self.open = np.arange(len(rows))
-        self.waiting = self._asked()
-        self.counts["turns"] += len(rows)
-
-    @property
-    def budget(self) -> int:
-        return self.batch.rollouts.tokens.shape[1]
-
-    def _asked(self):
-        """Begins to ask the environment about the open rows that may be answered; of this process
-        those that it owns."""
-        asked, texts = self._written()
-        waiting = {}
-        for row, text in zip(asked, texts, strict=True):
-            episode = self.episodes[row]
-            if self.how.told.find(self._key(row)) is not None:
-                episode.texts.append(text)
-                episode.behind = True
-            elif self._is_own(row):
-                waiting[row] = self.how.threads.submit(self.how.reply, episode, text)
-        return asked, waiting
-
-    def _written(self) -> tuple[list[int], list[str]]:
-        """The open rows that may be answered, and what the policy wrote last in each."""
-        rollouts = self.batch.rollouts
-        full = rollouts.truncated & (rollouts.length >= self.budget)
-        asked = self.open[~full[self.open]] if self.turn < self.how.limit else self.open[:0]
-        ends = rollouts.length - ~rollouts.truncated
-        ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
-        texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-        return asked.tolist(), texts
-
-    def _is_own(self, row: int) -> bool:
-        """Whether this process asks about a row."""
-        return self.rows[row] % jax.process_count() == jax.process_index()
-
-    def _key(self, row: int) -> str:
-        """What names the reply that a row waits for, in the run."""
-        ask, sample = self.answers[row]
-        return f"{self.how.name}/{ask.round}/{ask.number}/{sample}/{self.turn}"
-
-    def _replies(self) -> list[tuple[int, Reply]]:
-        asked, waiting = self.waiting
-        told = {}
-        for row, future in waiting.items():
-            reply = future.result()
-            fields = ("text", "done", "reward", "outcome", "role", "lost")
-            told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
-        new = {int(row): each for part in gather(told) for row, each in part.items()}
-        keys = {row: self._key(row) for row in asked}
-        self.how.told.keep(self.how.step, {keys[row]: each for row, each in new.items()})
-        return [(row, Reply(None, **self.how.told.find(keys[row]))) for row in asked]
-
-    def go_on(self) -> bool:
-        """Takes the replies, and draws the next turn of the rows that have one; False: none has."""
-        again, given = [], []
-        rollouts = self.batch.rollouts
-        truncated, length = rollouts.truncated.copy(), rollouts.length.copy()
-        tokens, origin = rollouts.tokens.copy(), rollouts.origin.copy()
-        turn, reward = rollouts.turn.copy(), rollouts.process_reward.copy()
-        for row, reply in self._replies():
-            self.counts.update(reply.info)
-            self.lost[row] |= reply.lost
-            if reply.outcome is not None:
-                self.outcome[row] = reply.outcome
-            if reply.reward is not None and length[row] > 0:
-                reward[row, length[row] - 1] += reply.reward
-                self.paid[row] = True
-            paused = bool(truncated[row])
-            if reply.done or (reply.text is None and not paused):
-                if paused:
-                    # The text is whole: an end is put behind it, which the policy did not write.
-                    at = length[row]
-                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), FROM_TOOL
-                    truncated[row], length[row] = False, at + 1
-                continue
-            told = self._told(reply, paused, int(tokens[row, length[row] - 1]))
-            if length[row] + len(told) + 1 > self.budget:
-                self.counts["cut_replies"] += 1
-                truncated[row] = True
-                continue
-            end = length[row] + len(told)
-            tokens[row, length[row] : end], origin[row, length[row] : end] = told, FROM_TOOL
-            turn[row, length[row] : end] = 2 * self.turn + 1
-            self.counts["tool_tokens"] += len(told)
-            length[row] = end
-            again.append(row)
-            given.append(tokens[row, self.opening[row] : end].tolist())
-        self.batch = self.batch.with_rollouts(
-            tokens=tokens,
-            origin=origin,
-            turn=turn,
-            process_reward=reward,
-            truncated=truncated,
-            length=length,
-        )
-        if not again:
-            return False
-        self.turn += 1
-        self.counts["turns"] += len(again)
-        asks = [
-            replace(self.answers[row][0], samples=1, first_sample=self.answers[row][1], given=ids)
-            for row, ids in zip(again, given, strict=True)
-        ]
-        self._merge(np.array(again), self.how.draw(asks, self.turn))
-        self.open = np.array(again)
-        self.waiting = self._asked()
-        return True
-
-    def _told(self, reply: Reply, paused: bool, last: int) -> list[int]:
-        """The tokens of a reply; none where there is nothing to read.
-
-        Args:
-          last: the policy's last token, which ends its message unless it has paused.
-        """
-        if reply.text is None:
-            return []
-        text, encode = reply.text, self.how.actor.encode
-        if reply.role:
-            tokenizer, end = self.batch.tokenizer, ""
-            if not paused:
-                end = tokenizer.decode([last], clean_up_tokenization_spaces=False)
-            text = as_message(tokenizer, reply.role, text, end)
-        ids, most = list(encode(text)), self.how.reply_tokens
-        if len(ids) > most:
-            note = list(encode(_NOTE))[:most]
-            head = (most - len(note)) // 2
-            tail = most - len(note) - head
-            ids = [*ids[:head], *note, *ids[len(ids) - tail :]]
-        return ids
-
-    def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
-        """Takes over what was drawn behind what some rows have."""
-        before, new = self.batch.rollouts, drawn.rollouts
-        self.begin[rows] = before.length[rows]
-        places = np.arange(self.budget)[None]
-        behind = places >= before.length[rows][:, None]
-        changed: dict[str, Any] = {}
-        for name, (_, axes) in axes_of(Rollouts).items():
-            array = getattr(new, name)
-            own = getattr(before, name)
-            if axes[:2] != ("B", "T") or array is None or name in ("turn", "process_reward"):
-                continue
-            if own is None:
-                own = np.zeros((len(self.rows), *array.shape[1:]), array.dtype)
-            part = behind.reshape(*behind.shape, *[1] * (array.ndim - 2))
-            whole = own.copy()
-            whole[rows] = np.where(part, array, own[rows])
-            changed[name] = whole
-        # What the actor was given is not what it would call so: the policy's turns, and replies.
-        origin = before.origin.copy()
-        if new.origin is not None:
-            origin[rows] = np.where(behind, new.origin, origin[rows])
-        turn = before.turn.copy()
-        inside = behind & (places < new.length[:, None])
-        turn[rows] = np.where(inside, 2 * self.turn, turn[rows])
-        length, truncated = before.length.copy(), before.truncated.copy()
-        length[rows], truncated[rows] = new.length, new.truncated
-        changed |= dict(origin=origin, turn=turn, length=length, truncated=truncated)
-        self.batch = self.batch.with_rollouts(**changed)
-
-    def whole(self) -> Batch:
-        """The rows at their end, with what the environment has to say about them."""
-        self.counts["lost_answers"] += int(self.lost.sum())
-        batch = self.batch
-        judged = getattr(self.how.world, "judges", False)
-        if not (judged or self.lost.any()):
-            return batch
-        rewards = self.batch.rollouts.process_reward.sum(axis=1)
-        grades: list[Grade | None] = []
-        for row, lost in enumerate(self.lost):
-            outcome = float(np.nan_to_num(self.outcome[row]))
-            reward = float(rewards[row]) if self.paid[row] else outcome
-            told = Grade(outcome, reward, info=self.how.unsaid)
-            grades.append(Grade(None) if lost else told if judged else None)
-        return replace(batch, brought=grades)
-
-
-class _PlayedHalf(_Half):
-    """One whose responses play a game with each other: `players` rows that follow one another."""
-
-    def _asked(self):
-        asked, texts = self._written()
-        text_of = dict(zip(asked, texts, strict=True))
-        players, waiting = self.how.world.players, {}
-        for first in range(0, len(self.rows), players):
-            rows = range(first, first + players)
-            there = [row for row in rows if row in text_of]
-            if not there:
-                continue
-            episode = self.episodes[first]  # of the game
-            if len(there) < players:
-                over = concurrent.futures.Future()
-                over.set_result(Reply(None, done=True))
-                waiting |= {row: over for row in there if self._is_own(first)}
-            elif self.how.told.find(self._key(first)) is not None:
-                episode.texts.append([text_of[row] for row in rows])
-                episode.behind = True
-            elif self._is_own(first):
-                written = [text_of[row] for row in rows]
-                game = self.how.threads.submit(self.how.reply, episode, written)
-                waiting |= {row: _ToPlayer(game, row - first) for row in rows}
-        return asked, waiting
-
-
-class _ToPlayer(NamedTuple):
-    """A game's reply to one player, as it will be."""
-
-    game: concurrent.futures.Future
-    player: int
-
-    def result(self) -> Reply:
-        return self.game.result().each[self.player]
-
-
-def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
-    """What stands behind a message of the policy where a message of another role follows and the
-    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
-    given a user's message; without a template the text has a line of its own.
-
-    Args:
-      end: what ended the policy's message, if it has ended it; it is not written again.
-    """
-    if not getattr(tokenizer, "chat_template", None):
-        return f"\n{text}\n"
-    chat = [{"role": "user", "content": "."}, {"role": "assistant", "content": _MARK}]
-    for known in dict.fromkeys((role, "user")):
-        try:
-            whole = tokenizer.apply_chat_template(
-                [*chat, {"role": known, "content": text}],
-                tokenize=False,
-                add_generation_prompt=True,
-            )
-        except TemplateError:
-            continue
-        if _MARK in whole and text.strip() in whole:
-            return whole.partition(_MARK)[2].removeprefix(end)
-    raise ValueError(
-        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
-        f" none of role {role!r} or 'user'"
-    )
 
 
 def _in_order(parts: Sequence[Batch], rows: Sequence[np.ndarray], asks: Sequence[Ask]) -> Batch:

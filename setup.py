@@ -9,6 +9,7 @@ ROOMS = [
     "analysis.boundary",
     "analysis.diagnosis",
     "analysis.entropy",
+    "analysis.evidence",
     "analysis.texts",
     "analysis.updates",
     "analysis.weights",

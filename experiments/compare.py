@@ -10,8 +10,6 @@ methods or seeds can be added later.
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +17,17 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from rlvr_jax import methods
 from rlvr_jax.analysis.comparison import compare_runs
-from rlvr_jax.runs import TrainConfig, check_directory, guarded, parse_config, train_together
+from rlvr_jax.analysis.run_directory import load_run
+from rlvr_jax.runs import (
+    RunsFailed,
+    TrainConfig,
+    check_directory,
+    check_together,
+    entry_config,
+    guarded,
+    train_together,
+)
 
 
 @dataclass(frozen=True)
@@ -78,36 +84,38 @@ def main(arguments: Sequence[str]) -> None:
     console = Console()
     # Seed after seed, so that an interrupted comparison has all methods.
     in_order = [each for of_seed in zip(*settings.values(), strict=True) for each in of_seed]
-    diverged = None
+    check_together(in_order)
+    failed = None
     try:
         train_together(in_order, console, config.jobs)
-    except FloatingPointError as error:
+    except RunsFailed as error:
         # The page tells of all others, and how far these came.
-        diverged = error
+        failed = error
     page = config.run_dir / "comparison"
-    runs = {entry: [each.run_dir for each in own] for entry, own in settings.items()}
+    # Of a run that failed before its first evaluation there is nothing to tell.
+    untold = {path for path in (failed.failures if failed else ()) if not _is_evaluated(path)}
+    runs = {
+        entry: [each.run_dir for each in own if each.run_dir not in untold]
+        for entry, own in settings.items()
+    }
+    runs = {entry: directories for entry, directories in runs.items() if directories}
+    if failed and config.methods[0] not in runs:
+        raise failed
     comparison = compare_runs(page, runs, baseline=config.methods[0])
     for sentence in comparison.sentences:
         console.print(sentence, highlight=False)
     console.print(f"page: {page / 'comparison.html'}", highlight=False)
-    if diverged:
-        raise diverged
+    if failed:
+        raise failed
+
+
+def _is_evaluated(path: Path) -> bool:
+    return (path / "config.json").is_file() and bool(load_run(path).held_out)
 
 
 def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
-    """Settings of one run: the presets, then what all runs share, then those of its entry.
-
-    Raises:
-      ValueError: an unknown method or setting, or a value that cannot be read.
-    """
-    method, _, given = entry.partition(":")
-    function, _, others = given.partition(":")
-    if function and "=" not in function:  # module:function
-        method, given = f"{method}:{function}", others
-    own = inspect.signature(methods.method(method).recipe).parameters
-    options = {
+    shared = {
         "task": config.task,
-        "method": method,
         "model": config.model,
         "run_dir": config.run_dir / entry / f"seed_{seed}",
         "seed": seed,
@@ -115,33 +123,11 @@ def _settings(config: Config, entry: str, seed: int) -> TrainConfig:
         "mesh": config.mesh,
     }
     if config.steps:
-        options["steps"] = config.steps
+        shared["steps"] = config.steps
     if config.drawn_tokens:
-        options["drawn_tokens"] = config.drawn_tokens
-    hyperparameters = []
-    # A value may have commas of its own: what has no name belongs to what stands before it.
-    for pair in filter(None, re.split(r",(?=[^,=]*=)", given)):
-        name, equals, value = pair.partition("=")
-        if name in own:
-            hyperparameters.append(pair)
-        elif not equals or name in (*options, "task_options", "columns"):
-            raise ValueError(
-                "methods must be name:setting=value,… of settings that this command does not set"
-                f" itself, got {entry!r}"
-            )
-        elif name in TrainConfig.__dataclass_fields__:
-            options[name] = value
-        else:
-            hyperparameters.append(pair)
-    line = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    lists = {
-        "--hyperparameters": hyperparameters,
-        "--task-options": config.task_options,
-        "--columns": config.columns,
-    }
-    for name, values in lists.items():
-        line += [name, *values] if values else []
-    return parse_config(line)
+        shared["drawn_tokens"] = config.drawn_tokens
+    lists = {"task_options": config.task_options, "columns": config.columns}
+    return entry_config(entry, shared, lists)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Runs: settings, command line, loop, run directories, checkpoints. Only experiments import it.
 
-`train(config)` runs one `TrainConfig` to its end, `train_together` several side by side;
+`train(config)` runs one `TrainConfig` to its end, `train_together` several side by side, which
+`check_together` tries before the first begins;
 `parse_config` reads one from a command line; `guarded` wraps a command. What measures other rooms
 from the command line (`compile`, `bench_work`) is here, too.
 """
 
 from rlvr_jax.runs.command import (
+    RunsFailed,
     check_directory,
     describe_end,
     guarded,
@@ -13,15 +15,19 @@ from rlvr_jax.runs.command import (
     train,
 )
 from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.entries import entry_config
 from rlvr_jax.runs.presets import preset
-from rlvr_jax.runs.together import default_jobs, train_together
+from rlvr_jax.runs.together import check_together, default_jobs, train_together
 
 __all__ = [
+    "RunsFailed",
     "TrainConfig",
     "check_config",
     "check_directory",
+    "check_together",
     "default_jobs",
     "describe_end",
+    "entry_config",
     "guarded",
     "parse_config",
     "preset",

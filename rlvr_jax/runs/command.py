@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
 
 __all__ = [
+    "RunsFailed",
     "check_directory",
     "describe_end",
     "guarded",
@@ -49,6 +50,19 @@ __all__ = [
     "run_card",
     "train",
 ]
+
+
+class RunsFailed(RuntimeError):
+    """Of several runs some have failed; all others have come to their ends.
+
+    Fields:
+      failures: what ended each, by its run directory.
+    """
+
+    def __init__(self, failures: Mapping[Path, BaseException]):
+        self.failures = dict(failures)
+        super().__init__("\n".join(f"{path}: {error}" for path, error in failures.items()))
+
 
 TOLD = "replies.jsonl"
 """File of a run directory with what environments said since the last checkpoint."""
@@ -337,7 +351,7 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
                 nothing = silenced.enter_context(Path(os.devnull).open("w"))
                 silenced.enter_context(contextlib.redirect_stdout(nothing))
             main(sys.argv[1:])
-    except (ValueError, FloatingPointError) as error:
+    except (ValueError, FloatingPointError, RunsFailed) as error:
         sys.exit(f"error: {error}")
     except Stopped as stopped:
         print(f"{stopped}; go on with --resume", file=sys.stderr)

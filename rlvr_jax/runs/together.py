@@ -7,6 +7,7 @@ rounded in another order.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import functools
 import json
@@ -16,6 +17,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -23,14 +25,15 @@ from rich.progress import Progress
 
 from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator, num_cores
-from rlvr_jax.runs.command import run_card, train
-from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.command import RunsFailed, run_card, train
+from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.progress import RunProgress, progress_bar
+from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings
 from rlvr_jax.runs.task import Load
 
-__all__ = ["default_jobs", "train_together"]
+__all__ = ["check_together", "default_jobs", "train_together"]
 
 _MOST_JOBS = 8
 
@@ -47,26 +50,26 @@ def train_together(
     console: Console,
     jobs: int = 0,
     work: Callable[..., dict[str, Any]] = train,
+    ended: Callable[[TrainConfig, dict[str, Any] | BaseException], None] = lambda *_: None,
 ) -> list[dict[str, Any]]:
     """Runs configurations to their ends, `jobs` at a time, in the given order.
 
     A run that has come to its last step is not run again, and one that has begun goes on; either
-    only with its own settings. Ctrl-C or SIGTERM stops all of them, and so does the failure of one;
-    each saves its state. A run whose loss is not finite ends alone, which is said when all others
-    have ended.
+    only with its own settings. Ctrl-C or SIGTERM stops all of them; each saves its state. A run
+    that fails ends alone, which is said when all others have ended.
 
     Args:
       configs: their `resume` is set here.
       jobs: runs at a time; 0: `default_jobs`.
       work: (config, console, watch) -> summary, what each process does.
+      ended: told (config, summary, or what ended it) of every run as it ends, and first of those
+        that have ended before.
     Returns:
       The summaries, in the order of the configurations.
     Raises:
-      ValueError: jobs is negative, or a finished run had other settings; or whatever `work` raises
-        in one of the processes.
+      ValueError: jobs is negative, or a finished run had other settings.
       Stopped: asked to by a signal.
-      FloatingPointError: names the runs whose loss is not finite.
-      RuntimeError: a process died without a word.
+      RunsFailed: names the runs that failed, and why; a process that died without a word is one.
     """
     if jobs < 0:
         raise ValueError(f"jobs must be at least 0, got {jobs}")
@@ -79,46 +82,73 @@ def train_together(
         finished = _summary(config, load)
         if finished:
             summaries[number] = finished
+            ended(config, finished)
         else:
             begun = (config.run_dir / "config.json").is_file()
             waiting.insert(0, (number, replace(config, resume=begun)))
-    failure: BaseException | None = None
-    diverged: list[str] = []
+    failures: dict[Path, BaseException] = {}
 
     def stop_all() -> None:
         for run in running.values():
             run.process.terminate()
 
     with progress_bar(console) as bar, _on_signals(stop_all) as asked:
-        while running or (waiting and not failure and not asked):
-            while waiting and len(running) < jobs and not failure and not asked:
+        while running or (waiting and not asked):
+            while waiting and len(running) < jobs and not asked:
                 run = _Run(*waiting.pop(), console, bar, work)
                 running[run.connection] = run
                 if asked:  # while it was started, when it was not yet among those to be told
                     run.process.terminate()
             for connection in wait(list(running)):
                 run = running[connection]
+                result: dict[str, Any] | BaseException | None
                 try:
                     result = run.receive()
-                except FloatingPointError as error:
-                    diverged.append(f"{run.run_dir}: {error}")
-                    result = run
                 except Exception as error:
-                    if failure is None:
-                        failure = error
-                        stop_all()
-                    result = run
-                if result is not None:
-                    run.process.join()
-                    del running[connection]
+                    result = failures[run.config.run_dir] = error
+                if result is None:
+                    continue
+                run.process.join()
+                del running[connection]
+                if isinstance(result, dict):
                     summaries[run.number] = result
+                if not isinstance(result, Stopped):
+                    ended(run.config, result)
     if asked:
-        raise Stopped("stopped; the runs are saved") from failure
-    if failure:
-        raise failure
-    if diverged:
-        raise FloatingPointError("\n".join(diverged))
+        raise Stopped("stopped; the runs are saved")
+    if failures:
+        raise RunsFailed(failures)
     return [summaries[number] for number in range(len(configs))]
+
+
+def check_together(configs: Sequence[TrainConfig]) -> None:
+    """Makes the task, the recipe, the policy and the programs of each run; trains none.
+
+    In a process of its own, which gives the devices back. Runs that differ in seed and directory
+    alone are one.
+
+    Raises:
+      ValueError: a line for each run that cannot begin, and why.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        refused = pool.submit(_refusals, list(configs)).result()
+    if refused:
+        raise ValueError("\n".join(refused))
+
+
+def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
+    plain = {replace(config, seed=0, run_dir=Path(), resume=False): config for config in configs}
+    load = functools.cache(tasks.load_as_written)
+    found = []
+    for config in plain.values():
+        try:
+            check_config(config)
+            card, task, recipe = run_card(config, load)
+            make_run(config, task, recipe, card["model"])
+        except ValueError as error:
+            found.append(f"{config.run_dir}: {error}")
+    return found
 
 
 class _Run:
@@ -126,7 +156,7 @@ class _Run:
 
     def __init__(self, number, config, console: Console, bar: Progress, work):
         self.number = number
-        self.run_dir = config.run_dir
+        self.config = config
         self._console = console
         self._bar = bar
         self._progress: RunProgress | None = None
@@ -149,8 +179,7 @@ class _Run:
         except EOFError:
             self.process.join()
             raise RuntimeError(
-                f"the process of {self.run_dir} ended with exit code"
-                f" {self.process.exitcode}; go on with --resume"
+                f"the process ended with exit code {self.process.exitcode}; go on with --resume"
             ) from None
         if kind == "text":
             self._console.out(*content, end="", highlight=False)

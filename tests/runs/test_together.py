@@ -14,7 +14,14 @@ from rich.console import Console
 
 from experiments import compare
 from experiments.compare import main
-from rlvr_jax.runs import TrainConfig, default_jobs, preset, train_together
+from rlvr_jax.runs import (
+    RunsFailed,
+    TrainConfig,
+    check_together,
+    default_jobs,
+    preset,
+    train_together,
+)
 from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.run_writer import write_json
@@ -56,10 +63,6 @@ def waits(config, console, watch):
     config.run_dir.mkdir()
     (config.run_dir / "saved").touch()
     raise Stopped("stopped after step 1")
-
-
-def dies(config, console, watch):
-    os._exit(7)
 
 
 @pytest.mark.slow
@@ -138,27 +141,51 @@ def test_what_an_earlier_version_did_not_write_is_not_compared(tmp_path):
     assert train_together([done], console(), work=fails) == [{"steps": 2}]
 
 
-def test_the_failure_of_one_stops_the_others_which_save(tmp_path):
-    runs = [config(tmp_path, name) for name in ("first", "second", "third")]
-    with pytest.raises(ValueError, match="task must be something else"):
-        train_together(runs, console(), jobs=2, work=fails)
-    assert not runs[2].run_dir.exists()
-
-
-def diverges(config, console, watch):
-    """The first run's loss is not finite; the second one counts."""
+def fails_or_counts(config, console, watch):
+    """The first two runs fail, each in its way; the third one counts."""
     if config.run_dir.name == "first":
         raise FloatingPointError("step 3: loss is nan")
-    return counts(config, console, watch) | {"ended": (config.run_dir / "ended").touch()}
+    if config.run_dir.name == "second":
+        os._exit(7)
+    return counts(config, console, watch)
 
 
-def test_a_loss_that_is_not_finite_ends_its_run_alone(tmp_path):
+def test_a_run_that_fails_ends_alone(tmp_path):
     runs = [config(tmp_path, name) for name in ("first", "second", "third")]
-    for run in runs:
-        run.run_dir.mkdir()
-    with pytest.raises(FloatingPointError, match=r"first: step 3: loss is nan$"):
-        train_together(runs, console(), jobs=1, work=diverges)
-    assert [(run.run_dir / "ended").exists() for run in runs] == [False, True, True]
+    told = {}
+    with pytest.raises(RunsFailed) as failed:
+        train_together(
+            runs,
+            console(),
+            jobs=1,
+            work=fails_or_counts,
+            ended=lambda run, result: told.setdefault(run.run_dir.name, result),
+        )
+    found = {path.name: str(error) for path, error in failed.value.failures.items()}
+    assert found == {
+        "first": "step 3: loss is nan",
+        "second": "the process ended with exit code 7; go on with --resume",
+    }
+    assert str(failed.value).splitlines()[0] == f"{runs[0].run_dir}: step 3: loss is nan"
+    assert told["third"]["name"] == "third"
+    assert list(told) == ["first", "second", "third"]
+
+
+def test_runs_that_cannot_begin_are_all_named_before_one_does(tmp_path):
+    runs = [
+        dataclasses.replace(preset("brackets", method), run_dir=tmp_path / method, **changes)
+        for method, changes in {
+            "grpo": {},
+            "simko": dict(minibatches=4),
+            "luffy_mixed": dict(task="dilemma"),
+        }.items()
+    ]
+    check_together(runs[:1])
+    with pytest.raises(ValueError) as refused:
+        check_together(runs)
+    lines = str(refused.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == [str(run.run_dir) for run in runs[1:]]
+    assert not any(run.run_dir.exists() for run in runs)
 
 
 def test_a_signal_stops_all_runs_and_they_save(tmp_path):
@@ -174,11 +201,6 @@ def test_a_signal_stops_all_runs_and_they_save(tmp_path):
     with pytest.raises(Stopped):
         train_together(runs, shown, jobs=2, work=waits)
     assert all((run.run_dir / "saved").exists() for run in runs)
-
-
-def test_a_process_that_dies_is_named(tmp_path):
-    with pytest.raises(RuntimeError, match="only ended with exit code 7; go on with --resume"):
-        train_together([config(tmp_path, "only")], console(), work=dies)
 
 
 def test_jobs_are_at_least_one_and_never_negative():
@@ -249,6 +271,8 @@ def my_loss(clip: float = 0.2):
 def test_an_entry_is_a_method_and_what_is_its_own(entry, method, changes, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(training_runs, "my_loss", my_loss, raising=False)
+    # Which is a process of its own, where nothing is patched.
+    monkeypatch.setattr(compare, "check_together", lambda configs: None)
     monkeypatch.setattr(compare, "train_together", lambda configs, *_: asked.extend(configs))
     monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: Shown())
     main(["--methods", entry, "--seeds", "1", "--run-dir", str(tmp_path)])

@@ -1,0 +1,243 @@
+"""Many methods, the same budget, several seeds: which keep a policy exploring?
+
+    python -m experiments.leaderboard --board objectives
+    python -m experiments.leaderboard --board objectives --entries my_method:my_loss --seeds 3
+    python -m experiments.leaderboard --page
+    python -m experiments.leaderboard --check
+
+Runs what a board (`rlvr_jax.runs.boards`) still lacks, seed after seed, each run on one core, and
+adds a line to `results.jsonl` and one to `curves.jsonl` as each ends; so it may be stopped at any
+time and goes on where it was. Lines tell the commit and the processor: runs of other commits or
+processors are compared with the baseline of their own alone. The code must be as it was committed.
+
+`--page` writes the pages from the lines. `--check` takes one line by chance, runs it again with the
+code of its commit, and compares: on the same processor every number of every step, elsewhere what
+it came to with the interval in which one more run of this method is expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from rlvr_jax.analysis.evidence.board_page import write_board
+from rlvr_jax.analysis.evidence.ranking import prediction_interval
+from rlvr_jax.analysis.evidence.rows import (
+    append_row,
+    commit_of,
+    curve_row,
+    failed_row,
+    processor,
+    read_rows,
+    run_row,
+)
+from rlvr_jax.runs import (
+    RunsFailed,
+    TrainConfig,
+    check_together,
+    entry_config,
+    guarded,
+    train_together,
+)
+from rlvr_jax.runs.boards import BOARDS, Board
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_README = """# Leaderboard: which methods keep a policy exploring
+
+    python -m experiments.leaderboard --board objectives   # runs what is missing, with your cores
+    python -m experiments.leaderboard --page               # writes these pages
+    python -m experiments.leaderboard --check              # runs one line again and compares
+
+`results.jsonl` has a line a run: settings, what it came to, the hash of its metrics, the commit,
+the processor. `curves.jsonl` has the curves at the evaluations. A method of your own joins with
+`--board objectives --entries my_module:my_method --out my_board`. All is about a policy of 108
+thousand parameters that writes brackets: nothing of it is about language models, and settings are
+those of the papers but where `rlvr_jax/runs/presets.py` says why they are not.
+
+| board | methods | runs | task |
+|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which runs, and where their lines go."""
+
+    board: str = "objectives"
+    """Name of a board."""
+    entries: tuple[str, ...] = ()
+    """Of the board's, or others, which join it; empty: all of the board's."""
+    seeds: int = 0
+    """Seeds first_seed, first_seed + 1, …; 0: as many as the board has."""
+    first_seed: int = 0
+    """The lowest seed."""
+    out: Path = ROOT / "docs" / "results" / "leaderboard"
+    """Folder of results.jsonl and curves.jsonl."""
+    run_dir: Path = Path("runs/leaderboard")
+    """Holds <board>/<entry>/seed_<n> for each run; what it holds is not needed afterwards."""
+    jobs: int = 0
+    """Runs at a time; 0: one per core (one in all where there is an accelerator)."""
+    page: bool = False
+    """Write the pages and run nothing."""
+    check: bool = False
+    """Run one line of results.jsonl again and compare."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs what is missing."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    if config.board not in BOARDS:
+        raise ValueError(f"board must be one of {', '.join(BOARDS)}, got {config.board!r}")
+    console = Console()
+    if config.page:
+        write_pages(config.out)
+    elif config.check:
+        console.print(check_one(config, random.SystemRandom()), highlight=False, markup=False)
+    else:
+        run_missing(config, console)
+
+
+def run_missing(config: Config, console: Console) -> None:
+    """Runs what a board lacks, and writes a line for each run as it ends."""
+    board = BOARDS[config.board]
+    commit = commit_of(ROOT)
+    results = config.out / "results.jsonl"
+    known = {(row["board"], row["entry"], row["seed"]) for row in read_rows(results)}
+    seeds = range(config.first_seed, config.first_seed + (config.seeds or board.seeds))
+    asked = {
+        run_config(config, board, entry, seed).run_dir: (entry, seed)
+        for seed in seeds
+        for entry in config.entries or board.entries
+    }
+    missing = {path: key for path, key in asked.items() if (config.board, *key) not in known}
+    console.print(
+        f"{config.board}: {len(missing)} of {len(asked)} runs are missing; commit {commit[:7]},"
+        f" {processor()}",
+        highlight=False,
+    )
+    configs = {path: run_config(config, board, *key) for path, key in missing.items()}
+    check_together(list(configs.values()))
+
+    def note(run: TrainConfig, result: dict[str, Any] | BaseException) -> None:
+        entry = missing[run.run_dir][0]
+        if isinstance(result, BaseException):
+            row = failed_row(config.board, entry, run.to_json(), str(result), commit)
+        else:
+            row = run_row(run.run_dir, config.board, entry, commit)
+            append_row(config.out / "curves.jsonl", curve_row(run.run_dir, config.board, entry))
+        append_row(results, row)
+
+    try:
+        train_together(list(configs.values()), console, config.jobs, ended=note)
+    except RunsFailed as failed:
+        # Their lines say so, too.
+        console.print(str(failed), highlight=False, markup=False)
+
+
+def write_pages(out: Path) -> None:
+    """A page for each board that has lines, and README.md, which lists them."""
+    rows = read_rows(out / "results.jsonl")
+    links = []
+    for name, board in BOARDS.items():
+        own = [row for row in rows if row["board"] == name]
+        if not own:
+            continue
+        budget = (
+            f"Task `{board.task}`, its presets; each run may draw"
+            f" {board.drawn_tokens / 1e6:g} million tokens."
+        )
+        write_board(out / f"{name}.md", board.title, budget, own, board.entries[0])
+        methods = len({row["entry"] for row in own})
+        links.append(f"| [{board.title}]({name}.md) | {methods} | {len(own)} | `{board.task}` |")
+    readme = out / "README.md"
+    readme.write_text(_README + "\n".join(links) + "\n")
+
+
+def check_one(config: Config, chance: random.Random) -> str:
+    """Runs one line again with the code of its commit; says what was compared, and how it came out.
+
+    Raises:
+      ValueError: there is no line, the commit is not in this checkout, or the numbers differ.
+    """
+    rows = read_rows(config.out / "results.jsonl")
+    ended = [row for row in rows if "end" in row]
+    if not ended:
+        raise ValueError(f"check: {config.out} must have lines of ended runs, got none")
+    row = chance.choice(ended)
+    name = f"{row['entry']} seed {row['seed']} of board {row['board']} at {row['commit'][:7]}"
+    with tempfile.TemporaryDirectory() as folder:
+        code, out = Path(folder) / "code", Path(folder) / "out"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--detach", str(code), row["commit"]], check=True)
+        try:
+            line = ["--board", row["board"], "--entries", row["entry"], "--seeds", "1"]
+            line += ["--first-seed", str(row["seed"]), "--out", str(out)]
+            subprocess.run(
+                [sys.executable, "-m", "experiments.leaderboard", *line],
+                cwd=code,
+                env=os.environ | {"PYTHONPATH": str(code)},
+                check=True,
+            )
+        finally:
+            subprocess.run([*git, "remove", "--force", str(code)], check=True)
+        again = read_rows(out / "results.jsonl")[0]
+    return f"{name}: {agreement(row, again, ended)}"
+
+
+def agreement(
+    row: Mapping[str, Any], again: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> str:
+    """How a run that was done again agrees with its line.
+
+    Args:
+      rows: all lines; those of the same board and entry tell how far single runs scatter.
+    Raises:
+      ValueError: it does not agree.
+    """
+    if again["processor"] == row["processor"]:
+        if again.get("metrics_sha256") != row["metrics_sha256"]:
+            raise ValueError(
+                f"check: metrics.jsonl must have the hash {row['metrics_sha256']}, got"
+                f" {again.get('metrics_sha256', again.get('failed'))}"
+            )
+        return f"the same metrics.jsonl, {row['metrics_sha256'][:12]}"
+    key = row["board"], row["entry"]
+    values = [
+        each["end"]["pass@32"]
+        for each in rows
+        if (each["board"], each["entry"]) == key and each["processor"] == row["processor"]
+    ]
+    low, high = prediction_interval(values)
+    got = again["end"]["pass@32"] if "end" in again else float("nan")
+    if not low <= got <= high:
+        raise ValueError(
+            f"check: on another processor pass@32 must be in [{low:.3f}, {high:.3f}], got {got:.3f}"
+        )
+    return f"another processor; pass@32 {got:.3f} in [{low:.3f}, {high:.3f}]"
+
+
+def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConfig:
+    """The settings of one run of a board."""
+    shared = {
+        "task": board.task,
+        "drawn_tokens": board.drawn_tokens,
+        "run_dir": config.run_dir / config.board / entry / f"seed_{seed}",
+        "seed": seed,
+    }
+    return dataclasses.replace(entry_config(entry, shared), samples_kept=1)
+
+
+if __name__ == "__main__":
+    guarded(main, join=False)

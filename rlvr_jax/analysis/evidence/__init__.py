@@ -1,0 +1,5 @@
+"""Evidence: what a board of methods and seeds came to, kept as one line a run.
+
+`rows` makes the lines and reads them, `ranking` says what may be told apart, `board_page` writes
+the page.
+"""

@@ -1,0 +1,123 @@
+"""The page of the leaderboard: a table and a picture for each board, from its lines alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from rlvr_jax.analysis.evidence.ranking import Standing, standings
+from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
+
+__all__ = ["write_board", "write_picture"]
+
+_MAIN = "pass@32"
+_SHOWN = ("pass@1", "pass@32", "train_entropy")
+# A form that succeeds rarely at the start: how often answers to hard prompts use it.
+_FORM = "hard/info/right_form"
+
+
+def write_board(
+    path: Path, title: str, budget: str, rows: Sequence[Mapping[str, Any]], baseline: str
+) -> None:
+    """Writes one board as a Markdown page beside its picture, `<stem>.png`.
+
+    Args:
+      title: the first line.
+      budget: what every run was given, a sentence.
+      rows: its lines; the failed ones are named.
+      baseline: the entry that all are compared with.
+    """
+    ended = [row for row in rows if "end" in row]
+    failed = [row for row in rows if "failed" in row]
+    found = standings(rows, _MAIN, baseline)
+    runs = {each.entry: [r for r in ended if r["entry"] == each.entry] for each in found}
+    write_picture(path.with_suffix(".png"), runs)
+    commits = sorted({row["commit"][:7] for row in ended})
+    processors = sorted({row["processor"] for row in ended})
+    lines = [
+        f"# {title}",
+        "",
+        f"{budget} {len(ended)} runs of {len(found)} methods; commit {', '.join(commits)};"
+        f" {'; '.join(processors)}.",
+        "",
+        "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
+        f" `{baseline}` of the same commit and processor; `p` is of a paired t-test, corrected for"
+        " all methods of the table (Holm). `rank` is by pass@32, the range of 95 % of 10,000"
+        " resamples of the seeds. Entropy is that of the last step's rollouts, in nats per token.",
+        "",
+        *_verdicts(found, baseline),
+        "",
+        f"![entropy against pass@32]({path.with_suffix('.png').name})",
+        "",
+        "| method | seeds | pass@1 | pass@32 | pass@32 less the baseline's | p | rank | entropy |"
+        " rare form |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(_line(each, runs[each.entry]) for each in found),
+    ]
+    if failed:
+        lines += ["", "Runs that did not come to their end:", ""]
+        lines += [f"- `{row['entry']}`, seed {row['seed']}: {row['failed']}" for row in failed]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_picture(path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Draws entropy of the last rollouts against held-out pass@32: a named dot a method, a small
+    one a run."""
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for entry, own in runs.items():
+        x = [row["end"].get("train_entropy", math.nan) for row in own]
+        y = [row["end"][_MAIN] for row in own]
+        axes.scatter(x, y, s=8, color="0.75", zorder=1)
+        axes.scatter([_mean(x)], [_mean(y)], s=22, color="C0", zorder=2)
+        axes.annotate(
+            entry, (_mean(x), _mean(y)), fontsize=6, xytext=(3, 2), textcoords="offset points"
+        )
+    starts = [row["start"] for own in runs.values() for row in own]
+    axes.axhline(_mean([row[_MAIN] for row in starts]), color="0.5", linewidth=0.8, linestyle="--")
+    axes.set_xlabel("entropy of the last step's rollouts, nats per token")
+    axes.set_ylabel("held-out pass@32 (dashed: at the start)")
+    axes.set_xscale("symlog", linthresh=0.01)
+    figure.savefig(path, dpi=110)
+
+
+def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:
+    first, second, third = (_interval(rows, number) for number in _SHOWN)
+    ranks = f"{standing.ranks[0]}–{standing.ranks[1]}" if standing.ranks else "–"
+    p = "–" if math.isnan(standing.holm) else f"{standing.holm:.3f}"
+    gap = standing.difference.signed if standing.difference.values else ""
+    forms = [(row["start"].get(_FORM), row["end"].get(_FORM)) for row in rows]
+    kept = "–"
+    if all(None not in pair for pair in forms):
+        risen = sum(end > start for start, end in forms)
+        kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
+    return (
+        f"| `{standing.entry}` | {len(rows)} | {first} | {second} | {gap} | {p} | {ranks} |"
+        f" {third} | {kept} |"
+    )
+
+
+def _verdicts(found: Sequence[Standing], baseline: str) -> list[str]:
+    """What survives the correction, and nothing else."""
+    above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
+    below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
+    rest = len(found) - 1 - len(above) - len(below)
+    said = [
+        f"- Above `{baseline}` on pass@32 after the correction: {', '.join(above) or 'none'}.",
+        f"- Below it: {', '.join(below) or 'none'}.",
+    ]
+    if rest:
+        said.append(f"- {rest} cannot be told apart from it with these seeds.")
+    return said
+
+
+def _interval(rows: Sequence[Mapping[str, Any]], number: str) -> Interval:
+    return mean_interval([row["end"].get(number, math.nan) for row in rows])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return mean_interval(values).mean

@@ -1,0 +1,165 @@
+"""What a board tells: differences to a baseline paired by seed, and ranks as ranges.
+
+Two corrections stand beside the plain interval: Holm's for asking of many methods at once, and
+ranks as ranges, as the order of means says little where intervals overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
+
+__all__ = ["Standing", "holm", "prediction_interval", "rank_ranges", "standings"]
+
+_DRAWS = 10_000
+_KEY = 20_240_817  # of the bootstrap, so that a page is written twice alike
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One entry of a board, by one number.
+
+    Fields:
+      entry: its name.
+      values: mean over seeds with the half-width of its 95 % t-interval.
+      difference: to the baseline, over seeds that both have at one commit and processor.
+      p_value: of a paired t-test that the difference is 0; NaN with fewer than two pairs, or where
+        all pairs differ by the same.
+      holm: p_value corrected for all entries of the board; NaN where that is.
+      ranks: lowest and highest rank in 95 % of resamples of the seeds, 1 being best.
+    """
+
+    entry: str
+    values: Interval
+    difference: Interval
+    p_value: float
+    holm: float
+    ranks: tuple[int, int] | None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the difference is told from 0 after the correction."""
+        return self.holm < 0.05
+
+
+def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> list[Standing]:
+    """Where each entry of a board stands, best mean first; runs that failed have no number.
+
+    Args:
+      rows: lines of `results.jsonl`, of one board.
+      number: of `end`, higher being better, like "pass@32".
+      baseline: the entry that all are compared with.
+    Raises:
+      ValueError: the baseline has no run.
+    """
+    found: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        if "end" in row and number in row["end"]:
+            found.setdefault(row["entry"], {})[row["seed"]] = row
+    if baseline not in found:
+        raise ValueError(f"standings: baseline must be one of {sorted(found)}, got {baseline!r}")
+    gaps = {
+        entry: [
+            row["end"][number] - base["end"][number]
+            for seed, row in sorted(runs.items())
+            if (base := found[baseline].get(seed)) and _alike(row, base)
+        ]
+        for entry, runs in found.items()
+        if entry != baseline
+    }
+    p_values = {entry: _paired_p(differences) for entry, differences in gaps.items()}
+    corrected = holm(p_values)
+    values = {
+        entry: {seed: row["end"][number] for seed, row in runs.items()}
+        for entry, runs in found.items()
+    }
+    ranks = rank_ranges(values)
+    standing = [
+        Standing(
+            entry,
+            mean_interval([own[seed] for seed in sorted(own)]),
+            mean_interval(gaps.get(entry, [])),
+            p_values.get(entry, float("nan")),
+            corrected.get(entry, float("nan")),
+            ranks.get(entry),
+        )
+        for entry, own in values.items()
+    ]
+    return sorted(standing, key=lambda each: -each.values.mean)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Corrects p-values for their number (Holm 1979): rejecting those below α errs anywhere with
+    probability α at most. A NaN was no test; it stays and is not counted."""
+    tested = sorted((p, name) for name, p in p_values.items() if not np.isnan(p))
+    corrected, least = dict(p_values), 0.0
+    for place, (p, name) in enumerate(tested):
+        least = max(least, min(1.0, p * (len(tested) - place)))
+        corrected[name] = least
+    return corrected
+
+
+def rank_ranges(
+    values: Mapping[str, Mapping[int, float]], confidence: float = 0.95
+) -> dict[str, tuple[int, int]]:
+    """Ranks of means under resampled seeds, 1 being the highest.
+
+    Seeds are drawn with replacement, the same for all entries, as they share prompts and draws.
+
+    Args:
+      values: by entry and seed. Entries that lack a seed that most have are left out.
+      confidence: share of the resamples between the lowest and the highest rank.
+    Returns:
+      (lowest, highest) by entry; empty with fewer than two seeds.
+    """
+    counts: dict[int, int] = {}
+    for own in values.values():
+        for seed in own:
+            counts[seed] = counts.get(seed, 0) + 1
+    seeds = sorted(seed for seed, count in counts.items() if count > len(values) / 2)
+    whole = {entry: own for entry, own in values.items() if all(seed in own for seed in seeds)}
+    if len(seeds) < 2 or not whole:
+        return {}
+    table = np.array([[own[seed] for seed in seeds] for own in whole.values()])
+    draws = np.random.default_rng(_KEY).integers(len(seeds), size=(_DRAWS, len(seeds)))
+    means = table[:, draws].mean(-1)
+    ranks = stats.rankdata(-means, axis=0)
+    tail = (1 - confidence) / 2
+    low = np.quantile(ranks, tail, axis=1, method="lower")
+    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
+    return {
+        entry: (int(np.floor(a)), int(np.ceil(b)))
+        for entry, a, b in zip(whole, low, high, strict=True)
+    }
+
+
+def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Where one more run is expected: mean ± t(confidence, n - 1) · s · √(1 + 1/n).
+
+    Args:
+      values: of runs that differ in their seeds; with fewer than two nothing is known.
+    Returns:
+      Its ends, both at most infinite.
+    """
+    known = mean_interval(values, confidence)
+    if len(known.values) < 2:
+        return -np.inf, np.inf
+    # The half-width is that of the mean.
+    reach = known.half_width * np.sqrt(len(known.values) + 1)
+    return known.mean - reach, known.mean + reach
+
+
+def _alike(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    return all(row[name] == base[name] for name in ("commit", "processor"))
+
+
+def _paired_p(differences: Sequence[float]) -> float:
+    if len(differences) < 2 or np.ptp(differences) == 0:
+        return float("nan")
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)

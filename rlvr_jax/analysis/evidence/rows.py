@@ -1,0 +1,174 @@
+"""A run as one line of `results.jsonl`: what it was, what it came to, and how to find it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.analysis.run_directory import Run, load_run, read_json_lines
+
+__all__ = [
+    "append_row",
+    "commit_of",
+    "curve_row",
+    "failed_row",
+    "processor",
+    "read_rows",
+    "run_row",
+]
+
+DIGITS = 5
+"""Of what is written down; the hash is of all of them."""
+_TOKENS = ("drawn_tokens", "given_tokens", "scored_tokens", "trained_tokens")
+
+
+def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
+    """The line of a run that has ended.
+
+    Args:
+      path: its run directory.
+      board, entry: which comparison it belongs to, and under which name.
+      commit: of the code that ran.
+    Returns:
+      `start` and `end` with the held-out numbers of the first and the last evaluation and the
+      entropy (nats per token) of the rollouts drawn at the first and the last step; `parts` with
+      means over steps of the curves of its experience; tokens in all; `metrics_sha256` of
+      `metrics.jsonl`.
+    """
+    run = load_run(path)
+    evaluated = [row for row in run.metrics if "held_out/n" in row]
+    return {
+        "board": board,
+        "entry": entry,
+        "method": run.method,
+        "seed": run.seed,
+        "steps": run.last_step,
+        **{name: int(run.series(name)[1].sum()) for name in _TOKENS},
+        "start": _held_out(evaluated[0]) | _edge(run, 0),
+        "end": _held_out(evaluated[-1]) | _edge(run, -1),
+        "parts": {
+            name.removeprefix("experience/"): _rounded(np.mean(run.series(name)[1]))
+            for name in run.names()
+            if name.startswith("experience/") and len(run.series(name)[1])
+        },
+        "settings": dict(run.config["settings"]),
+        "metrics_sha256": hashlib.sha256((path / "metrics.jsonl").read_bytes()).hexdigest(),
+        "commit": commit,
+        "processor": processor(),
+        "versions": dict(run.config["versions"]),
+        "seconds": round(sum(row.get("wall_s", 0.0) for row in run.timings)),
+    }
+
+
+def failed_row(
+    board: str, entry: str, settings: Mapping[str, Any], why: str, commit: str
+) -> dict[str, Any]:
+    """The line of a run that could not come to its end.
+
+    Args:
+      settings: of the run, with its method and seed.
+      why: what ended it.
+    """
+    return {
+        "board": board,
+        "entry": entry,
+        "method": settings["method"],
+        "seed": settings["seed"],
+        "failed": why,
+        "settings": dict(settings),
+        "commit": commit,
+        "processor": processor(),
+    }
+
+
+def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
+    """The curves of a run, thinned to its evaluations: pass@k, entropy, drawn tokens so far."""
+    run = load_run(path)
+    evaluated = [row for row in run.metrics if "held_out/n" in row]
+    drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
+    names = [n for n in evaluated[0] if n.startswith("held_out/pass@")]
+    curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
+    # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
+    curves["entropy"] = [_rounded(row.get("entropy", row["held_out/entropy"])) for row in evaluated]
+    steps = [row["step"] for row in run.metrics]
+    curves["drawn_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
+    key = {"board": board, "entry": entry, "seed": run.seed}
+    return key | {"step": [row["step"] for row in evaluated], **curves}
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Adds a line to a file that is made if needed; flushed, as others may read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All lines of a file, none if there is no file.
+
+    Raises:
+      ValueError: a line that is no JSON object, or two of one board, entry and seed.
+    """
+    rows = read_json_lines(path) if path.is_file() else []
+    keys: Sequence[tuple] = [(row["board"], row["entry"], row["seed"]) for row in rows]
+    if twice := [key for key in dict.fromkeys(keys) if keys.count(key) > 1]:
+        raise ValueError(f"read_rows: {path} must have one line a run, got more of {twice[0]}")
+    return rows
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that a folder's code is at.
+
+    Raises:
+      ValueError: no git checkout, or files that differ from the commit.
+    """
+    try:
+        found = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ValueError(f"commit_of: {folder} must be a git checkout, got {error}") from error
+    if changed:
+        raise ValueError(
+            f"commit_of: {folder} must be as it was committed, got changes:\n{changed}"
+        )
+    return found
+
+
+def processor() -> str:
+    """The model of this machine's processor; numbers of another one may round differently."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
+    parts = ("model name", "cpu family", "model", "stepping")
+    return " / ".join(named.get(part, "?") for part in parts)
+
+
+def _git(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *command], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def _held_out(row: Mapping[str, Any]) -> dict[str, float]:
+    """Without the numbers that say nothing of the policy."""
+    names = [n for n in row if n.startswith("held_out/") and row[n] is not None]
+    return {n.removeprefix("held_out/"): _rounded(row[n]) for n in names if n != "held_out/n"}
+
+
+def _edge(run: Run, which: int) -> dict[str, float]:
+    values = run.series("entropy")[1]
+    return {"train_entropy": _rounded(values[which])} if len(values) else {}
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,125 @@
+"""A board's lines and what they tell, on numbers whose answer is known."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rlvr_jax.analysis.evidence.ranking import holm, rank_ranges, standings
+from rlvr_jax.analysis.evidence.rows import (
+    append_row,
+    commit_of,
+    curve_row,
+    failed_row,
+    read_rows,
+    run_row,
+)
+
+
+def row(entry, seed, value, commit="a", processor="b"):
+    return {
+        "board": "x",
+        "entry": entry,
+        "seed": seed,
+        "end": {"pass@32": value},
+        "commit": commit,
+        "processor": processor,
+    }
+
+
+def test_holm_multiplies_by_what_is_left_and_never_falls():
+    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": float("nan")})
+    assert found["a"] == pytest.approx(0.03)
+    assert found["c"] == pytest.approx(0.06)
+    assert found["b"] == pytest.approx(0.06)  # .04 by itself, but no less than the one before it
+    assert np.isnan(found["d"])
+    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
+
+
+def test_differences_are_paired_by_seed_commit_and_processor():
+    base = [row("grpo", seed, value) for seed, value in enumerate((0.5, 0.6, 0.7))]
+    ours = [row("ours", seed, value) for seed, value in enumerate((0.6, 0.72, 0.81))]
+    elsewhere = [row("ours", 3, 0.1), row("grpo", 3, 0.9, processor="another")]
+    failed = [{"board": "x", "entry": "ours", "seed": 4, "failed": "loss is nan"}]
+    best, last = standings([*base, *ours, *elsewhere, *failed], "pass@32", "grpo")
+    assert [best.entry, last.entry] == ["grpo", "ours"]  # with the seeds that no pair has
+    assert last.difference.values == pytest.approx((0.1, 0.12, 0.11))
+    assert last.p_value == pytest.approx(stats.ttest_rel((0.6, 0.72, 0.81), (0.5, 0.6, 0.7))[1])
+    assert last.holm == last.p_value and last.is_apart
+    assert not best.difference.values and np.isnan(best.holm)
+    with pytest.raises(ValueError, match=r"one of \['grpo', 'ours'\], got 'ppo'"):
+        standings([*base, *ours], "pass@32", "ppo")
+
+
+def test_equal_pairs_are_no_test():
+    rows = [
+        row(entry, seed, value) for entry, value in (("a", 0.5), ("b", 0.75)) for seed in (0, 1)
+    ]
+    first = standings(rows, "pass@32", "a")[0]
+    assert first.entry == "b" and np.isnan(first.p_value) and not first.is_apart
+
+
+def test_ranks_are_ranges_where_seeds_disagree():
+    values = {
+        "best": {0: 0.9, 1: 0.91, 2: 0.92},
+        "one": {0: 0.5, 1: 0.6, 2: 0.4},
+        "other": {0: 0.45, 1: 0.5, 2: 0.6},
+        "begun": {0: 0.99},
+    }
+    found = rank_ranges(values)
+    assert found == {"best": (1, 1), "one": (2, 3), "other": (2, 3)}
+    assert rank_ranges({"a": {0: 1.0}, "b": {0: 0.5}}) == {}
+    # Two that are equal share their ranks.
+    assert rank_ranges({"a": {0: 1.0, 1: 0.5}, "b": {0: 1.0, 1: 0.5}}) == {"a": (1, 2), "b": (1, 2)}
+
+
+def write_run(path):
+    path.mkdir()
+    card = {"method": "grpo", "seed": 3, "settings": {"task": "brackets"}, "versions": {"jax": "1"}}
+    (path / "config.json").write_text(json.dumps(card))
+    metrics = [
+        {"step": 0, "held_out/n": 4, "held_out/pass@1": 0.25, "held_out/entropy": 0.3},
+        {"step": 1, "entropy": 0.2, "drawn_tokens": 10.0, "experience/hint/acted": 0.5},
+        {
+            "step": 2,
+            "entropy": 0.1234567,
+            "drawn_tokens": 11.0,
+            "experience/hint/acted": 1.0,
+            "held_out/n": 4,
+            "held_out/pass@1": 0.5,
+            "held_out/entropy": 0.1,
+        },
+    ]
+    text = "".join(json.dumps(each) + "\n" for each in metrics)
+    (path / "metrics.jsonl").write_text(text)
+    (path / "timings.jsonl").write_text('{"step": 1, "wall_s": 1.25}\n{"step": 2, "wall_s": 2.5}\n')
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_run_is_a_line_and_its_curves_another(tmp_path):
+    digest = write_run(tmp_path / "run")
+    found = run_row(tmp_path / "run", "x", "grpo:clip_high=0.3", "c0ffee")
+    assert found["end"] == {"pass@1": 0.5, "entropy": 0.1, "train_entropy": 0.12346}
+    assert found["start"]["train_entropy"] == 0.2
+    assert found["parts"] == {"hint/acted": 0.75}
+    assert (found["drawn_tokens"], found["steps"], found["seconds"]) == (21, 2, 4)
+    assert found["metrics_sha256"] == digest
+    curves = curve_row(tmp_path / "run", "x", "grpo:clip_high=0.3")
+    assert curves["held_out/pass@1"] == [0.25, 0.5]
+    assert curves["entropy"] == [0.3, 0.12346]  # of the held-out answers where none was drawn
+    assert curves["drawn_tokens"] == [0, 21]
+    append_row(tmp_path / "new" / "results.jsonl", found)
+    failed = failed_row("x", "grpo", {"method": "grpo", "seed": 4}, "loss is nan", "c0ffee")
+    append_row(tmp_path / "new" / "results.jsonl", failed)
+    assert read_rows(tmp_path / "new" / "results.jsonl") == [found, failed]
+    append_row(tmp_path / "new" / "results.jsonl", failed)
+    with pytest.raises(ValueError, match=r"one line a run, got more of \('x', 'grpo', 4\)"):
+        read_rows(tmp_path / "new" / "results.jsonl")
+    assert read_rows(tmp_path / "none.jsonl") == []
+
+
+def test_code_must_be_as_it_was_committed(tmp_path):
+    with pytest.raises(ValueError, match="must be a git checkout"):
+        commit_of(tmp_path)

@@ -1,0 +1,143 @@
+"""The leaderboard's command: what it runs, what it writes down, what a check compares."""
+
+import dataclasses
+import json
+import random
+
+import pytest
+
+from experiments import leaderboard
+from rlvr_jax.analysis.evidence.rows import append_row, read_rows
+from rlvr_jax.runs import RunsFailed
+from rlvr_jax.runs.boards import BOARDS, Board
+
+BOARD = Board("Two of them", "brackets", 1000, 2, ("grpo", "clip_cov:fraction=0.01"))
+
+
+@pytest.fixture(autouse=True)
+def board(monkeypatch):
+    monkeypatch.setitem(BOARDS, "two", BOARD)
+    monkeypatch.setattr(leaderboard, "commit_of", lambda folder: "c0ffee")
+    monkeypatch.setattr(leaderboard, "check_together", lambda configs: None)
+
+
+def write_run(config, value):
+    """What a run of these settings leaves behind, as far as it is read."""
+    config.run_dir.mkdir(parents=True)
+    card = {
+        "method": config.method,
+        "seed": config.seed,
+        "settings": config.to_json(),
+        "versions": {"jax": "1"},
+    }
+    (config.run_dir / "config.json").write_text(json.dumps(card))
+    held_out = {"held_out/n": 4, "held_out/pass@1": value / 2, "held_out/pass@32": value}
+    held_out |= {"held_out/entropy": 0.2, "held_out/hard/info/right_form": value / 4}
+    rows = [{"step": 0, **held_out}, {"step": 1, "entropy": 0.1, "drawn_tokens": 9.0, **held_out}]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (config.run_dir / "metrics.jsonl").write_text(text)
+
+
+def runs_all_but(failing):
+    """Stands for `train_together`: seed 1 of one method fails."""
+
+    def train_together(configs, console, jobs, ended):
+        failures = {}
+        for config in configs:
+            if (config.method, config.seed) == failing:
+                failures[config.run_dir] = FloatingPointError("step 3: loss is nan")
+                ended(config, failures[config.run_dir])
+            else:
+                write_run(config, 0.5 + 0.1 * config.seed + 0.2 * (config.method == "clip_cov"))
+                ended(config, {})
+        if failures:
+            raise RunsFailed(failures)
+
+    return train_together
+
+
+def test_what_is_missing_is_run_and_written_down(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(("clip_cov", 1)))
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main(place)
+    rows = read_rows(tmp_path / "out" / "results.jsonl")
+    assert [(row["entry"], row["seed"], "end" in row) for row in rows] == [
+        ("grpo", 0, True),
+        ("clip_cov:fraction=0.01", 0, True),
+        ("grpo", 1, True),
+        ("clip_cov:fraction=0.01", 1, False),
+    ]
+    assert rows[3]["failed"] == "step 3: loss is nan"
+    assert all(row["settings"]["drawn_tokens"] == 1000 for row in rows)
+    assert len(read_rows(tmp_path / "out" / "curves.jsonl")) == 3
+    assert "4 of 4 runs are missing; commit c0ffee" in capsys.readouterr().out
+    # What stands is not run again, what failed neither; another method joins.
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
+    leaderboard.main([*place, "--entries", "grpo", "rloo"])
+    joined = read_rows(tmp_path / "out" / "results.jsonl")[4:]
+    assert [(row["entry"], row["seed"]) for row in joined] == [("rloo", 0), ("rloo", 1)]
+
+
+def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(("clip_cov", 1)))
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main(place)
+    leaderboard.main([*place, "--page"])
+    page = (tmp_path / "out" / "two.md").read_text()
+    # One pair is no interval, so nothing is said of it.
+    assert "Above `grpo` on pass@32 after the correction: none." in page
+    assert "- 1 cannot be told apart" in page
+    assert "- `clip_cov:fraction=0.01`, seed 1: step 3: loss is nan" in page
+    line = next(line for line in page.splitlines() if line.startswith("| `clip_cov"))
+    assert line.split(" | ")[1:5] == ["1", "0.350", "0.700", "+0.200"]
+    assert (tmp_path / "out" / "two.png").stat().st_size > 1000
+    assert (
+        "| [Two of them](two.md) | 2 | 4 | `brackets` |"
+        in (tmp_path / "out" / "README.md").read_text()
+    )
+
+
+def row(value, processor="here", digest="a"):
+    return {
+        "board": "two",
+        "entry": "grpo",
+        "processor": processor,
+        "metrics_sha256": digest,
+        "end": {"pass@32": value},
+    }
+
+
+def test_a_check_compares_bytes_here_and_an_interval_elsewhere():
+    rows = [row(0.5), row(0.6), row(0.7)]
+    assert "the same metrics.jsonl, a" in leaderboard.agreement(rows[0], row(0.5), rows)
+    with pytest.raises(ValueError, match=r"must have the hash a, got b"):
+        leaderboard.agreement(rows[0], row(0.5, digest="b"), rows)
+    # .6 ± 4.303 · .1 · √(4/3)
+    assert "pass@32 1.090 in [0.103, 1.097]" in leaderboard.agreement(
+        rows[0], row(1.09, "there", "b"), rows
+    )
+    with pytest.raises(ValueError, match=r"must be in \[0.103, 1.097\], got 1.100"):
+        leaderboard.agreement(rows[0], row(1.1, "there", "b"), rows)
+
+
+def test_a_check_needs_a_line(tmp_path):
+    config = leaderboard.Config(out=tmp_path)
+    with pytest.raises(ValueError, match="must have lines of ended runs, got none"):
+        leaderboard.check_one(config, random.Random(0))
+    append_row(tmp_path / "results.jsonl", {"board": "two", "entry": "x", "seed": 0, "failed": "y"})
+    with pytest.raises(ValueError, match="must have lines of ended runs, got none"):
+        leaderboard.check_one(config, random.Random(0))
+
+
+def test_an_unknown_board_is_refused():
+    with pytest.raises(ValueError, match=r"board must be one of objectives.*, got 'nothing'"):
+        leaderboard.main(["--board", "nothing"])
+
+
+@pytest.mark.parametrize("name", ["objectives"])
+def test_every_entry_of_a_board_has_settings_that_can_be_read(name):
+    board = BOARDS[name]
+    config = leaderboard.Config(board=name)
+    read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
+    assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
+    assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)

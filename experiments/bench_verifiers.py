@@ -1,12 +1,13 @@
-"""How many grades a second the verifier of each task gives, and the longest time of one.
+"""How many grades a second each verifier gives, and the longest time of one.
 
     python -m experiments.bench_verifiers
     python -m experiments.bench_verifiers --tasks brackets sql --rows 512
 
-`rate` is of one call with right and wrong answers in turns, as a step makes it, after a call that
-starts what the verifier needs; every response is asked once, so that nothing is remembered.
-`worst` is the longest grade of one hostile text alone: megabytes, brackets and boxes without end,
-towers of powers, programs that run for ever.
+First the tasks that ship, then the checks that none of them uses, each with one answer that is
+right and one that is not. `rate` is of one call with both in turns, as a step makes it, after a
+call that starts what the verifier needs; where a number may stand before an answer no response is
+asked twice, so that nothing is remembered. `worst` is the longest grade of one hostile text alone:
+megabytes, brackets and boxes without end, towers of powers, programs that run for ever.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import tyro
 from rich.console import Console
@@ -23,7 +25,8 @@ from rich.table import Table
 
 from rlvr_jax import tasks
 from rlvr_jax.runs import guarded
-from rlvr_jax.tasks import Response, Task, from_rows
+from rlvr_jax.tasks import Prompt, Response, Task, from_rows, verifier
+from rlvr_jax.verifiers import Check
 
 MATHS = "maths"
 
@@ -43,12 +46,80 @@ HOSTILE = {
 }
 
 
+class Rule(NamedTuple):
+    """A check without a task of its own: an answer, and golds that find it right and wrong."""
+
+    check: Check
+    golds: tuple[Any, Any]
+    answer: str
+
+
+def _rule(module: str, golds: tuple, answer: str, extract: str = "", **options: Any) -> Rule:
+    room = f"rlvr_jax.verifiers.{module}"
+    return Rule(Check(f"{room}:check", extract and f"{room}:{extract}", options), golds, answer)
+
+
+def _points(of: Callable[[float], float]) -> dict[str, list]:
+    x = [0.5, 1.0, 2.0, 3.0]
+    rows, y = [[each] for each in x], [of(each) for each in x]
+    return {"x_train": rows, "y_train": y, "x_test": rows, "y_test": y}
+
+
+_PATCH = """<think>t</think><solution>
+```python
+### a.py
+<<<<<<< SEARCH
+x = 1
+=======
+x = 2
+>>>>>>> REPLACE
+```
+</solution>"""
+_TABLE = r"\begin{tabular}{cc}a & b \\ c & d\end{tabular}"
+_MAP = {"type": "route", "from": "A", "transfers": 0, "map": "easy", "lines": {"L1": [*"ABCD"]}}
+_FIGURE = """```geo
+A = point(0, 0)
+B = point(3, 4)
+answer = distance(A, B)
+```"""
+RULES = {
+    "swe_rl": _rule(
+        "programs.swe_rl",
+        tuple({"files": {"a.py": "x = 1\n"}, "oracle": {"a.py": f"x = {n}\n"}} for n in (2, 3)),
+        _PATCH,
+    ),
+    "geometry_formal": _rule("programs.geometry_formal", (5, 6), _FIGURE, "extract"),
+    "symbolic_regression": _rule(
+        "programs.symbolic_regression",
+        (_points(lambda x: 2 * x + 1), _points(lambda x: 100 * x**3)),
+        "2*x1 + 1",
+    ),
+    "table2latex_dual_reward": _rule(
+        "texts.table2latex_dual_reward", (_TABLE, r"\begin{tabular}{c}a\end{tabular}"), _TABLE
+    ),
+    "critique_rl": _rule("texts.critique_rl", (True, False), r"\conclusion{True}", "extract"),
+    "rewardmap": _rule(
+        "texts.rewardmap",
+        (_MAP | {"to": "C"}, _MAP | {"to": "D"}),
+        "Route Name: L1\nDeparture Stop: A\nArrival Stop: C",
+    ),
+    "affectgpt_r1": _rule(
+        "texts.affectgpt_r1", ("happy", "sad"), "happy", wheel={"happy": "joy", "sad": "sadness"}
+    ),
+    "format_rewards": _rule(
+        "texts.format_rewards", ("", "<think>"), "<think>a</think><answer>b</answer>"
+    ),
+    # The arithmetic of a text is right or wrong by itself.
+    "tp_judge": _rule("texts.tp_judge", ("", ""), "12*3 = 36, then 36 + 4 = 40"),
+}
+
+
 @dataclass(frozen=True)
 class Config:
     """What is timed."""
 
     tasks: tuple[str, ...] = ()
-    """Names; empty: all that are built in and can be made here."""
+    """Names of tasks and of checks; empty: all that can be made here."""
     rows: int = 512
     """Responses of the call that is timed."""
 
@@ -60,11 +131,11 @@ def main(arguments: Sequence[str]) -> None:
         raise ValueError(f"rows must be at least 1, got {config.rows}")
     table = Table("task", "grades / s", "ms / grade", "worst, s", "of")
     left_out = []
-    for name in config.tasks or (MATHS, *tasks.names()):
+    for name in config.tasks or (MATHS, *tasks.names(), *RULES):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                task = mathematics() if name == MATHS else tasks.load(name)
+                task = _task(name)
         except ValueError as error:
             if config.tasks:
                 raise
@@ -78,6 +149,16 @@ def main(arguments: Sequence[str]) -> None:
     console.print(table)
     for line in left_out:
         console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+
+
+def _task(name: str) -> Task:
+    if name == MATHS:
+        return mathematics()
+    if name not in RULES:
+        return tasks.load(name)
+    check, golds, answer = RULES[name]
+    prompts = [Prompt(name, answer=gold, gold=answer) for gold in golds]
+    return Task(name, prompts, prompts, verifier(check, workers=0), response_tokens=256)
 
 
 def mathematics() -> Task:
@@ -95,8 +176,17 @@ def rate(task: Task, rows: int) -> float:
     """Seconds of a grade, in one call for so many responses."""
     prompts = list(itertools.islice(itertools.cycle(task.train), 2 * rows))
     golds = [prompt.gold or "" for prompt in prompts]
-    # Every other one answers the prompt before; a number makes each text its own.
-    texts = [Response(f"{number}\n{golds[number - number % 2]}") for number in range(len(prompts))]
+
+    def answers(form: str) -> list[Response]:
+        """Every other one answers the prompt before; a number makes each text its own."""
+        pairs = [golds[number - number % 2] for number in range(len(prompts))]
+        return [Response(form.format(number, gold)) for number, gold in enumerate(pairs)]
+
+    # As long as an answer with a number before it is one; what is asked twice is not remembered by
+    # those that take the text as it is.
+    numbered, plain = answers("{0}\n{1}"), answers("{1}")
+    first = [task.verify(prompts[:1], texts[:1])[0].outcome for texts in (numbered, plain)]
+    texts = numbered if first[0] == first[1] else plain
     warm = max(1, min(rows, 16))
     task.verify(prompts[rows : rows + warm], texts[rows : rows + warm])
     started = time.perf_counter()

@@ -233,6 +233,7 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
     shared = {
         "task": board.task,
         "drawn_tokens": board.drawn_tokens,
+        "evaluate_every": board.evaluate_every,
         "run_dir": config.run_dir / config.board / entry / f"seed_{seed}",
         "seed": seed,
     }

@@ -32,7 +32,9 @@ def main(arguments: Sequence[str]) -> None:
     if own.questions not in TASKS:
         raise ValueError(f"questions must be one of {', '.join(TASKS)}, got {own.questions!r}")
     task, method = TASKS[own.questions]
-    start = ["--task", task, "--method", method, "--run-dir", f"runs/smollm2_{own.questions}"]
+    start = ["--run-dir", f"runs/smollm2_{own.questions}"]
+    if "--resume" not in others:  # which takes the settings of the run
+        start += ["--task", task, "--method", method]
     config = parse_config([*start, *others], __doc__)
     if not config.model:
         config = dataclasses.replace(config, model=str(shipped_weights()))

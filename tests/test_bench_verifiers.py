@@ -3,6 +3,7 @@
 import pytest
 
 from experiments import bench_verifiers
+from rlvr_jax.verifiers import examine
 
 
 def test_it_prints_a_row_for_each_task(capsys):
@@ -15,3 +16,11 @@ def test_it_prints_a_row_for_each_task(capsys):
 def test_bad_arguments_are_named(arguments):
     with pytest.raises(ValueError, match=r"rows must be at least 1|name must be one of"):
         bench_verifiers.main(arguments)
+
+
+@pytest.mark.parametrize("name", bench_verifiers.RULES)
+def test_each_check_finds_one_gold_right_and_the_other_not(name):
+    check, golds, answer = bench_verifiers.RULES[name]
+    right, wrong = (examine(check, answer, gold).value for gold in golds)
+    assert right == 1
+    assert wrong < 1 or golds[0] == golds[1]

@@ -1,5 +1,6 @@
 """The experiment on a real language model: what it says when it cannot start, and a run of it."""
 
+import dataclasses
 import importlib.machinery
 import importlib.util
 import json
@@ -9,6 +10,8 @@ import training_runs
 
 from experiments import smollm2
 from rlvr_jax.policy import shipped_weights
+from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs.run_writer import write_json
 
 
 def test_missing_packages_are_named_with_the_command_that_brings_them(monkeypatch):
@@ -58,3 +61,15 @@ def test_a_method_that_is_given_stands_in_the_place_of_the_first_one(tmp_path):
         smollm2.main(
             ["--model", str(folder), "--method", "grpo", "--hyperparameters", "weights=1,1"]
         )
+
+
+def test_a_run_of_another_task_goes_on_with_its_own_settings(tmp_path, monkeypatch):
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    begun = TrainConfig(task="countdown", method="rloo", model="policy", run_dir=run_dir, steps=7)
+    write_json(run_dir / "config.json", {"settings": begun.to_json()})
+    asked = []
+    monkeypatch.setattr(smollm2, "train", lambda config: asked.append(config))
+    monkeypatch.setattr(smollm2, "describe_end", lambda *_: "")
+    smollm2.main(["--resume", "--run-dir", str(run_dir)])
+    assert asked == [dataclasses.replace(begun, resume=True)]

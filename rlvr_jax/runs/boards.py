@@ -17,6 +17,7 @@ class Board:
       drawn_tokens: that each run may draw; it ends, evaluated, at the first step that reaches them,
         or at the preset's last step.
       seeds: 0, 1, …
+      evaluate_every: steps between evaluations, each of which costs some six steps.
       entries: as in `experiments.compare`; all are compared with the first.
     """
 
@@ -25,6 +26,7 @@ class Board:
     drawn_tokens: int
     seeds: int
     entries: tuple[str, ...]
+    evaluate_every: int = 40
 
 
 _OBJECTIVES = """
@@ -40,7 +42,7 @@ BOARDS = {
     "objectives": Board(
         "Objectives: what is done with rewards and tokens that are drawn as by GRPO",
         task="brackets",
-        drawn_tokens=2_400_000,
+        drawn_tokens=1_500_000,
         seeds=5,
         entries=tuple(_OBJECTIVES.split()),
     ),

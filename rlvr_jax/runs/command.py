@@ -68,13 +68,16 @@ TOLD = "replies.jsonl"
 """File of a run directory with what environments said since the last checkpoint."""
 
 
-def parse_config(arguments: Sequence[str], description: str | None = None) -> TrainConfig:
+def parse_config(
+    arguments: Sequence[str], description: str | None = None, start: TrainConfig | None = None
+) -> TrainConfig:
     """Reads a command line; it starts from the preset of its task and method.
 
     With `--resume` it starts from the settings of the run in `--run-dir`.
 
     Args:
       description: what `--help` begins with; None: that of the settings.
+      start: in the place of the preset.
     Raises:
       ValueError: an unknown method (closest names), or a setting that cannot work.
     """
@@ -83,11 +86,13 @@ def parse_config(arguments: Sequence[str], description: str | None = None) -> Tr
         option, equals, value = argument.partition("=")
         if option in ("--task", "--method", "--run-dir") and (equals or arguments[index + 1 :]):
             given[option] = value if equals else arguments[index + 1]
-    directory = Path(given.pop("--run-dir", TrainConfig.run_dir))
-    start = begun(directory) if "--resume" in arguments else None
+    directory = Path(given.pop("--run-dir", start.run_dir if start else TrainConfig.run_dir))
+    stored = begun(directory) if "--resume" in arguments else None
     # Where one differs the run is another, which is refused when its settings are compared.
-    own = {"--task": start.task, "--method": start.method} if start else {}
-    if not start or {**own, **given} != own:
+    own = {"--task": stored.task, "--method": stored.method} if stored else {}
+    if stored and {**own, **given} == own:
+        start = stored
+    elif start is None:
         method = given.get("--method", TrainConfig.method)
         methods.method(method)
         start = preset(given.get("--task", TrainConfig.task), method)

@@ -1,0 +1,41 @@
+"""Delethink at 24k on R1-Distill-Qwen-1.5B, from r1d-1.5b_deepscaler_delethink_24k.yaml."""
+
+from __future__ import annotations
+
+import sys
+
+from rlvr_jax.runs import guarded
+from rlvr_jax.runs.papers import Paper, Setting, run_paper
+
+PAPER = Paper(
+    name="delethink_1p5b",
+    title="The Markovian Thinker",
+    url="https://github.com/McGill-NLP/the-markovian-thinker",
+    method="delethink",
+    model="qwen2.5-1.5b",
+    start="DeepSeek-R1-Distill-Qwen-1.5B",
+    data="DeepScaleR",
+    settings={
+        "prompts_per_step": Setting(128, "config"),
+        "samples_per_prompt": Setting(8, "config"),
+        "minibatches": Setting(1, "unknown"),
+        "prompt_tokens": Setting(1024, "unknown"),
+        "response_tokens": Setting(8192, "config: a chunk"),
+        "learning_rate": Setting(1e-06, "config"),
+        "warmup_updates": Setting(0, "unknown"),
+        "steps": Setting(1000, "unknown"),
+    },
+    hyperparameters={
+        "max_chunks": Setting(5, "config"),
+        "head": Setting(100, "config"),
+        "carry": Setting(4096, "config"),
+        "temperature": Setting(0.6, "config"),
+        "clip_high": Setting(0.26, "config"),
+        "cap": Setting(2.0, "config"),
+    },
+    laptop={"max_chunks": 2, "head": 3, "carry": 8, "temperature": 1.0},
+    reported="as good as ordinary RL with a context of 24k, in time that is linear in length",
+)
+
+if __name__ == "__main__":
+    guarded(lambda arguments: sys.exit(run_paper(PAPER, arguments)))

@@ -1,0 +1,171 @@
+"""Published settings as experiments: run on a slice, compiled for one, or tried on a laptop."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from rlvr_jax.parallel.report import describe_report
+from rlvr_jax.parallel.topologies import describe
+from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.runs.command import describe_end, parse_config, train
+from rlvr_jax.runs.compiled import compile_run
+from rlvr_jax.runs.config import TrainConfig, check_config
+
+__all__ = ["Paper", "Setting", "compiled", "laptop", "run_paper", "settings"]
+
+# Of a run that only shows that it works: the base of brackets writes equations of small numbers.
+_LAPTOP = {
+    "task": "brackets",
+    "steps": 2,
+    "prompts_per_step": 16,
+    "samples_per_prompt": 4,
+    "response_tokens": 0,
+    "prompt_tokens": 0,
+    "drop_long_prompts": False,
+    "warmup_updates": 0,
+    "learning_rate": 3e-4,
+    "compute_dtype": "float32",
+    "remat": "none",
+    "evaluation_prompts": 8,
+    "evaluation_samples": 4,
+}
+_MOST_UPDATES = 4  # a step of a laptop's run has sixteen prompts
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value, and where it stands.
+
+    Fields:
+      value: of a field of `TrainConfig`.
+      source: "script", "paper", …; "unknown": not found, what stands here is ours.
+    """
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One published run.
+
+    Fields:
+      name: of its file in `experiments/papers`.
+      title, url: of the paper or the code.
+      method: name of ours.
+      model: name of a shape in `PUBLISHED`.
+      start: the policy it starts from, as published.
+      data: what it is trained on.
+      settings: by field of `TrainConfig`.
+      hyperparameters: of the method, by name, where they are not its defaults.
+      laptop: hyperparameters that a budget of some twenty tokens asks to be others.
+      reported: what its authors report.
+      missing: what of the paper is not done, a sentence each.
+    """
+
+    name: str
+    title: str
+    url: str
+    method: str
+    model: str
+    start: str
+    data: str
+    settings: Mapping[str, Setting]
+    hyperparameters: Mapping[str, Setting] = field(default_factory=dict)
+    laptop: Mapping[str, Any] = field(default_factory=dict)
+    reported: str = ""
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.title}", self.url, f"start {self.start}; data {self.data}", ""]
+        for name, each in {**self.settings, **self.hyperparameters}.items():
+            lines.append(f"  {name:22} {each.value!s:12} {each.source}")
+        lines += ["", f"reported: {self.reported}"] if self.reported else []
+        lines += [f"missing: {sentence}" for sentence in self.missing]
+        return "\n".join(lines)
+
+
+def settings(paper: Paper) -> TrainConfig:
+    """The paper's run, less its data and its policy folder.
+
+    Raises:
+      ValueError: a setting that cannot work.
+    """
+    given = {name: each.value for name, each in paper.settings.items()}
+    pairs = tuple(f"{name}={each.value}" for name, each in paper.hyperparameters.items())
+    own = dict(compute_dtype="bfloat16", remat="layers", drop_long_prompts=True)
+    config = TrainConfig(method=paper.method, hyperparameters=pairs, **{**own, **given})
+    check_config(config)
+    return config
+
+
+def laptop(paper: Paper) -> TrainConfig:
+    """The same with the base model of brackets, a few prompts and two steps."""
+    config = settings(paper)
+    pairs = {name: each.value for name, each in paper.hyperparameters.items()} | paper.laptop
+    updates = min(config.minibatches, _MOST_UPDATES)
+    return dataclasses.replace(
+        config,
+        **_LAPTOP,
+        minibatches=updates,
+        dynamic_sampling=min(config.dynamic_sampling, 2),
+        hyperparameters=tuple(f"{name}={value}" for name, value in pairs.items()),
+    )
+
+
+def compiled(paper: Paper, topology: str) -> dict[str, Any]:
+    """The report of the paper's programs, compiled for a slice that is not there.
+
+    Raises:
+      ValueError: an unknown slice, or settings that do not go with it.
+    """
+    return compile_run(settings(paper), PUBLISHED[paper.model], describe(topology))
+
+
+def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
+    """The command line of a paper: `--data` and `--model` run it, `--compile` compiles it.
+
+    Returns:
+      The exit code: 1 if something does not fit the slice.
+    Raises:
+      ValueError: neither data nor anything else to do is given.
+    """
+    parser = argparse.ArgumentParser(
+        description=f"{paper}\n\nWhat else is given are options of experiments.train.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--data",
+        help="jsonl:FILE, json:FILE, csv:FILE or parquet:FILE with a question and its answer a row:"
+        " prompt and answer, or the columns of verl, TRL, DAPO-Math, GSM8K, MATH or Open-R1; others"
+        " are named by --columns prompt=…,answer=…",
+    )
+    add("--compile", metavar="SLICE", help="v5e-256, v5p-64, …: does it fit, what does it cost")
+    add("--laptop", action="store_true", help="two steps with a small model on brackets")
+    own, others = parser.parse_known_args(arguments)
+    if own.compile:
+        # With libtpu there JAX would look for a TPU; only shapes are computed with.
+        jax.config.update("jax_platforms", "cpu")
+        report = {"model": paper.model, **compiled(paper, own.compile)}
+        print(describe_report(report))
+        return 0 if report["fits"] else 1
+    if own.laptop:
+        start = laptop(paper)
+    elif own.data or "--resume" in others:
+        start = settings(paper)
+        start = dataclasses.replace(start, task=own.data or start.task)
+    else:
+        raise ValueError("give --data, --compile or --laptop; --help shows the paper's settings")
+    print(paper)
+    start = dataclasses.replace(start, run_dir=Path("runs") / paper.name)
+    config = parse_config(others, start=start)
+    print(describe_end(config, train(config)))
+    return 0

@@ -1,0 +1,107 @@
+"""Published settings: each can be read, says where its numbers stand, and runs on a laptop."""
+
+import importlib
+import json
+import pkgutil
+
+import pytest
+
+from experiments import papers
+from rlvr_jax import methods
+from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.runs import papers as runs
+from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
+
+NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
+# One of each kind: plain, and with what comes before the loss.
+QUICK = ("dr_grpo_1p5b",)
+
+
+def paper_of(name):
+    return importlib.import_module(f"experiments.papers.{name}").PAPER
+
+
+def test_there_are_the_settings_that_people_ask_for():
+    assert len(NAMES) >= 9
+    assert {paper_of(name).method for name in NAMES} >= {
+        *("clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens", "dr_grpo", "grpo"),
+        *("entropy_bonus", "luffy_mixed", "delethink"),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_has_a_source_and_can_be_a_setting(name):
+    paper = paper_of(name)
+    assert paper.name == name
+    assert paper.model in PUBLISHED
+    assert all(each.source for each in {**paper.settings, **paper.hyperparameters}.values())
+    needed = {"prompts_per_step", "samples_per_prompt", "minibatches", "prompt_tokens"}
+    needed |= {"response_tokens", "learning_rate", "steps"}
+    assert needed <= paper.settings.keys()
+    config = runs.settings(paper)
+    for name, each in paper.settings.items():
+        assert getattr(config, name) == each.value
+    arguments = resolve_hyperparameters(
+        config.method, config.hyperparameters, config.response_tokens, config.steps
+    )
+    for name, each in paper.hyperparameters.items():
+        assert arguments[name] == each.value or callable(arguments[name])
+    methods.recipe(config.method, **arguments)
+    assert f"{paper.settings['learning_rate'].value!s}" in str(paper)
+
+
+def assert_it_runs(name, tmp_path):
+    runs.run_paper(paper_of(name), ["--laptop", "--run-dir", str(tmp_path / name)])
+    card = json.loads((tmp_path / name / "config.json").read_text())
+    assert card["method"] == paper_of(name).method
+    assert json.loads((tmp_path / name / "summary.json").read_text())["steps"] == 2
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_it_runs_on_a_laptop(name, tmp_path):
+    assert_it_runs(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in QUICK])
+def test_all_run_on_a_laptop(name, tmp_path):
+    assert_it_runs(name, tmp_path)
+
+
+def test_what_is_given_wins_over_the_paper(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(runs, "train", asked.append)
+    monkeypatch.setattr(runs, "describe_end", lambda *_: "")
+    place = ["--run-dir", str(tmp_path / "run"), "--model", "folder"]
+    runs.run_paper(
+        paper_of("dapo_32b"),
+        ["--data", "jsonl:mine.jsonl", *place, "--steps", "9", "--hyperparameters", "max_rounds=2"],
+    )
+    (config,) = asked
+    assert (config.task, config.model, config.steps) == ("jsonl:mine.jsonl", "folder", 9)
+    assert config.prompts_per_step == 512 and config.method == "dapo"
+    assert "max_rounds=2" in config.hyperparameters and "clip_high=0.28" in config.hyperparameters
+
+
+def test_a_slice_is_asked_with_the_settings_of_the_paper(monkeypatch, capsys):
+    asked = []
+
+    def compile_run(config, shape, topology):
+        asked.append((config, shape, topology.name))
+        return {"fits": len(asked) > 1}
+
+    monkeypatch.setattr(runs, "compile_run", compile_run)
+    monkeypatch.setattr(runs, "describe_report", str)
+    paper = paper_of("dr_grpo_1p5b")
+    assert runs.run_paper(paper, ["--compile", "v5e-256"]) == 1
+    assert runs.run_paper(paper, ["--compile", "v5e-256"]) == 0
+    config, shape, name = asked[0]
+    assert (config.response_tokens, config.compute_dtype) == (3000, "bfloat16")
+    assert shape == PUBLISHED["qwen2.5-1.5b"] and name == "v5e-256"
+    with pytest.raises(ValueError, match="v5e-7"):
+        runs.run_paper(paper, ["--compile", "v5e-7"])
+
+
+def test_nothing_to_do_is_said():
+    with pytest.raises(ValueError, match="give --data, --compile or --laptop"):
+        runs.run_paper(paper_of("gspo_8b"), [])

@@ -212,13 +212,15 @@ def num_trained(config: ModelConfig) -> int:
 
 def _layer_weights(config: ModelConfig) -> int:
     mlp = 3 * config.width * config.mlp_width
-    return _attention_weights(config) + (config.num_experts or 1) * mlp
+    router = config.width * (config.num_experts or 0)
+    return _attention_weights(config) + router + (config.num_experts or 1) * mlp
 
 
 def _visited(config: ModelConfig) -> int:
     """Weights of a layer that a token is multiplied with."""
     mlp = 3 * config.width * config.mlp_width
-    return _attention_weights(config) + config.experts_per_token * mlp
+    router = config.width * config.num_experts
+    return _attention_weights(config) + router + config.experts_per_token * mlp
 
 
 def _attention_weights(config: ModelConfig) -> int:

@@ -179,6 +179,7 @@ class Block(nn.Module):
                 activation,
                 config.experts_per_token,
                 config.normalized_experts,
+                mesh,
             ).reshape(batch, length, width)
         x = x + (norm(y, "mlp_output_norm") if config.output_norms else y)
         return constrain(x, self.mesh, ROWS), cache

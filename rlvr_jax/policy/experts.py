@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.policy.layout import HEADS, ROWS, partition
 
 __all__ = ["mixture"]
 
@@ -22,6 +25,7 @@ def mixture(
     activation: Callable[[Array], Array],
     experts_per_token: int,
     normalized: bool,
+    mesh: Mesh | None = None,
 ) -> Float[Array, "n D"]:
     """Σ over the k likeliest experts e of p_e · (act(x gate_e) ∘ x up_e) output_e.
 
@@ -29,9 +33,35 @@ def mixture(
     sorted by expert, so that each expert multiplies its own rows only and the work is that of k
     experts, whatever their number; no visit is dropped.
 
+    On a mesh each device sorts and multiplies the visits of its own rows, with its part of every
+    expert's M; sorted as a whole, they would be those of all devices on each.
+
     Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
     MegaBlocks, https://arxiv.org/abs/2211.15841.
     """
+    own = partial(
+        _mixture, activation=activation, experts_per_token=experts_per_token, normalized=normalized
+    )
+    if mesh is None or mesh.size == 1:
+        return own(x, router, gate, up, output)
+    rows = partition(x, mesh, ROWS)
+    (tensor,) = HEADS
+    weights = (
+        PartitionSpec(),
+        PartitionSpec(None, None, tensor),
+        PartitionSpec(None, None, tensor),
+        PartitionSpec(None, tensor),
+    )
+
+    def shared(x, *matrices):
+        return jax.lax.psum(own(x, *matrices), tensor)
+
+    given = jax.shard_map(shared, mesh=mesh, in_specs=(rows, *weights), out_specs=rows)
+    return given(x, router, gate, up, output)
+
+
+def _mixture(x, router, gate, up, output, activation, experts_per_token, normalized):
+    """`mixture` of the rows and of the part of M that are there."""
     tokens, experts = x.shape[0], router.shape[1]
     shares = jax.nn.softmax((x @ router).astype(wide_dtype(x.dtype)), axis=-1)
     share, chosen = jax.lax.top_k(shares, experts_per_token)

@@ -49,5 +49,20 @@ PUBLISHED: Mapping[str, ModelConfig] = {
         max_positions=40_960,
         qk_norm=True,
     ),
+    "qwen3-30b-a3b": _qwen(
+        2048,
+        48,
+        32,
+        4,
+        768,
+        128,
+        vocab_size=151_936,
+        tied=False,
+        max_positions=40_960,
+        qk_norm=True,
+        num_experts=128,
+        experts_per_token=8,
+        normalized_experts=True,
+    ),
 }
 """The base models by name, as their `config.json` on https://huggingface.co/Qwen says."""

@@ -87,6 +87,52 @@ def test_a_mesh_changes_nothing():
     tokens = jnp.asarray(random.integers(0, 16, (8, 5)), jnp.int32)
     mesh = make_mesh("data=2,fsdp=2,tensor=2")
     sharded = jax.device_put(params, parameter_shardings(config, mesh))
-    hidden = jax.jit(model.hidden)
-    split = hidden(sharded, jax.device_put(tokens, row_sharding(mesh)))
-    assert_allclose(split, hidden(params, tokens), **EXACT)
+    whole = jax.jit(model.hidden)(params, tokens)
+    for own in (model, Model(config, mesh=mesh)):
+        split = jax.jit(own.hidden)(sharded, jax.device_put(tokens, row_sharding(mesh)))
+        assert_allclose(split, whole, **EXACT)
+
+
+WIDE = dict(tokens=32, width=8, inner=8, experts=4)
+
+
+def wide_arrays():
+    random = np.random.default_rng(3)
+    tokens, width, inner, experts = WIDE.values()
+    shapes = [(tokens, width), (width, experts), (experts, width, inner)]
+    shapes += [(experts, width, inner), (experts, inner, width)]
+    return [jnp.asarray(random.normal(size=shape)) for shape in shapes]
+
+
+@pytest.mark.parametrize("spec", ["data=8", "data=2,fsdp=4", "data=2,fsdp=2,tensor=2", "tensor=8"])
+def test_devices_share_the_visits_and_their_gradients(spec):
+    mesh = make_mesh(spec)
+    given = wide_arrays()
+    weight = jnp.asarray(np.random.default_rng(4).normal(size=given[0].shape))
+
+    def of(mesh):
+        def loss(*given):
+            return jnp.sum(weight * mixture(*given, jnp.tanh, 2, True, mesh))
+
+        return jax.jit(jax.value_and_grad(loss, argnums=(0, 1, 2, 3, 4)))
+
+    value, gradients = of(mesh)(*given)
+    expected, wanted = of(None)(*given)
+    assert_allclose(value, expected, **EXACT)
+    for gradient, other in zip(gradients, wanted, strict=True):
+        assert_allclose(gradient, other, **EXACT)
+
+
+@pytest.mark.parametrize("spec", ["data=8", "data=2,fsdp=2,tensor=2"])
+def test_no_device_computes_what_another_one_does(spec):
+    """An eighth of the arithmetic each, the router and its sums aside."""
+    mesh = make_mesh(spec)
+    rows = row_sharding(mesh)
+    given = wide_arrays()
+
+    def flops(mesh):
+        ours = jax.jit(lambda *given: mixture(*given, jnp.tanh, 2, True, mesh))
+        placed = [jax.device_put(given[0], rows), *given[1:]] if mesh else given
+        return ours.lower(*placed).compile().cost_analysis()["flops"]
+
+    assert flops(mesh) < 1.5 / 8 * flops(None)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Collective", "Facts", "bytes_of", "read", "wide_arrays"]
+__all__ = ["Collective", "Facts", "bytes_of", "largest", "read", "wide_arrays"]
 
 KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 
@@ -28,6 +28,12 @@ _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (.*?) ({'|'.join(KINDS)})(-start)?\((.*?)\)")
 _CHANNEL = re.compile(r"channel_id=(\d+)")
 _DEFINED = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) [\w\-]+\(")
+
+
+# A line of libtpu's report of memory: cumulative size, size, offset, values in it, their shapes.
+_BUFFER = re.compile(r"^\s*[\d.]+\w+\(.*?\);\s*([\d.]+)([KMGT]?)i?B;[^;]*;[^;]*;\s*(.*)$")
+_UNITS = {unit: 1024**power for power, unit in enumerate(["", *"KMGT"])}
+_OPERATION = re.compile(r'op_name="([^"]*)"')
 
 
 class Collective(NamedTuple):
@@ -104,6 +110,34 @@ def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) 
             if axis in vocabulary and others >= tokens and others not in widths:
                 found.add(f"{kind}[{shape}]")
     return sorted(found)
+
+
+def largest(report: str, text: str, most: int = 5) -> dict[str, int]:
+    """The largest arrays of a program, with what makes them, and their bytes.
+
+    Args:
+      report: libtpu's report of the memory of a program; of its kinds of memory the first.
+      text: of the program.
+      most: how many.
+    """
+    found: dict[str, int] = {}
+    first = report.partition("Memory Space:")[2].partition("Memory Space:")[0]
+    for line in first.splitlines():
+        if len(found) == most:
+            break
+        if buffer := _BUFFER.match(line):
+            size, unit, shapes = buffer.groups()
+            shape = shapes.split(", ")[0].rpartition("×")[2].strip()
+            found.setdefault(f"{shape}{_maker(shape, text)}", int(float(size) * _UNITS[unit]))
+    return found
+
+
+def _maker(shape: str, text: str) -> str:
+    """By which operation of the model an array of a shape is made, as far as the text says."""
+    for line in text.splitlines():
+        if f" = {shape}" in line and (operation := _OPERATION.search(line)):
+            return f" of {operation[1].split('/', 2)[-1]}"
+    return ""
 
 
 def bytes_of(shape: str) -> int:

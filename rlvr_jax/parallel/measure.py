@@ -51,16 +51,12 @@ def measured(
         by_hand["roofline_seconds"] = max(times)
         by_hand["roofline_limit"] = ("flops", "memory")[times.index(max(times))]
     try:
-        compiled, text = _compiled(lowered, dumped=chip is not None)
-    except jax.errors.JaxRuntimeError as error:
-        needed = _NEEDED.search(str(error))
-        if needed is None:
-            raise
-        size = int(float(needed[1]) * _UNITS[needed[2]])
+        compiled, text, made = _compiled(lowered, dumped=chip is not None)
+    except _TooLargeError as error:
         return {
             "fits": False,
-            "bytes": size + sum(rest.values()),
-            "largest_buffers": {**buffers, **given, **rest},
+            "bytes": error.bytes + sum(rest.values()),
+            "largest_buffers": {**(error.largest or buffers), **given, **rest},
             **by_hand,
             "compile_seconds": time.perf_counter() - started,
         }
@@ -98,16 +94,54 @@ def measured(
         sent = sum(c.bytes for c in facts.collectives.values())
         found["collective_seconds"] = sent / chip.ici_bandwidth
     if not found["fits"]:
-        found["largest_buffers"] = {**buffers, **given, **rest}
+        found["largest_buffers"] = {**(made or buffers), **given, **rest}
     return found
 
 
-def _compiled(lowered: jax.stages.Lowered, dumped: bool) -> tuple[jax.stages.Compiled, str]:
-    """A program and its text, which libtpu cannot give where a SparseCore works, but dumps."""
-    if not dumped:
-        compiled = lowered.compile()
-        return compiled, compiled.as_text()
+class _TooLargeError(Exception):
+    """The compiler has no place for a program.
+
+    Fields:
+      bytes: that it would take.
+      largest: its largest arrays, as `hlo.largest` has them; empty where nothing is dumped.
+    """
+
+    def __init__(self, size: int, largest: dict[str, int]):
+        super().__init__(f"a program of {size} bytes")
+        self.bytes, self.largest = size, largest
+
+
+def _compiled(
+    lowered: jax.stages.Lowered, dumped: bool
+) -> tuple[jax.stages.Compiled, str, dict[str, int]]:
+    """A program, its text, which libtpu cannot give where a SparseCore works, but dumps, and its
+    largest arrays.
+
+    Raises:
+      _TooLargeError: it does not fit by itself.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        compiled = lowered.compile({"xla_dump_to": folder, "xla_dump_hlo_as_text": True})
-        texts = Path(folder).glob("*after_codegen.txt")
-        return compiled, max(texts, key=lambda path: path.stat().st_size).read_text()
+        options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True} if dumped else {}
+        try:
+            compiled = lowered.compile(options)
+        except jax.errors.JaxRuntimeError as error:
+            needed = _NEEDED.search(str(error))
+            if needed is None:
+                raise
+            size = int(float(needed[1]) * _UNITS[needed[2]])
+            raise _TooLargeError(size, _largest(Path(folder))) from None
+        if not dumped:
+            return compiled, compiled.as_text(), {}
+        text = _longest(Path(folder), "*after_codegen.txt")
+        return compiled, text, _largest(Path(folder))
+
+
+def _largest(folder: Path) -> dict[str, int]:
+    report = _longest(folder, "*memory-usage-report.txt")
+    return hlo.largest(report, _longest(folder, "*after_optimizations.txt"))
+
+
+def _longest(folder: Path, pattern: str) -> str:
+    """Of the dumps of several modules that of the program; nothing where there is none."""
+    texts = sorted(folder.glob(pattern), key=lambda path: path.stat().st_size)
+    return texts[-1].read_text() if texts else ""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["describe_report"]
+__all__ = ["TESTED", "describe_report"]
+
+TESTED = ("0.0.42.1", "0.0.51")
+"""Versions of libtpu that it was tried with: the one that `jax[tpu]` brings, and the newest."""
 
 _STAGES = {
     "sample": "sampling",
@@ -47,6 +50,13 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         f" {report['response_len']} tokens; the run's options:"
     )
     yield "  " + " ".join(f"--{name.replace('_', '-')} {report[name]}" for name in _OPTIONS)
+    versions = report["versions"]
+    yield ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    if versions.get("libtpu") and versions["libtpu"] not in TESTED:
+        yield (
+            f"warning: this was tried with libtpu {' and '.join(TESTED)}; of {versions['libtpu']}"
+            " nothing is known"
+        )
     for name, program in report["programs"].items():
         yield ""
         yield from _program(name, program, hbm)
@@ -68,7 +78,7 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         yield "  the largest buffers, and what makes them smaller:"
         largest = sorted(program["largest_buffers"].items(), key=lambda item: -item[1])
         for buffer, size in largest[:5]:
-            yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'more --sample-waves')}"
+            yield f"  {_size(size):>12}  {buffer}: {_HELP.get(buffer, 'made by the program')}"
     if "collectives" in program:
         for kind, found in program["collectives"].items():
             yield f"  {found['count']:>12,} {kind}, {_size(found['bytes'])} on each device"

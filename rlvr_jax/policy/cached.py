@@ -14,10 +14,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
+from rlvr_jax.policy.layout import HEADS, ROWS, partition
 
 __all__ = ["SLOTS", "LayerCache", "SharedCache", "attend_to_cache", "mean_slots_read", "written"]
 
@@ -72,6 +74,7 @@ def written(
     key: Float[Array, "B S K H"],
     value: Float[Array, "B S K H"],
     positions: Int[Array, "B S"],
+    mesh: Mesh | None = None,
 ) -> LayerCache | SharedCache:
     """The cache with the keys and values of tokens in it.
 
@@ -94,7 +97,9 @@ def written(
             jax.lax.dynamic_update_slice_in_dim(keys, key.transpose(0, 2, 3, 1), slot, axis=3),
             jax.lax.dynamic_update_slice_in_dim(values, value.transpose(0, 2, 1, 3), slot, axis=2),
         )
-        return cache._replace(own=LayerCache(*map(_slots_last, own, (3, 2))))
+        return cache._replace(
+            own=LayerCache(_slots_last(own.keys, 3, mesh), _slots_last(own.values, 2, mesh))
+        )
     rows = jnp.arange(len(positions), dtype=positions.dtype)[:, None]
     return LayerCache(
         cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
@@ -102,16 +107,29 @@ def written(
     )
 
 
-def _slots_last(array: Array, axis: int) -> Array:
+def _slots_last(array: Array, axis: int, mesh: Mesh | None) -> Array:
     """The array, on TPU with its slots side by side in memory, as products with a query want it.
 
     Left to itself the compiler lays a cache out for the writing of one slot, and copies all of it
     for the loop over blocks, for every token.
     """
     layout = Layout((*(other for other in range(array.ndim) if other != axis), axis))
-    return jax.lax.platform_dependent(
-        array, tpu=lambda x: with_layout_constraint(x, layout), default=lambda x: x
-    )
+
+    def on_tpu(x):
+        if mesh is None or mesh.size == 1:
+            return with_layout_constraint(x, layout)
+        # Each device its own part: partitioners of some versions gather a whole array for it.
+        spec = partition(x, mesh, ROWS, HEADS)
+        own = jax.shard_map(
+            lambda part: with_layout_constraint(part, layout),
+            mesh=mesh,
+            in_specs=spec,
+            out_specs=spec,
+            check_vma=False,
+        )
+        return own(x)
+
+    return jax.lax.platform_dependent(array, tpu=on_tpu, default=lambda x: x)
 
 
 def attend_to_cache(

@@ -155,7 +155,7 @@ class Block(nn.Module):
             order = jnp.arange(length, dtype=positions.dtype)[None]
             y = attend_in_order(query, key, value, order, sliding, config, mesh)
         else:
-            cache = written(cache, key, value, positions)
+            cache = written(cache, key, value, positions, mesh)
             y = attend_to_cache(query, cache, positions, sliding, config)
         y = project(y, "attention_output", width)
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from importlib import metadata
 from typing import Any
 
 from rlvr_jax import methods
@@ -97,6 +98,7 @@ def compile_run(
         "remat": config.remat,
         "compute_dtype": config.compute_dtype,
         "hbm_bytes": topology.hbm_bytes,
+        "versions": {name: _version(name) for name in ("jax", "jaxlib", "libtpu")},
     }
     programs = {"sample": _sampling(run, topology, measure, say)}
     report["sample_waves"] = programs["sample"]["waves"]
@@ -163,6 +165,14 @@ def compile_run(
     totals = {f"{name}_bytes": program["bytes"] for name, program in programs.items()}
     fits = all(program["fits"] for program in programs.values())
     return {"fits": fits, **report, **totals, "programs": programs}
+
+
+def _version(package: str) -> str | None:
+    """Of an installed package; None if there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _sampling(

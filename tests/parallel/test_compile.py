@@ -158,6 +158,34 @@ def test_bytes_of_a_shape():
     assert hlo.bytes_of(shape) == 24 + 8 + 3 + 4 + 2
 
 
+MEMORY = """
+Memory Space: default (color=0)
+Total bytes: 31467578880 (29.31GiB)
+  cumulative_size;       size;       offset; used_by_n_values; shapes_list
+  ------------------------------------------------------------
+    8.00GiB( 31%);    8.00GiB;   8614625280;               55; 27×bf16[256,16], bf16[64,4]
+   16.00GiB( 62%);    8.00GiB;     24690688;               59; bf16[256,16], 3×bf16[1025,4736]
+   16.03GiB( 93%);   32.00MiB;  17271668736;               18; bf16[16,1,128], 5×s32[]
+  The rest 3128 values are less than 5% of the total size and not shown.
+
+Memory Space: vmem (color=1)
+  cumulative_size;       size;       offset; used_by_n_values; shapes_list
+    1.00GiB(100%);    1.00GiB;            0;                1; bf16[38016,3584]
+"""
+
+
+def test_the_largest_arrays_are_named_with_what_makes_them():
+    text = """
+  %fusion.2 = bf16[16,1,128]{2,1,0} fusion(%p)
+  %all-gather.4 = bf16[256,16]{1,0:T(8,128)} all-gather(%p), metadata={op_name="jit(sample)/jit(sample)/while/body/cond/layout_constraint" id=1}
+"""  # noqa: E501
+    assert hlo.largest(MEMORY, text) == {
+        "bf16[256,16] of while/body/cond/layout_constraint": 8 * 2**30,
+        "bf16[16,1,128]": 32 * 2**20,
+    }
+    assert hlo.largest("", "") == {}
+
+
 def test_arrays_over_tokens_and_vocabulary_are_found():
     text = "f32[512,64] bf16[64,32] f32[2,256,32] f32[8,64] f32[64]"
     found = hlo.wide_arrays(text, vocabulary={64, 32}, tokens=32, widths={32, 64})
@@ -508,6 +536,44 @@ def test_without_libtpu_the_way_to_install_it_is_said(capsys, monkeypatch):
     code, _, err = run(capsys, "v5e-8", "--model", "qwen2.5-0.5b")
     assert code == 2
     assert "pip install libtpu" in err
+
+
+def test_an_unknown_libtpu_is_warned_of():
+    report = {"model": "m", "method": "grpo", "topology": "v5e-8", "devices": 8, "hbm_bytes": 1}
+    report |= dict.fromkeys(("prompts", "samples", "prompt_len", "response_len"), 1)
+    report |= dict.fromkeys(
+        ("mesh", "sample_mesh", "sample_waves", "micro_batches", "remat", "compute_dtype"), "x"
+    )
+    report |= {"programs": {}, "fits": True}
+
+    def told(version):
+        return describe_report(report | {"versions": {"jax": "1.2", "libtpu": version}})
+
+    assert "jax 1.2, libtpu 0.0.51\n" in told("0.0.51") and "warning" not in told("0.0.51")
+    assert "warning: this was tried with libtpu 0.0.42.1 and 0.0.51; of 9.9" in told("9.9")
+    assert "jax 1.2\n" in told(None) and "warning" not in told(None)
+
+
+@pytest.mark.slow
+def test_no_device_of_a_slice_gathers_the_cache_of_others():
+    """Some versions of libtpu did, where the layout of the cache is asked for as a whole."""
+    pytest.importorskip("libtpu")
+    shape = named_config("tiny", vocab_size=512)
+    shape = dataclasses.replace(shape, compute_dtype="bfloat16", max_positions=8192)
+    config = TrainConfig(
+        prompts_per_step=8,
+        samples_per_prompt=4,
+        prompt_tokens=128,
+        response_tokens=4096,
+        micro_batches=1,
+        mesh="data=4,tensor=2",
+    )
+    with jax.enable_x64(False):
+        devices = describe("v5e-8").devices()
+        run = abstract_run(config, shape, methods.recipe("grpo"), devices, 0)
+        text = run.lower_sample(8, 4).compile().as_text()
+    gathered = [line for line in text.splitlines() if " all-gather" in line and "4096" in line]
+    assert gathered == []
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 import tyro
 
@@ -39,6 +38,7 @@ from rlvr_jax.experience.evaluation import (
     evaluate,
     ks_for,
 )
+from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, guarded
 from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
@@ -143,7 +143,7 @@ def main(arguments: Sequence[str]) -> None:
         loaded.test_table,
         indices,
         config.samples,
-        jax.random.key(config.seed),
+        plain_key(config.seed),
         answer=recorder,
     )
     print(

@@ -249,7 +249,8 @@ class Rollouts:
             temperature 1, rows numbered in order, cut off by nobody.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit, or prompt_logp without prompt_length.
+          ValueError: shapes that do not fit, integers beyond int32, or prompt_logp without
+            prompt_length.
           TypeError: a record that is no field.
         """
         mask = jnp.asarray(mask, bool)
@@ -259,7 +260,7 @@ class Rollouts:
             )
         group = _numbered(group)
         given = {"tokens": tokens, "mask": mask, "reward": reward, "group": group, **records}
-        given = {name: jnp.asarray(value) for name, value in given.items()}
+        given = {name: _array(name, value) for name, value in given.items()}
         sizes = dict(zip("BT", mask.shape, strict=True))
         for name, (kind, axes) in axes_of(cls).items():
             if name not in given:
@@ -302,14 +303,32 @@ def _numbered(group: Any) -> Any:
     """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""
     if isinstance(group, jax.core.Tracer):
         return group
-    labels = np.asarray(group)
-    bounds = np.iinfo(np.int32)
-    if labels.dtype.kind in "iub" and (
-        labels.size == 0 or bounds.min <= int(labels.min()) <= int(labels.max()) <= bounds.max
-    ):
+    if isinstance(group, list | tuple) and any(isinstance(label, tuple) for label in group):
+        labels = np.empty(len(group), object)  # an array of them would have a second axis
+        labels[:] = group
+    else:
+        labels = np.asarray(group)
+    if labels.dtype.kind in "iub" and _in_int32(labels):
         return group
     known: dict[Any, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int32)
+
+
+def _in_int32(values: np.ndarray) -> bool:
+    bounds = np.iinfo(np.int32)
+    return not values.size or bounds.min <= int(values.min()) <= int(values.max()) <= bounds.max
+
+
+def _array(name: str, value: Any) -> Array:
+    """A record as an array of JAX, which would cut larger integers down to int32 without a word."""
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+        if value.dtype.kind in "iu" and not _in_int32(value):
+            raise ValueError(
+                f"Rollouts.of_responses: {name} must be integers of 32 bits, got"
+                f" {value.flat[np.abs(value.astype(float)).argmax()]}"
+            )
+    return jnp.asarray(value)
 
 
 @_pytree

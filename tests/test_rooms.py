@@ -16,19 +16,20 @@ PACKAGE = ROOT / "rlvr_jax"
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
     "types": set(),
+    "keys": set(),
     "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
-    "objectives": {"types", "kernels"},
+    "objectives": {"types", "keys", "kernels"},
     "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
     "tasks": {"own", "verifiers", "tools"},
-    "rollout": {"types", "kernels", "objectives", "policy"},
-    "training": {"types", "kernels", "objectives", "policy", "parallel", "rollout"},
+    "rollout": {"types", "keys", "kernels", "objectives", "policy"},
+    "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
 TABLE["experience"] = {*TABLE} - {"kernels", "own"}
 TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}

@@ -15,10 +15,10 @@ mixtures of embeddings.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """
 
+from rlvr_jax.keys import named_key
 from rlvr_jax.rollout.combined import Delta, combine_logits, with_deltas
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill, probe, reset, verify
-from rlvr_jax.rollout.keys import named_key
 from rlvr_jax.rollout.pool import (
     BUDGET,
     FINISHED,

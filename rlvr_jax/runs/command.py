@@ -301,7 +301,9 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         model, params = run.start.model, run.policy_params(state)
         if run.adapts:
             policy.lora.save(directory / "adapter", model, state.params, run.start.path)
-        policy.save(directory / "policy", model, params, run.start.tokenizer)
+        # As it came: the settings may have taken its template away.
+        own = policy.tokenizer(run.start.path)
+        policy.save(directory / "policy", model, params, own)
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
@@ -362,6 +364,8 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        free = shutil.disk_usage(".").free // 2**20
+        place = Path(error.filename or ".")
+        there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
+        free = shutil.disk_usage(there).free // 2**20
         where = f" at {error.filename}" if error.filename else ""
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")

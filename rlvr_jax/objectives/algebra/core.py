@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from rlvr_jax.objectives.algebra.inputs import (
     MEASURED,
     check_answer,
+    check_carried,
     check_inputs,
     check_needs,
     check_part,
@@ -155,7 +156,8 @@ def objective(
         return signals, state, metrics
 
     def decide(stats, rollouts, state, key):
-        check_inputs(stats, rollouts, key, readers)
+        check_carried(state, key)
+        check_inputs(stats, rollouts, readers)
         scored_logp = jnp.where(rollouts.scored, stats.logp, 0).astype(wide(stats.logp.dtype))
         stats, rollouts = on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
@@ -196,6 +198,7 @@ def objective(
         return jnp.where(signals.mask, values, 0)
 
     def decide_once(rollouts: Rollouts, state: dict, key):
+        check_carried(state, key)
         check_recorded(rollouts, whole.values())
         nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)

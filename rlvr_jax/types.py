@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.alike import Alike
+
 __all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
 
 _ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
@@ -443,9 +445,12 @@ _REPLACED = {
 }
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, eq=False)
+class Recipe(Alike):
     """A published method: what it changes of a step. None means: as in the plain algorithm.
+
+    Recipes are equal where they were made alike: by one method, with equal hyperparameters. So are
+    their parts, objectives and experiences.
 
     Fields:
       objective: `rlvr_jax.objectives.Objective`, the loss.

@@ -15,14 +15,16 @@ PACKAGE = ROOT / "rlvr_jax"
 
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
-    "types": set(),
+    "alike": set(),
     "keys": set(),
+    "public": set(),
+    "types": {"alike"},
     "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
-    "objectives": {"types", "keys", "kernels"},
+    "objectives": {"alike", "keys", "kernels", "public", "types"},
     "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},

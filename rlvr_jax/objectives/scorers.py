@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
 from rlvr_jax.objectives.advantages.returns import is_last_token
@@ -35,8 +36,8 @@ TIMES = 64
 """Features of the time of a flow."""
 
 
-@dataclass(frozen=True)
-class Scorer:
+@dataclass(frozen=True, eq=False)
+class Scorer(Alike):
     """What a method wants of the network that scores its tokens or responses.
 
     Fields:

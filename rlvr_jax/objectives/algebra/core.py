@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.objectives.algebra.inputs import (
     MEASURED,
     check_answer,
@@ -50,8 +51,8 @@ __all__ = ["Objective", "objective"]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
-@dataclass(frozen=True)
-class Objective:
+@dataclass(frozen=True, eq=False)
+class Objective(Alike):
     """A loss in token space.
 
     Fields:

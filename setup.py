@@ -24,6 +24,7 @@ ROOMS = [
     "experience.stages.problems",
     "experience.stages.rewards",
     "experience.stages.rounds",
+    "experiments",
     "judges",
     "kernels",
     "methods",

@@ -38,6 +38,9 @@ TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "task
 TABLE["methods"] |= {"tools", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
+# They are a room of the package, too, so that the wheel has them.
+TABLE["experiments"] = EXPERIMENTS
+TABLE["__main__"] = {"methods", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
     "rlvr_jax/analysis/diagnose.py": {"runs"},

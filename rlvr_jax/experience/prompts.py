@@ -17,7 +17,7 @@ from rlvr_jax.types import Rollouts
 
 __all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
 __all__ += ["check_readable", "shared_opening"]
-__all__ += ["prompt_lengths", "token_texts", "tokens_fingerprint", "told_tokens"]
+__all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
@@ -59,17 +59,22 @@ class PromptTable:
         return _encoded(self.tokenizer, [text], [messages])[0]
 
 
+def shown_prompt(table: PromptTable) -> list[str]:
+    """The first prompt of a table as the policy sees it, a text for each token."""
+    return token_texts(table.tokenizer, table.tokens[0, : table.length[0]].tolist())
+
+
 def told_tokens(table: PromptTable, most: int = 400) -> str:
     """The first prompt of a table as the policy sees it, token by token.
 
     Args:
       most: characters; of a longer text the middle is left out.
     """
-    ids = table.tokens[0, : table.length[0]].tolist()
-    text = "│".join(token_texts(table.tokenizer, ids)).replace("\n", "⏎")
+    pieces = shown_prompt(table)
+    text = "│".join(pieces).replace("\n", "⏎")
     if len(text) > most:
         text = f"{text[: most // 2]} … {text[-most // 2 :]}"
-    return f"first prompt, {len(ids)} tokens: {text}"
+    return f"first prompt, {len(pieces)} tokens: {text}"
 
 
 def encode_prompts(

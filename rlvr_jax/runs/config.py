@@ -15,6 +15,7 @@ from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters, resolve_hyperparameters
+from rlvr_jax.runs.trackers import check_trackers
 from rlvr_jax.training.plan import BatchPlan
 
 __all__ = ["TrainConfig", "check_config"]
@@ -82,6 +83,12 @@ class TrainConfig:
     """Continue the run in run_dir from its last checkpoint."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
+    log_to: tuple[str, ...] = ()
+    """Where else the numbers of metrics.jsonl go: wandb, trackio, or module:function of your own,
+    called with (metrics, step)."""
+    verbose: bool = False
+    """Print every setting and the whole self-check before the first step; config.json has the
+    settings in any case."""
 
     prompts_per_step: int = 16
     """Prompts of a rollout batch."""
@@ -373,6 +380,7 @@ def check_config(config: TrainConfig) -> None:
                 f" got {getattr(config, name)!r}"
             )
     config.lora()
+    check_trackers(config.log_to)
     _check_meshes(config, rows)
     config.wave()
     parse_hyperparameters(config.method, config.hyperparameters)

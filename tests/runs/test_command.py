@@ -293,7 +293,7 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunWriter, "log", stop)
-    options = line(task="training_runs:with_brackets", method="siren")
+    options = line(task="training_runs:with_brackets", method="siren", verbose=True)
     monkeypatch.setattr(sys, "argv", ["train", *options])
     with pytest.raises(SystemExit) as stopped:
         guarded(main)

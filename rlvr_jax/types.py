@@ -500,6 +500,8 @@ class Method:
       evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
         made from the paper alone, "own" for a method that is not published.
       left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
+      reports: what its authors report, a phrase or two; "" where nobody wrote it down here.
+      traps: what goes wrong with it, and in other codes of that name; "" likewise.
     """
 
     recipe: Callable[..., Recipe]
@@ -508,3 +510,5 @@ class Method:
     changes: str = ""
     evidence: str = "exact"
     left_out: str = ""
+    reports: str = ""
+    traps: str = ""

@@ -74,7 +74,10 @@ def card(name: str) -> str:
     conditions = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
-    return "\n".join([*lines, "", f"needs {_needs(name)}"])
+    lines += ["", f"needs {_needs(name)}"]
+    lines += [f"reports: {about.reports}"] * bool(about.reports)
+    lines += [f"traps: {about.traps}"] * bool(about.traps)
+    return "\n".join(lines)
 
 
 def _defaults(name):

@@ -55,4 +55,9 @@ METHOD = Method(
     "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     "https://arxiv.org/abs/2402.03300",
     changes="advantage, surrogate, regularizer",
+    reports="DeepSeekMath-7B: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (its abstract)",
+    traps=(
+        "groups of equal rewards pull by the KL alone; a group with one odd answer is blown up "
+        "by 1/std; the mean over each rollout favours short right and long wrong answers"
+    ),
 )

@@ -17,10 +17,11 @@ import rlvr_jax
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
+FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
+ROOMS = [name for name in FOLDERS if name != "experiments"]  # commands, which hand out nothing
 PACKAGES = sorted(
     {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.glob("*/**/__init__.py")}
-    | set(ROOMS)  # the kernels have no `__init__.py`
+    | set(FOLDERS)  # the kernels have no `__init__.py`
 )
 HEAVY = {"flax", "jax", "jaxlib", "numpy", "orbax", "scipy", "sympy", "transformers"}
 IMPORT_SECONDS = 2.0  # of a package that loads nothing heavy, on a busy machine

@@ -22,8 +22,7 @@ _EVIDENCE = {
     "reconstruction": "It was made from the paper alone; nobody's code was compared.",
     "own": "It is not published.",
 }
-_FILTER = """<p id="filter"></p>
-<script>
+_FILTER = """<script>
 const rows = () => [...document.querySelectorAll("table tbody tr")];
 const parts = [...new Set(rows().flatMap(r => r.cells[2].textContent.split(", ")))].sort();
 const filter = document.getElementById("filter");
@@ -40,6 +39,7 @@ for (const part of ["all", ...parts]) {
 def method_index() -> str:
     """The page that lists all methods, with buttons that leave those that change one part."""
     lines = ["# Methods", "", "What each changes of a step of the plain algorithm:", ""]
+    lines += ['<p id="filter"></p>', ""]
     lines += ["| method | paper | changes | evidence |", "|---|---|---|---|"]
     for name in methods.names():
         about = methods.method(name)

@@ -40,7 +40,7 @@ def markdown() -> str:
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
         "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
-        "at most three rounds) and prints them all. `python -m rlvr_jax.methods NAME` says more.",
+        "at most three rounds) and says which. `python -m rlvr_jax.methods NAME` says more.",
         "",
         "| method | paper | changes | needs | defaults | evidence | left out |",
         "|---|---|---|---|---|---|---|",

@@ -24,6 +24,7 @@ ROOMS = [
     "experience.stages.problems",
     "experience.stages.rewards",
     "experience.stages.rounds",
+    "experiments",
     "judges",
     "kernels",
     "methods",
@@ -120,5 +121,6 @@ setup(
         "tpu": ["jax[tpu]>=0.10"],
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],
+        "docs": ["mkdocs>=1.6", "mkdocs-material>=9.5", "mkdocstrings[python]>=1.0"],
     },
 )

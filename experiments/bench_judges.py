@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> None:
     if config.serve:
         asyncio.run(_serve(seconds))
         return
-    command = [sys.executable, "-m", "experiments.bench_judges", "--serve"]
+    command = [sys.executable, "-m", f"{__package__}.bench_judges", "--serve"]
     command += ["--milliseconds", str(config.milliseconds)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

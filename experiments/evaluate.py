@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import jax
 import numpy as np
 import tyro
 
@@ -39,6 +38,7 @@ from rlvr_jax.experience.evaluation import (
     evaluate,
     ks_for,
 )
+from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, guarded
 from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
@@ -60,6 +60,14 @@ class Config:
     """Of the task, as in experiments.train."""
     columns: tuple[str, ...] = ()
     """Of its files, as in experiments.train."""
+    chat_template: bool = True
+    """As in experiments.train, as are the next three."""
+    chat_template_kwargs: tuple[str, ...] = ()
+    """What the chat template is given."""
+    system_prompt: str = ""
+    """A system message before every prompt."""
+    few_shot: str = ""
+    """JSON file of messages before every prompt."""
     prompts: int = 256
     """Held-out prompts; the same ones for every seed."""
     samples: int = 64
@@ -118,6 +126,10 @@ def main(arguments: Sequence[str]) -> None:
         model=str(config.model),
         task_options=config.task_options,
         columns=config.columns,
+        chat_template=config.chat_template,
+        chat_template_kwargs=config.chat_template_kwargs,
+        system_prompt=config.system_prompt,
+        few_shot=config.few_shot,
         unsafe_local=config.unsafe_local,
         seed=config.seed,
         temperature=config.temperature,
@@ -143,7 +155,7 @@ def main(arguments: Sequence[str]) -> None:
         loaded.test_table,
         indices,
         config.samples,
-        jax.random.key(config.seed),
+        plain_key(config.seed),
         answer=recorder,
     )
     print(

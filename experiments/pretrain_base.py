@@ -38,6 +38,7 @@ import optax
 import tyro
 
 from rlvr_jax import policy, token_stats
+from rlvr_jax.keys import plain_key
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
@@ -249,7 +250,7 @@ def main(config: Config) -> None:
     positions = 96 if hinted else 128 if words else 64
     shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)
-    params = model.init(jax.random.key(config.seed))
+    params = model.init(plain_key(config.seed))
     scale = 0.1
     params["embedding"] = (
         params["embedding"].at[: LARGEST_VALUE + 1].add(scale * number_features(shape.width))

@@ -1,6 +1,7 @@
 """The main job: one base model, one task, trained by GRPO and by Clip-Cov, side by side.
 
-    python -m experiments.quickstart
+    python -m experiments.quickstart         # from a clone
+    python -m rlvr_jax quickstart            # wherever the package is installed
 
 Same seed and budget for both, at the same time, with one core each. GRPO sharpens what the base
 model already does and loses the rarer strategy that the hard prompts need; Clip-Cov, in most seeds,
@@ -10,7 +11,7 @@ keeps and learns it. One seed is one draw: `python -m experiments.compare` shows
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,14 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax.analysis.report import write_report
-from rlvr_jax.runs import check_directory, guarded, preset, train_together
+from rlvr_jax.runs import (
+    TrainConfig,
+    check_directory,
+    default_jobs,
+    guarded,
+    preset,
+    train_together,
+)
 from rlvr_jax.runs.run_writer import write_json
 
 METHODS = ("grpo", "clip_cov")
@@ -49,6 +57,8 @@ class Config:
     mesh: str = ""
     """Devices of each run, as in experiments.train; empty: one. A run on a CPU has one device,
     unless XLA_FLAGS says otherwise."""
+    verbose: bool = False
+    """Print every setting of both runs; their config.json have them in any case."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -64,15 +74,69 @@ def main(arguments: Sequence[str]) -> None:
             seed=config.seed,
             checkpoint_every=config.checkpoint_every,
             mesh=config.mesh,
+            verbose=config.verbose,
         )
         for method in METHODS
     }
+    for line in _begin(config, runs):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     summaries = dict(zip(runs, train_together(list(runs.values()), console), strict=True))
     write_json(config.run_dir / "summary.json", summaries)
     report = config.run_dir / "report.html"
     write_report(report, [config.run_dir / method for method in METHODS])
     console.print(_table(summaries))
-    console.print(f"report: {report}", highlight=False)
+    console.print(f"report: {report}", highlight=False, soft_wrap=True)
+    console.print("next:", highlight=False)
+    for line in _next(config.run_dir):
+        console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
+
+
+MINUTES = 3.5
+"""Of 300 steps of both runs on two cores; 2:42 to 4:26 were measured on a shared machine."""
+
+
+def _begin(config: Config, runs: Mapping[str, TrainConfig]) -> list[str]:
+    """Who trains what, and for how long."""
+    one = next(iter(runs.values()))
+    minutes = MINUTES * config.steps / 300 * max(1.0, len(runs) / default_jobs())
+    hyperparameters = [
+        f"{method}: {', '.join(run.hyperparameters) or 'as published'}"
+        for method, run in runs.items()
+    ]
+    return [
+        f"{' and '.join(runs)} train one small base model on the task {one.task}, side by side,"
+        f" seed {config.seed} each",
+        "task    equations are to be completed; a rarer strategy solves the hard third of them",
+        f"step    {one.prompts_per_step} prompts × {one.samples_per_prompt} samples,"
+        f" {one.updates_per_step()} updates at {one.rate():g}; {config.steps} steps",
+        f"method  {'; '.join(hyperparameters)}",
+        f"where   {config.run_dir}: a run directory each, with every setting in its config.json",
+        f"time    about {_minutes(minutes)} on a laptop; each line says how much is left",
+    ]
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes >= 1.5 else "a minute"
+
+
+def _next(directory: Path) -> list[str]:
+    """Three commands to go on with."""
+    train, compare, sample = map(_command, ("train", "compare", "sample"))
+    policy = directory / METHODS[1] / "policy"
+    return [
+        f"{sample} --model {policy} --task brackets    # its answers, token by token",
+        f"{train} --method dapo --task brackets --run-dir runs/dapo    # another method",
+        f"{compare} --methods {' '.join(METHODS)} --seeds 5    # one seed is one draw",
+    ]
+
+
+def _command(name: str) -> str:
+    """How a command is called from where this one was."""
+    return (
+        f"python -m {__package__}.{name}"
+        if __package__ == "experiments"
+        else (f"python -m rlvr_jax {name}")
+    )
 
 
 def _table(summaries: dict[str, dict]) -> Table:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import jax
 import numpy as np
 import tyro
 
 from rlvr_jax.experience.evaluation import answered, evaluation_sampler
+from rlvr_jax.keys import plain_key
 from rlvr_jax.runs import check_config, guarded, preset
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.task import load_task
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> None:
         for begin in range(0, count, sampler.num_prompts):
             # The last call is filled up with prompts that were asked before.
             indices = np.arange(begin, begin + sampler.num_prompts) % count
-            key = jax.random.key(config.seed)
+            key = plain_key(config.seed)
             batch = answered(sampler, params, loaded.train_table, indices, key, first)
             groups = min(sampler.num_prompts, count - begin)
             for place, rows in zip(indices[:groups], batch.groups, strict=False):

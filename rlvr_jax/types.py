@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.alike import Alike
+
 __all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
 
 _ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
@@ -249,7 +251,8 @@ class Rollouts:
             temperature 1, rows numbered in order, cut off by nobody.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit, or prompt_logp without prompt_length.
+          ValueError: shapes that do not fit, integers beyond int32, or prompt_logp without
+            prompt_length.
           TypeError: a record that is no field.
         """
         mask = jnp.asarray(mask, bool)
@@ -259,7 +262,7 @@ class Rollouts:
             )
         group = _numbered(group)
         given = {"tokens": tokens, "mask": mask, "reward": reward, "group": group, **records}
-        given = {name: jnp.asarray(value) for name, value in given.items()}
+        given = {name: _array(name, value) for name, value in given.items()}
         sizes = dict(zip("BT", mask.shape, strict=True))
         for name, (kind, axes) in axes_of(cls).items():
             if name not in given:
@@ -302,14 +305,32 @@ def _numbered(group: Any) -> Any:
     """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""
     if isinstance(group, jax.core.Tracer):
         return group
-    labels = np.asarray(group)
-    bounds = np.iinfo(np.int32)
-    if labels.dtype.kind in "iub" and (
-        labels.size == 0 or bounds.min <= int(labels.min()) <= int(labels.max()) <= bounds.max
-    ):
+    if isinstance(group, list | tuple) and any(isinstance(label, tuple) for label in group):
+        labels = np.empty(len(group), object)  # an array of them would have a second axis
+        labels[:] = group
+    else:
+        labels = np.asarray(group)
+    if labels.dtype.kind in "iub" and _in_int32(labels):
         return group
     known: dict[Any, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int32)
+
+
+def _in_int32(values: np.ndarray) -> bool:
+    bounds = np.iinfo(np.int32)
+    return not values.size or bounds.min <= int(values.min()) <= int(values.max()) <= bounds.max
+
+
+def _array(name: str, value: Any) -> Array:
+    """A record as an array of JAX, which would cut larger integers down to int32 without a word."""
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+        if value.dtype.kind in "iu" and not _in_int32(value):
+            raise ValueError(
+                f"Rollouts.of_responses: {name} must be integers of 32 bits, got"
+                f" {value.flat[np.abs(value.astype(float)).argmax()]}"
+            )
+    return jnp.asarray(value)
 
 
 @_pytree
@@ -424,9 +445,12 @@ _REPLACED = {
 }
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, eq=False)
+class Recipe(Alike):
     """A published method: what it changes of a step. None means: as in the plain algorithm.
+
+    Recipes are equal where they were made alike: by one method, with equal hyperparameters. So are
+    their parts, objectives and experiences.
 
     Fields:
       objective: `rlvr_jax.objectives.Objective`, the loss.
@@ -476,6 +500,8 @@ class Method:
       evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
         made from the paper alone, "own" for a method that is not published.
       left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
+      reports: what its authors report, a phrase or two; "" where nobody wrote it down here.
+      traps: what goes wrong with it, and in other codes of that name; "" likewise.
     """
 
     recipe: Callable[..., Recipe]
@@ -484,3 +510,5 @@ class Method:
     changes: str = ""
     evidence: str = "exact"
     left_out: str = ""
+    reports: str = ""
+    traps: str = ""

@@ -17,10 +17,11 @@ import rlvr_jax
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlvr_jax"
-ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
+FOLDERS = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_")
+ROOMS = [name for name in FOLDERS if name != "experiments"]  # commands, which hand out nothing
 PACKAGES = sorted(
     {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.glob("*/**/__init__.py")}
-    | set(ROOMS)  # the kernels have no `__init__.py`
+    | set(FOLDERS)  # the kernels have no `__init__.py`
 )
 HEAVY = {"flax", "jax", "jaxlib", "numpy", "orbax", "scipy", "sympy", "transformers"}
 IMPORT_SECONDS = 2.0  # of a package that loads nothing heavy, on a busy machine
@@ -108,7 +109,7 @@ def checkout(tmp_path_factory) -> Path:
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
         shutil.copy(ROOT / name, copy)
-    for name in ("kernels", "rlvr_jax"):
+    for name in ("experiments", "kernels", "rlvr_jax"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=ignore)
     return copy
@@ -136,6 +137,10 @@ def check_installation(interpreter: str | Path, tmp_path: Path, **environment) -
     return Path(package), kernels
 
 
+def test_the_experiments_are_a_room_too():
+    assert (PACKAGE / "experiments").readlink() == Path("../experiments")
+
+
 @pytest.mark.slow  # builds, and imports everything in a fresh interpreter
 def test_a_wheel_holds_the_package_alone_and_whole(checkout, isolation, tmp_path):
     pip = ["-m", "pip", "wheel", "--quiet", "--no-deps", *isolation]
@@ -150,6 +155,14 @@ def test_a_wheel_holds_the_package_alone_and_whole(checkout, isolation, tmp_path
     package, kernels = check_installation(sys.executable, tmp_path, PYTHONPATH=str(site))
     assert package == site / "rlvr_jax"
     assert kernels == "None"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    inherited = os.environ | {"PYTHONPATH": str(site)}
+    line = ["-m", "rlvr_jax", "quickstart", "--steps", "2"]
+    shown = python(*line, cwd=empty, env=inherited)
+    assert "report: runs/quickstart/report.html" in shown
+    assert "python -m rlvr_jax train --method dapo" in shown
+    assert (empty / "runs/quickstart/clip_cov/policy/README.md").is_file()
 
 
 @pytest.mark.slow  # builds, and imports everything in a fresh interpreter

@@ -11,7 +11,7 @@ import numpy_actor
 import pytest
 import tyro
 
-from experiments import bench, compare, evaluate
+from experiments import bench, compare, evaluate, sample
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
 from rlvr_jax.runs import parse_config
@@ -72,6 +72,14 @@ def test_the_task_of_ones_own_grades_the_first_attempt(programs):
     assert [grade.outcome for grade in grades] == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("name", ["as_in_trl", "as_in_verl"])
+def test_rewards_of_others_grade_as_they_are(programs, name):
+    task = tasks.load(f"my_rewards:{name}")
+    prompt = task.train[0]
+    grades = task.verify([prompt, prompt], [Response(f" {prompt.answer}"), Response("0")])
+    assert [grade.outcome for grade in grades] == [1.0, 0.0]
+
+
 def test_the_stage_of_ones_own_asks_failed_prompts_again(programs):
     chain = experience(stages=[own_stage("once_more:once_more")])
     actor = numpy_actor.NumpyActor(chance=0.2)
@@ -90,7 +98,7 @@ def test_every_training_command_is_understood(programs):
 
 def test_every_other_command_is_understood(programs):
     found = 0
-    for module in (bench, compare, evaluate):
+    for module in (bench, compare, evaluate, sample):
         for command in commands_of(module.__name__.rpartition(".")[2]):
             found += 1
             config = tyro.cli(module.Config, args=command)

@@ -15,26 +15,32 @@ PACKAGE = ROOT / "rlvr_jax"
 
 # From the bottom to the top; each room may import itself and what stands behind it.
 TABLE = {
-    "types": set(),
+    "alike": set(),
+    "keys": set(),
+    "public": set(),
+    "types": {"alike"},
     "own": set(),
     "sandbox": set(),
     "verifiers": {"sandbox"},
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
-    "objectives": {"types", "kernels"},
+    "objectives": {"alike", "keys", "kernels", "public", "types"},
     "judges": {"verifiers", "objectives"},
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
     "tasks": {"own", "verifiers", "tools"},
-    "rollout": {"types", "kernels", "objectives", "policy"},
-    "training": {"types", "kernels", "objectives", "policy", "parallel", "rollout"},
+    "rollout": {"types", "keys", "kernels", "objectives", "policy"},
+    "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
 TABLE["experience"] = {*TABLE} - {"kernels", "own"}
 TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}
 TABLE["methods"] |= {"tools", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
+# They are a room of the package, too, so that the wheel has them.
+TABLE["experiments"] = EXPERIMENTS
+TABLE["__main__"] = {"methods", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
     "rlvr_jax/analysis/diagnose.py": {"runs"},

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch, given_tokens
 from rlvr_jax.experience.curricula.batches import shuffled_epochs
@@ -50,8 +51,8 @@ class Collected:
     metrics: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Experience:
+@dataclass(frozen=True, eq=False)
+class Experience(Alike):
     """How a batch comes to be; made by `experience`.
 
     Fields:

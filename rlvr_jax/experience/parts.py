@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.told import Told
@@ -203,8 +204,8 @@ def _no_events(state, step) -> frozenset[str]:
     return frozenset()
 
 
-@dataclass(frozen=True)
-class Curriculum:
+@dataclass(frozen=True, eq=False)
+class Curriculum(Alike):
     """Which prompts a step asks, and how.
 
     Fields:
@@ -236,8 +237,8 @@ class Curriculum:
     refreshes: bool = False
 
 
-@dataclass(frozen=True)
-class Draw:
+@dataclass(frozen=True, eq=False)
+class Draw(Alike):
     """How asks are answered.
 
     Fields:
@@ -270,8 +271,8 @@ class Draw:
     views: tuple[View, ...] = ()
 
 
-@dataclass(frozen=True)
-class Stage:
+@dataclass(frozen=True, eq=False)
+class Stage(Alike):
     """What becomes of the answers.
 
     Fields:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from rlvr_jax.types import Rollouts
 
 __all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
 __all__ += ["check_readable", "shared_opening"]
-__all__ += ["prompt_lengths", "token_texts", "tokens_fingerprint"]
+__all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
 
 LEAST_OPENING = 16
 """Tokens from which on an opening gets a pass of its own through the layers. Chosen, not measured:
@@ -26,7 +28,10 @@ TAIL = 32
 """Tokens of a prompt's end that verifiers are shown."""
 
 _MOST_PIECES = 16
-_DATE = "26 Jul 2024"  # that of Llama 3.2's template where it cannot ask
+_NOW = re.compile(r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""")
+_TODAY = datetime(2024, 7, 26)
+"""For templates that put in the date of the day, with which no run could be repeated: that of
+Llama 3.2's where it cannot ask."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,24 @@ class PromptTable:
         return _encoded(self.tokenizer, [text], [messages])[0]
 
 
+def shown_prompt(table: PromptTable) -> list[str]:
+    """The first prompt of a table as the policy sees it, a text for each token."""
+    return token_texts(table.tokenizer, table.tokens[0, : table.length[0]].tolist())
+
+
+def told_tokens(table: PromptTable, most: int = 400) -> str:
+    """The first prompt of a table as the policy sees it, token by token.
+
+    Args:
+      most: characters; of a longer text the middle is left out.
+    """
+    pieces = shown_prompt(table)
+    text = "│".join(pieces).replace("\n", "⏎")
+    if len(text) > most:
+        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
+    return f"first prompt, {len(pieces)} tokens: {text}"
+
+
 def encode_prompts(
     tokenizer: Any,
     prompts: Sequence[Prompt],
@@ -61,7 +84,9 @@ def encode_prompts(
     where: str,
     shown: Sequence[str] | None = None,
 ) -> PromptTable:
-    """Tokenizes prompts, by the chat template if the tokenizer has one.
+    """Tokenizes prompts, by the chat template if the tokenizer has one; else as they are, with the
+    special tokens that the tokenizer puts around any text, but no end of sequence, and nothing
+    before a prompt that begins as texts begin.
 
     Args:
       budget: longest allowed prompt; 0: the longest there is.
@@ -69,7 +94,8 @@ def encode_prompts(
       shown: what is shown of each; None: its text.
     Raises:
       ValueError: a prompt is empty, or longer than the budget; messages without a chat template; a
-        chat template that refuses one or cannot be read.
+        chat template that refuses one, cannot be read, or leaves the question out; a text with a
+        special token in it, for a chat template.
     """
     shown = [prompt.text for prompt in prompts] if shown is None else shown
     rows = _encoded(tokenizer, shown, [prompt.messages for prompt in prompts])
@@ -110,25 +136,68 @@ def _encoded(
                 "prompts with messages before the user's must have a tokenizer with a chat"
                 f" template, got {dict(before[0])!r} before {text[:80]!r} and a tokenizer without"
             )
-    return tokenizer(list(texts))["input_ids"]
+    return [_as_it_is(tokenizer, text) for text in texts]
+
+
+def _as_it_is(tokenizer: Any, text: str) -> list[int]:
+    begun = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
+    ids = tokenizer(text, add_special_tokens=not begun)["input_ids"]
+    # What the tokenizer ends a text with is no part of a question that is to be answered.
+    whole = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ended = ids[-1:] == [tokenizer.eos_token_id] and ids[-len(whole) :] != whole
+    return ids[:-1] if ended else ids
 
 
 def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]]) -> list[int]:
-    try:
-        return tokenizer.apply_chat_template(
-            [*map(dict, messages), {"role": "user", "content": text}],
-            add_generation_prompt=True,
-            return_dict=False,
-            # Llama's templates put in the date of the day, with which no run could be repeated.
-            date_string=_DATE,
-        )
-    except TemplateError as error:
-        roles = ", ".join(turn["role"] for turn in messages)
+    chat = [*map(dict, messages), {"role": "user", "content": text}]
+    for turn in chat:
+        for token in tokenizer.all_special_tokens:
+            if token in turn["content"]:
+                raise ValueError(
+                    "prompts must have no special token of the tokenizer in them, where a chat"
+                    f" template puts them, got {token!r} in {turn['content'][:80]!r}"
+                )
+    shown = _rendered(tokenizer, chat)
+    if text.strip() not in shown:
+        # Some templates want the content of a message in parts.
+        parts = [{**t, "content": [{"type": "text", "text": t["content"]}]} for t in chat]
+        shown = _rendered(tokenizer, parts)
+    if text.strip() not in shown:
         raise ValueError(
-            f"the tokenizer's chat template must take a user's message"
-            f"{f' behind messages of {roles}' if roles else ''}, got {type(error).__name__}:"
-            f" {error} for {text[:80]!r}"
-        ) from error
+            "the tokenizer's chat template must show the user's message, got"
+            f" {shown[:200]!r} for {text[:80]!r}"
+        )
+    return encode_text(tokenizer, shown)
+
+
+def _rendered(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
+    """A chat as text, up to where the policy goes on.
+
+    Raises:
+      ValueError: the template refuses it.
+    """
+    given = dict(
+        tokenize=False,
+        add_generation_prompt=True,
+        date_string=_TODAY.strftime("%d %b %Y"),
+    )
+    if "strftime_now" in str(tokenizer.chat_template):
+        given["chat_template"] = _NOW.sub(
+            lambda call: repr(_TODAY.strftime(call[2])), tokenizer.get_chat_template()
+        )
+    for tools in ({}, {"tools": []}):  # some templates count the tools that there are not
+        try:
+            return tokenizer.apply_chat_template(list(chat), **given, **tools)
+        except Exception as error:  # of the template's own code
+            failure = error
+            if isinstance(error, TemplateError):
+                break
+    roles = ", ".join(turn["role"] for turn in chat[:-1])
+    raise ValueError(
+        f"the tokenizer's chat template must take a user's message"
+        f"{f' behind messages of {roles}' if roles else ''}, got {type(failure).__name__}:"
+        f" {failure} for {str(chat[-1]['content'])[:80]!r}"
+    ) from failure
 
 
 def tokens_fingerprint(tables: Sequence[PromptTable]) -> str:

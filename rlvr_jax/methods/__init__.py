@@ -46,6 +46,9 @@ def method(name: str) -> Method:
 def recipe(name: str, **hyperparameters) -> Recipe:
     """The recipe of a method, with its published defaults except for the given hyperparameters.
 
+    Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts
+    a few methods with other hyperparameters (`rlvr_jax.runs.preset`) and says which.
+
     Raises:
       ValueError: no method has this name, or the method has no such hyperparameter.
     """

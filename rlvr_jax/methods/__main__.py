@@ -19,7 +19,7 @@ def table() -> str:
     rows = [("method", "title", "changes", "evidence", "needs", "paper")]
     for name in names():
         about = method(name)
-        rows.append((name, about.title, about.changes, about.evidence, _needs(name), about.url))
+        rows.append((name, about.title, about.changes, about.evidence, needs(name), about.url))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -40,18 +40,18 @@ def markdown() -> str:
         "",
         "Defaults are those of papers and authors. `experiments.train` starts a few methods with",
         "others (`rlvr_jax/runs/presets.py`: GRPO without KL and on the token mean, DAPO with",
-        "at most three rounds) and prints them all. `python -m rlvr_jax.methods NAME` says more.",
+        "at most three rounds) and says which. `python -m rlvr_jax.methods NAME` says more.",
         "",
         "| method | paper | changes | needs | defaults | evidence | left out |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in names():
         about = method(name)
-        defaults = ", ".join(f"{key}={value}" for key, value in _defaults(name).items())
+        given = ", ".join(f"{key}={value}" for key, value in defaults(name).items())
         paper = f"[{about.title}]({about.url})" if about.url else about.title
         lines.append(
-            f"| `{name}` | {paper} | {about.changes} | {_needs(name)}"
-            f" | {defaults or '–'} | {about.evidence} | {about.left_out or '–'} |"
+            f"| `{name}` | {paper} | {about.changes} | {needs(name)}"
+            f" | {given or '–'} | {about.evidence} | {about.left_out or '–'} |"
         )
     return "\n".join(lines)
 
@@ -63,9 +63,9 @@ def card(name: str) -> str:
     lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(told)) if text]
     lines += ["", f"changes {about.changes or '–'}; {about.evidence}"]
     lines += [f"left out: {about.left_out}"] * bool(about.left_out)
-    defaults = _defaults(name)
-    lines += ["", "defaults", *(f"  {key} = {value}" for key, value in defaults.items())]
-    if open_ := [key for key, value in defaults.items() if value == MUST]:
+    given = defaults(name)
+    lines += ["", "defaults", *(f"  {key} = {value}" for key, value in given.items())]
+    if open_ := [key for key, value in given.items() if value == MUST]:
         return "\n".join([*lines, "", f"parts: known once {', '.join(open_)} are given"])
     recipe = about.recipe()
     lines += ["", "parts", *(f"  {label}" for label in recipe.objective.labels)]
@@ -74,10 +74,13 @@ def card(name: str) -> str:
     conditions = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
-    return "\n".join([*lines, "", f"needs {_needs(name)}"])
+    lines += ["", f"needs {needs(name)}"]
+    lines += [f"reports: {about.reports}"] * bool(about.reports)
+    lines += [f"traps: {about.traps}"] * bool(about.traps)
+    return "\n".join(lines)
 
 
-def _defaults(name):
+def defaults(name: str) -> dict[str, str]:
     """Hyperparameters with their defaults as text, functions and parts by name."""
 
     def text(value):
@@ -89,16 +92,17 @@ def _defaults(name):
     return {parameter.name: text(parameter.default) for parameter in parameters}
 
 
-def _needs(name):
+def needs(name: str) -> str:
+    """What its objective reads and its experience consists of, with commas."""
     recipe = method(name).recipe()
-    needs = sorted(recipe.objective.needs)
+    wanted = sorted(recipe.objective.needs)
     chain = recipe.experience
     if chain is not None:
-        needs += sorted({f"Prompt.{need}" for of_part in chain.needs.values() for need in of_part})
+        wanted += sorted({f"Prompt.{need}" for of_part in chain.needs.values() for need in of_part})
         picks = [part.label.partition("(")[0] for part in chain.curricula.values()]
-        needs += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
-        needs += [f"{stage.label.partition('(')[0]} (stage)" for stage in chain.stages.values()]
-    return ", ".join(needs)
+        wanted += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
+        wanted += [f"{stage.label.partition('(')[0]} (stage)" for stage in chain.stages.values()]
+    return ", ".join(wanted)
 
 
 def main() -> None:

@@ -62,4 +62,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2507.15778",
     changes="surrogate, regularizer",
     left_out="the filter that rejects groups of equal outcomes",
+    reports=(
+        "R1-Distill-Qwen-1.5B: above DAPO on AIME24, AIME25, AMC and LiveCodeBench; without the "
+        "KL on knowledge tokens it collapses"
+    ),
+    traps="a token may change its class between two updates of one batch",
 )

@@ -40,4 +40,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2506.13585",
     changes="surrogate, aggregation",
     left_out="the group filter and length penalty of `dapo`, which the paper adds",
+    reports="Qwen2.5-32B: as good as DAPO on AIME24 in about half the steps",
+    traps=(
+        "where PPO stops pushing a token up, it goes on, with a capped weight; its loss has no "
+        "meaning as a value"
+    ),
 )

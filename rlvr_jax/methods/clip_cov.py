@@ -53,4 +53,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2505.22617",
     changes="weight",
     left_out="the group filter of `dapo`, which the authors' scripts set",
+    reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.4, 32B 45.8 to 50.3",
+    traps=(
+        "one token at least is dropped in every update; the largest covariances, above the "
+        "upper bound, are not; a ratio clip of 0.2 beside it is another method"
+    ),
 )

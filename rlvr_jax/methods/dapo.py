@@ -66,4 +66,12 @@ METHOD = Method(
     "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     "https://arxiv.org/abs/2503.14476",
     changes="surrogate, aggregation, reward, selection",
+    reports=(
+        "Qwen2.5-32B base on DAPO-Math-17k: 50 % on AIME 2024; without dynamic sampling and the "
+        "mean over tokens 44 to 50 %"
+    ),
+    traps=(
+        "groups are to be filtered by being right, not by the shaped reward; filtering draws "
+        "more the easier or harder the prompts get; TRL's loss of that name filters nothing"
+    ),
 )

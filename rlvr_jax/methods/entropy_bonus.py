@@ -85,4 +85,10 @@ METHOD = Method(
     changes="regularizer",
     left_out="training on one prompt that is repeated 128 times per batch, sampled at temperature"
     " 0.6",
+    reports="Qwen2.5-Math-1.5B with a single training example: MATH500 from 36.0 to 73.6",
+    traps=(
+        "too large a coefficient lets entropy explode, as the bonus lifts the whole tail of the "
+        "vocabulary; an entropy that is estimated by the mean of -logp has no gradient on "
+        "policy"
+    ),
 )

@@ -46,4 +46,11 @@ METHOD = Method(
     "https://arxiv.org/abs/2506.01939",
     changes="weight",
     left_out="the group filter and length penalty of `dapo`, with which the paper trains",
+    reports=(
+        "Qwen3-32B base: 7.71 points on AIME24 and 11.04 on AIME25 over DAPO; 8B: as good as DAPO"
+    ),
+    traps=(
+        "three readings of the quantile are in use (of the batch, of a micro-batch, of each "
+        "response), and two denominators, whose gradients differ by a factor of five"
+    ),
 )

@@ -39,4 +39,6 @@ METHOD = Method(
     "Geometric-Mean Policy Optimization",
     "https://arxiv.org/abs/2507.20673",
     changes="surrogate",
+    reports="Qwen2.5-Math-7B, five benchmarks: up to 4.1 points of pass@1 over GRPO",
+    traps="the clip comes before the mean of logarithms, unlike GSPO's",
 )

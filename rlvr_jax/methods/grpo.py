@@ -13,11 +13,13 @@ reward. β is the paper's 0.04; ε is not stated there, 0.2 is what both codes u
 
 from rlvr_jax.objectives import (
     Aggregation,
+    clamped_token_ratio,
     group_normalized,
     kl_penalty,
     objective,
     ppo_clip,
     rollout_mean_token_mean,
+    token_ratio,
 )
 from rlvr_jax.types import Method, Recipe
 
@@ -27,6 +29,7 @@ def grpo(
     clip_high: float = 0.2,
     kl_coefficient: float = 0.04,
     aggregation: Aggregation = rollout_mean_token_mean(),  # noqa: B008 (frozen)
+    clamp_ratio: bool = False,
 ) -> Recipe:
     """Group-normalized advantages, a clipped ratio, and a KL to the reference.
 
@@ -34,11 +37,13 @@ def grpo(
       clip_low, clip_high: half-widths of the trust region (ε).
       kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       aggregation: how token losses become one number.
+      clamp_ratio: log ρ is clamped to ±20, so that no ratio is infinite; not of the paper.
     """
+    ratio = clamped_token_ratio if clamp_ratio else token_ratio
     return Recipe(
         objective=objective(
             advantage=group_normalized(),
-            surrogate=ppo_clip(low=clip_low, high=clip_high),
+            surrogate=ppo_clip(low=clip_low, high=clip_high, ratio=ratio),
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=aggregation,
         )
@@ -50,4 +55,9 @@ METHOD = Method(
     "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     "https://arxiv.org/abs/2402.03300",
     changes="advantage, surrogate, regularizer",
+    reports="DeepSeekMath-7B: GSM8K 82.9 to 88.2, MATH 46.8 to 51.7 (its abstract)",
+    traps=(
+        "groups of equal rewards pull by the KL alone; a group with one odd answer is blown up "
+        "by 1/std; the mean over each rollout favours short right and long wrong answers"
+    ),
 )

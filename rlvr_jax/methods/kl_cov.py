@@ -47,4 +47,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2505.22617",
     changes="surrogate, regularizer",
     left_out="the group filter of `dapo`, which the authors' scripts set",
+    reports="mean of seven maths sets: Qwen2.5-7B 38.6 (GRPO) to 40.6, 32B 45.8 to 52.2",
+    traps=(
+        "in the first update after sampling it does nothing, as log-probs are the old ones; "
+        "codes give the share in percent or as a fraction"
+    ),
 )

@@ -56,4 +56,9 @@ METHOD = Method(
     "Low-probability Tokens Sustain Exploration in Reinforcement Learning with Verifiable Reward",
     "https://github.com/CarlanLark/Lp-Reg-dev",
     changes="surrogate, regularizer",
+    reports="Qwen3-14B base, five maths sets: 60.17 %, 2.66 above the best earlier entropy method",
+    traps=(
+        "a token is protected only where the filter drops some mass; with few wrong answers one "
+        "candidate at least is always taken"
+    ),
 )

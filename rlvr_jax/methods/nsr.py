@@ -52,4 +52,12 @@ METHOD = Method(
     "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     "https://github.com/TianHongZXY/RLVR-Decomposed",
     changes="advantage, mask",
+    reports=(
+        "Qwen2.5-Math-7B on MATH: pass@1 63.2 to 75.7, pass@256 96.9 as before; trained on "
+        "right answers alone 91.2"
+    ),
+    traps=(
+        "groups of equal rewards train, as there is no baseline; a shaped reward is neither "
+        "right nor wrong; on stale rollouts wrong answers are unbounded without a dual clip"
+    ),
 )

@@ -60,4 +60,11 @@ METHOD = Method(
     "verl: rollout correction for the mismatch of sampler and trainer",
     "https://github.com/volcengine/verl",
     changes="weight, mask",
+    reports=(
+        "reports of users: uncorrected bfloat16 rollouts of another engine collapse on long runs"
+    ),
+    traps=(
+        "the sampler's log-probs must be taken at the same temperature and cuts, else the ratio "
+        "measures those"
+    ),
 )

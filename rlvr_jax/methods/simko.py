@@ -56,4 +56,11 @@ METHOD = Method(
     "SimKO: Simple Pass@K Policy Optimization",
     "https://github.com/CLR-Lab/SimKO",
     changes="advantage, surrogate",
+    reports=(
+        "Qwen2.5-Math-7B and others: higher pass@k for all k up to 256 at equal or higher pass@1"
+    ),
+    traps=(
+        "the likeliest tokens are those of now, their old log-probs those of the weights that "
+        "sampled: one update a batch"
+    ),
 )

@@ -63,4 +63,8 @@ METHOD = Method(
     "https://github.com/Linn3a/siren",
     changes="regularizer",
     left_out="the cut to the 10000 likeliest entries before the nucleus",
+    reports="Qwen2.5-Math-7B, five maths sets: best of the entropy methods, pass@k kept",
+    traps=(
+        "it pulls entropy down as well as up; a nucleus of one token has entropy 0 and no gradient"
+    ),
 )

@@ -43,3 +43,6 @@ from rlvr_jax.objectives.step_pairs import *
 from rlvr_jax.objectives.surrogates import *
 from rlvr_jax.objectives.transforms import *
 from rlvr_jax.objectives.tree_choice import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

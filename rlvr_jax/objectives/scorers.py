@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
+from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives.advantages.pessimistic_critics import huber_value_loss, soft_min
 from rlvr_jax.objectives.advantages.returns import is_last_token
 from rlvr_jax.objectives.arguments import check_count, check_positive
@@ -34,8 +36,8 @@ TIMES = 64
 """Features of the time of a flow."""
 
 
-@dataclass(frozen=True)
-class Scorer:
+@dataclass(frozen=True, eq=False)
+class Scorer(Alike):
     """What a method wants of the network that scores its tokens or responses.
 
     Fields:
@@ -229,7 +231,7 @@ def _noise(rollouts, like, stream: int, draw=jax.random.normal):
     """Numbers shaped as `like`, of each row's identity and the weights that wrote it."""
 
     def of_row(number, version):
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(stream), version), number)
+        key = jax.random.fold_in(jax.random.fold_in(plain_key(stream), version), number)
         return draw(key, like.shape[1:], like.dtype)
 
     return jax.vmap(of_row)(rollouts.rollout_id, rollouts.weight_version)

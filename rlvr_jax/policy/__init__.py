@@ -1,6 +1,7 @@
 """Policies: decoder models as pure init/apply, and Hugging Face folders in and out.
 
-`load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`;
+`load(path) -> (model, params)`, `save(path, model, params, tokenizer)`, `tokenizer(path)`, which
+`templated` may give another chat template;
 `score(model, params, rollouts, needs)` gives `TokenStats`, `hidden_states` what it makes them of,
 `score_prompts` the log-probs of the prompts, `score_vocabulary` those of all tokens;
 `score_texts(model, params, tokenizer, texts)` needs no rollouts. A `Model` has
@@ -25,7 +26,7 @@ from rlvr_jax.policy.parameters import ParameterEntry, parameter_table
 from rlvr_jax.policy.scoring import hidden_states, score, score_prompts, score_vocabulary
 from rlvr_jax.policy.shipped import shipped_weights
 from rlvr_jax.policy.texts import ScoredText, score_texts
-from rlvr_jax.policy.tokenizer import tokenizer
+from rlvr_jax.policy.tokenizer import templated, tokenizer
 from rlvr_jax.policy.weights import load, save
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "score_texts",
     "score_vocabulary",
     "shipped_weights",
+    "templated",
     "tokenizer",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.policy.config import ModelConfig, RopeScaling
+from rlvr_jax.policy.rope import stretched
 from rlvr_jax.policy.tensors import StoredTensor
 
 __all__ = ["open_gguf", "read"]
@@ -26,6 +28,9 @@ _ARCHITECTURES: Mapping[str, Mapping[str, Any]] = {
     "qwen2": {"qkv_bias": True},
     "qwen3": {"qk_norm": True},
 }
+
+_LLAMA_POSITIONS = 8192
+"""Of the pretraining of Llama 3, with the turns that `RopeScaling` has by itself."""
 
 _OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _INNER = {
@@ -95,6 +100,9 @@ def read(path: str | Path) -> tuple[ModelConfig, dict[str, StoredTensor], list[i
         rope_scaling=_scaling(kind, fields),
         **_ARCHITECTURES[kind],
     )
+    if (divisors := stored.pop("rope_freqs.weight", None)) is not None:
+        read = _stored(divisors, None).read((slice(None),))
+        config = replace(config, rope_scaling=_of_divisors(config, read))
     # Only llama's files keep the two halves of a rotary pair side by side.
     paired = {"attn_q": config.num_heads, "attn_k": config.num_kv_heads} if kind == "llama" else {}
     tensors = {}
@@ -120,6 +128,27 @@ def _scaling(kind: str, fields: Any) -> RopeScaling | None:
     factor = _decimal(fields(f"{kind}.rope.scaling.factor", old))
     # 0 says: not scaled.
     return RopeScaling(factor) if scaling == "linear" and factor not in (0, 1) else None
+
+
+def _of_divisors(config: ModelConfig, divisors: np.ndarray) -> RopeScaling | None:
+    """The scaling of Llama 3.1 that divides each frequency by these numbers, [H/2].
+
+    Raises:
+      ValueError: it divides by others, or the file has another scaling as well.
+    """
+    half = config.head_size // 2
+    frequency = config.rope_theta ** (-np.arange(half) / half)
+    factor = _decimal(np.max(divisors, initial=1.0))
+    scaling = RopeScaling(factor, _LLAMA_POSITIONS) if factor > 1 else None
+    wanted = frequency / stretched(frequency, scaling) if scaling else np.ones(half)
+    fits = divisors.shape == (half,) and np.allclose(divisors, wanted, rtol=1e-5, atol=0)
+    if not fits or config.rope_scaling is not None:
+        raise ValueError(
+            "load: rope_freqs.weight must be what Llama 3.1 divides the frequencies of"
+            f" {half} pairs by, without another scaling, got {divisors[:8].tolist()} and"
+            f" {config.rope_scaling}"
+        )
+    return scaling
 
 
 def open_gguf(path: str | Path) -> tuple[Any, Any]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from tokenizers.models import BPE
 
 from rlvr_jax.policy.gguf import open_gguf
@@ -62,6 +70,13 @@ def gguf_tokenizer(path: str | Path) -> Any:
     if split == "qwen2":
         bpe.normalizer = normalizers.NFC()
     bpe.decoder = decoders.ByteLevel()
+    begin = fields("tokenizer.ggml.bos_token_id", None)
+    if fields("tokenizer.ggml.add_bos_token", False) and begin is not None and begin < len(tokens):
+        first = tokens[begin]
+        around = {"single": f"{first} $A", "pair": f"{first} $A $B"}
+        bpe.post_processor = processors.TemplateProcessing(
+            **around, special_tokens=[(first, begin)]
+        )
     types = fields("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
     if len(types) != len(tokens):
         raise ValueError(

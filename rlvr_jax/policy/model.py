@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh
+from jax.sharding import AxisType, Mesh
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy.attention import NOWHERE, Groups
@@ -50,11 +50,21 @@ class Model:
         for who serves what `save` writes; only `stop_tokens` reads it.
       mesh: what parameters and rows lie on, with the axes data, fsdp and tensor
         (`rlvr_jax.parallel`); None for one device.
+    Raises:
+      ValueError: a mesh with axes of another type than Auto, as those of `jax.make_mesh` are.
     """
 
     config: ModelConfig
     generation_config: str | None = None
     mesh: Mesh | None = None
+
+    def __post_init__(self):
+        types = () if self.mesh is None else self.mesh.axis_types
+        if any(kind != AxisType.Auto for kind in types):
+            raise ValueError(
+                "Model: mesh must have axes of the type Auto, as those of"
+                f" rlvr_jax.parallel.make_mesh, got {', '.join(kind.name for kind in types)}"
+            )
 
     @property
     def stop_tokens(self) -> tuple[int, ...]:

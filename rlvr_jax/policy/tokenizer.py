@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax.policy.gguf_tokenizer import gguf_tokenizer
 from rlvr_jax.policy.json_object import json_object
 
-__all__ = ["tokenizer"]
+__all__ = ["templated", "tokenizer"]
 
 # transformers says at its import that torch is missing; nothing here needs torch.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -64,3 +65,26 @@ def tokenizer(path: str | Path) -> Any:
             f" got {largest}"
         )
     return loaded
+
+
+def templated(tokenizer: Any, chat_template: bool = True, **arguments: Any) -> Any:
+    """The tokenizer with what its chat template is always given; it is the same object.
+
+    Args:
+      chat_template: False takes the template away, so that texts are tokenized as they are.
+      arguments: of the template, such as enable_thinking=False.
+    Raises:
+      ValueError: arguments for a template that there is not, or that reads none of that name.
+    """
+    if not chat_template:
+        tokenizer.chat_template = None
+    for name in arguments:
+        text = str(tokenizer.chat_template or "")
+        if name not in text:
+            raise ValueError(
+                f"chat_template_kwargs must be read by the tokenizer's chat template, got {name},"
+                f" {'which it does not name' if text else 'and there is no template'}"
+            )
+    if arguments:
+        tokenizer.apply_chat_template = partial(tokenizer.apply_chat_template, **arguments)
+    return tokenizer

@@ -48,8 +48,8 @@ def decode(
         stop token finishes the row all the same.
       stop_tokens: ids that finish a row; the stop token is part of the response.
       weight_version: recorded with every token.
-      temperature: > 0, which is not checked, of each row or of all: here and in later calls, in the
-        place of the one in `sampling`. None: the rows keep theirs.
+      temperature: of each row or of all, 1e-6 at least: here and in later calls, in the place
+        of the one in `sampling`. None: the rows keep theirs.
       constants: what the processor reads as `context.constants`.
       record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
     Raises:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.kernels.token_stats import token_stats
+from rlvr_jax.keys import checked_key
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.rollout.keys import checked_key
 from rlvr_jax.rollout.pool import (
     FINISHED,
     FREE,
@@ -44,8 +44,8 @@ def prefill(
     runs again, as after a tool's answer.
 
     Args:
-      tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must fit into the
-        row's slots.
+      tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must be of the
+        vocabulary and fit into the row's slots, neither of which is checked.
       embeddings: what the model is given in the place of tokens (a soft prefix): of the kind of the
         rows of `params["embedding"]`.
       embedded: where; the token that stands there is recorded, as a filler, and not looked up. The
@@ -155,7 +155,8 @@ def probe(
     """What the policy would say to given tokens at the end of each row; the pool stays as it is.
 
     Args:
-      query: right-padded; row r's has count[r] tokens. They must fit into the row's slots.
+      query: right-padded; row r's has count[r] tokens. They must fit into the row's slots, which is
+        not checked.
     Returns:
       Log-probs of the tokens of the query, 0 behind them; and the hidden states of the row's last
       token and of the query's, for a head. NaN for tokens that have no slot.
@@ -184,8 +185,11 @@ def reset(
     Args:
       rows: True on the rows to reset; others are left alone.
       tokens: the new prompts, right-padded, count[r] tokens in row r.
+    Raises:
+      ValueError: other keys than one for each row.
     """
-    key, rows, count = checked_key("reset", key), jnp.asarray(rows), jnp.asarray(count, jnp.int32)
+    rows, count = jnp.asarray(rows), jnp.asarray(count, jnp.int32)
+    key = checked_key("reset", key, *rows.shape)
     pool = cleared(pool, rows)
     pool = replace(pool, key=jnp.where(rows, key, pool.key))
     return prefill(model, params, pool, tokens, jnp.where(rows, count, 0))

@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from rlvr_jax.keys import checked_key, plain_key
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
-from rlvr_jax.rollout.keys import GENERATOR, checked_key
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "OPTIONAL", "PRUNED", "RUNNING", "STOPPED", "Pool"]
 __all__ += ["compact", "empty", "fork", "fork_into", "paused_at_limit", "resume", "retire"]
@@ -121,10 +121,12 @@ def empty(
     Args:
       key: of each row; None: always the same ones, so that two pools draw alike.
       group: of each row, which its forks inherit; None: -1, no group.
+    Raises:
+      ValueError: other keys than one for each row.
     """
     if key is None:
-        first = jax.random.key(0, impl=GENERATOR)
-        key = jax.vmap(jax.random.fold_in, (None, 0))(first, jnp.arange(rows))
+        key = jax.vmap(jax.random.fold_in, (None, 0))(plain_key(0), jnp.arange(rows))
+    key = checked_key("empty", key, rows)
     none = jnp.full((rows,), -1, jnp.int32)
     zero = jnp.zeros((rows,), jnp.int32)
     record = jnp.zeros((rows, slots), wide_dtype(model.config.compute_dtype))
@@ -134,7 +136,7 @@ def empty(
         prompt_length=zero,
         limit=jnp.full((rows,), slots, jnp.int32),
         status=jnp.full((rows,), FREE, jnp.int32),
-        key=checked_key("empty", key),
+        key=key,
         caches=model.empty_caches(rows, slots),
         mask=jnp.zeros((rows, slots), bool),
         logp=record,
@@ -191,11 +193,11 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
       cut: at least the prompt's length and at most the row's, which is not checked. A finished row
         that is cut at its end runs on behind its stop token.
     Raises:
-      ValueError: the pool's rows share the caches of their prompts.
+      ValueError: the pool's rows share the caches of their prompts; other keys than one for each.
     """
     check_unshared(pool, "fork")
-    key = checked_key("fork", key)
     source, cut = jnp.asarray(source, jnp.int32), jnp.asarray(cut, jnp.int32)
+    key = checked_key("fork", key, *source.shape)
     taken = jax.tree.map(lambda leaf: leaf[source], pool)
     forked = replace(
         taken,

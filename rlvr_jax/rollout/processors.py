@@ -25,6 +25,7 @@ from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.rollout.soft import SoftThinking
 
 __all__ = [
+    "LEAST_TEMPERATURE",
     "Processor",
     "Sampling",
     "StepContext",
@@ -88,7 +89,8 @@ class Sampling:
     Fields:
       temperature: at least 1e-6, which draws the likeliest token, as `top_k=1` does at any; the
         logits are divided by it, here and in the scorer. `sample` and `decode` take others, for
-        each prompt or row, that may change without another compilation.
+        each prompt or row, that may change without another compilation; there, what is below 1e-6
+        is 1e-6.
       top_k: keep the k most probable tokens; 0 is off.
       top_p: keep the smallest set of most probable tokens whose mass reaches p; 1 is off.
       min_p: keep tokens at least min_p times as probable as the most probable one; 0 is off.
@@ -107,6 +109,8 @@ class Sampling:
     soft: SoftThinking | None = None
 
     def __post_init__(self):
+        sequences = tuple(map(tuple, self.stop_sequences))
+        object.__setattr__(self, "stop_sequences", sequences)
         checks = {
             "temperature": (self.temperature >= LEAST_TEMPERATURE, f"at least {LEAST_TEMPERATURE}"),
             "top_k": (

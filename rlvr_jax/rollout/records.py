@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.policy import Model
 from rlvr_jax.rollout.pool import Pool
-from rlvr_jax.rollout.processors import Processor, Sampling
+from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Processor, Sampling
 
 __all__ = ["with_records"]
 
@@ -36,7 +36,9 @@ def with_records(
         )
     dtype, rows = pool.logp.dtype, pool.status.shape
     if temperature is not None:
-        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), rows)
+        # Greedy from there on: smaller divisors overflow.
+        least = jnp.maximum(jnp.asarray(temperature, dtype), LEAST_TEMPERATURE)
+        temperature = jnp.broadcast_to(least, rows)
         pool = replace(pool, temperature=temperature)
     earlier = jnp.where(pool.mask, jnp.asarray(sampling.temperature, dtype), 0)
     if pool.token_temperature is not None:

@@ -9,18 +9,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, Key
 
+from rlvr_jax.keys import checked_key
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.keys import checked_key
 from rlvr_jax.rollout.pool import FINISHED, Pool, empty, widen
-from rlvr_jax.rollout.processors import Sampling
+from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
 
@@ -45,18 +47,6 @@ def row_keys(
     return jax.vmap(of_prompt)(prompt_id, first_sample)
 
 
-@partial(
-    jax.jit,
-    static_argnames=(
-        "model",
-        "samples",
-        "response_tokens",
-        "sampling",
-        "opening",
-        "at_once",
-        "record_top",
-    ),
-)
 def sample(
     model: Model,
     params: Params,
@@ -89,17 +79,17 @@ def sample(
     are then computed on every device, rows have to be divided.
 
     Args:
-      prompt_tokens: right-padded; that ids are of the vocabulary is not checked.
-      prompt_length: from 1 to L each, which is not checked.
+      prompt_tokens: right-padded ids of the vocabulary.
+      prompt_length: from 1 to L each. Both are checked in lists and numpy's arrays, not in JAX's.
       prompt_id: identity of the prompt in its task; with `first_sample` it keys the random numbers.
       key: of the run and step.
-      stop_tokens: ids that end a response.
+      stop_tokens: ids that end a response, in any collection.
       opening: so many first tokens, the same in all prompts and fewer than any has, are computed
         once; neither is checked.
       at_once: rows that are computed at the same time, over all devices; when one ends, the next
         one takes its place, and a group's rows are one until they differ. None: all, in lockstep.
-      temperature: > 0, which is not checked, of each prompt or of all, in the place of the one in
-        `sampling`; another one is not another program.
+      temperature: of each prompt or of all, 1e-6 at least, in the place of the one in `sampling`;
+        another one is not another program.
       constants: what the processor reads as `context.constants`: arrays with a leading axis P, of
         which a row sees its prompt's part, or scalars. Others are not another program.
       record_top: so many of the most probable tokens are recorded beside each drawn one, as
@@ -111,23 +101,80 @@ def sample(
     Raises:
       ValueError: `opening` is not below the prompts' width; `record_top` is above the vocabulary;
         `at_once` is not a multiple of the devices, or they do not draw by themselves; prompts that
-        are no table, stop tokens that are no ids, or a key that is none.
+        are no table, or longer with their responses than the model has positions; lengths, numbers
+        or stop tokens that are none; a key that is none.
     """
     key = checked_key("sample", key)
-    prompt_tokens = jnp.asarray(prompt_tokens)
-    if prompt_tokens.ndim != 2:
+    if not isinstance(sampling, Sampling):
+        raise ValueError(f"sample: sampling must be a Sampling, got {sampling!r}")
+    check_count(1, "sample", samples=samples, response_tokens=response_tokens)
+    check_count(0, "sample", record_top=record_top)
+    vocabulary, positions = model.config.vocab_size, model.config.max_positions
+    prompt_tokens = _table(prompt_tokens, vocabulary)
+    prompts, width = prompt_tokens.shape
+    if width + response_tokens > positions:
         raise ValueError(
-            f"sample: prompt_tokens must be [P, L], right-padded, got {prompt_tokens.shape}"
+            f"sample: response_tokens must be at most {positions - width} behind prompts of {width}"
+            f" for the {positions} positions of this model, got {response_tokens}"
         )
-    stop_tokens = _ids(stop_tokens)
-    for name, least in {"samples": samples, "response_tokens": response_tokens}.items():
-        if least < 1:
-            raise ValueError(f"sample: {name} must be at least 1, got {least}")
-    prompts = prompt_tokens.shape[0]
-    check_opening(opening, prompt_tokens.shape[1])
-    prompt_length, prompt_id, first_sample = (
-        jnp.asarray(x, jnp.int32) for x in (prompt_length, prompt_id, first_sample)
+    check_opening(opening, width)
+    return draw_groups(
+        model,
+        params,
+        prompt_tokens,
+        _numbers("prompt_length", prompt_length, prompts, 1, width),
+        _numbers("prompt_id", prompt_id, prompts),
+        _numbers("first_sample", first_sample, prompts),
+        key,
+        samples=samples,
+        response_tokens=response_tokens,
+        sampling=sampling,
+        stop_tokens=_ids(stop_tokens),
+        opening=opening,
+        at_once=at_once,
+        weight_version=weight_version,
+        temperature=temperature,
+        constants=constants,
+        record_top=record_top,
+        soft_prompt=soft_prompt,
     )
+
+
+@partial(
+    jax.jit,
+    static_argnames=(
+        "model",
+        "samples",
+        "response_tokens",
+        "sampling",
+        "opening",
+        "at_once",
+        "record_top",
+    ),
+)
+def draw_groups(
+    model: Model,
+    params: Params,
+    prompt_tokens: Int[Array, "P L"],
+    prompt_length: Int[Array, "P"],
+    prompt_id: Int[Array, "P"],
+    first_sample: Int[Array, "P"],
+    key: jax.Array,
+    *,
+    samples: int,
+    response_tokens: int,
+    sampling: Sampling,
+    stop_tokens: Int[Array, "S"],
+    opening: int,
+    at_once: int | None,
+    weight_version: Int[Array, ""] | int,
+    temperature: Float[Array, "P"] | float | None,
+    constants: Any,
+    record_top: int,
+    soft_prompt: Float[Array, "P E D"] | None,
+) -> Rollouts:
+    """The compiled part of `sample`, whose arguments are checked."""
+    prompts = prompt_tokens.shape[0]
     mesh = model.mesh
     alone = mesh is not None and mesh.shape["data"] == mesh.size and prompts % mesh.size == 0
     devices = mesh.size if alone else 1
@@ -144,7 +191,8 @@ def sample(
     constants = jax.tree.map(jnp.asarray, constants)
     if temperature is not None:
         dtype = wide_dtype(model.config.compute_dtype)
-        temperature = jnp.broadcast_to(jnp.asarray(temperature, dtype), (prompts,))
+        least = jnp.maximum(jnp.asarray(temperature, dtype), LEAST_TEMPERATURE)
+        temperature = jnp.broadcast_to(least, (prompts,))
     draw = partial(
         _draw_groups,
         replace(model, mesh=None) if alone else model,
@@ -181,12 +229,64 @@ def sample(
     return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
 
 
+def _on_host(values: Any) -> bool:
+    """Whether values can be looked at for nothing."""
+    return not isinstance(values, jax.Array)
+
+
+def _table(prompts: Any, vocabulary: int) -> Int[Array, "P L"]:
+    """Prompts as an array.
+
+    Raises:
+      ValueError: they are no table of integers, or on the host and not of the vocabulary.
+    """
+    try:
+        table = np.asarray(prompts) if _on_host(prompts) else prompts
+    except ValueError:  # rows of several lengths
+        table = np.empty(len(prompts), object)
+    if table.ndim != 2 or not jnp.issubdtype(table.dtype, jnp.integer):
+        raise ValueError(
+            f"sample: prompt_tokens must be integers [P, L], right-padded, got {table.dtype}"
+            f"{list(table.shape)}"
+        )
+    if _on_host(table) and table.size and not 0 <= table.min() <= table.max() < vocabulary:
+        worst = table.min() if table.min() < 0 else table.max()
+        raise ValueError(f"sample: prompt_tokens must be in 0 … {vocabulary - 1}, got {worst}")
+    return jnp.asarray(table)
+
+
+def _numbers(
+    name: str, values: Any, prompts: int, least: int = 0, most: int = 2**31 - 1
+) -> Int[Array, "P"]:
+    """A number of each prompt as int32.
+
+    Raises:
+      ValueError: other numbers than one whole one for each; on the host, one out of bounds.
+    """
+    array = np.asarray(values) if _on_host(values) else values
+    # Floats that are whole are numbers, too, such as those of np.zeros.
+    whole = jnp.issubdtype(array.dtype, jnp.number)
+    if _on_host(array) and whole:
+        whole = bool(np.all(array == np.floor(array)))
+    if not whole or array.shape != (prompts,):
+        raise ValueError(
+            f"sample: {name} must be {prompts} whole numbers, one for each prompt, got"
+            f" {array.dtype}{list(array.shape)}"
+        )
+    if _on_host(array) and prompts and not least <= array.min() <= array.max() <= most:
+        worst = array.min() if array.min() < least else array.max()
+        raise ValueError(f"sample: {name} must be in {least} … {most}, got {worst}")
+    return jnp.asarray(array, jnp.int32)
+
+
 def _ids(stop_tokens: Any) -> Int[Array, "S"]:
     """Stop tokens as an array; none are none.
 
     Raises:
-      ValueError: what is no sequence of integers.
+      ValueError: what is no collection of integers.
     """
+    if isinstance(stop_tokens, (set, frozenset)):
+        stop_tokens = sorted(stop_tokens)
     ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
     whole = ids is not None and (ids.size == 0 or jnp.issubdtype(ids.dtype, jnp.integer))
     if not whole or ids.ndim != 1:

@@ -20,6 +20,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
 from rlvr_jax import methods, policy, tasks
+from rlvr_jax.keys import plain_key
 from rlvr_jax.policy import ModelConfig, shipped_weights
 from rlvr_jax.runs import TrainConfig, preset
 from rlvr_jax.runs.composition import compose
@@ -84,7 +85,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
     plain = Tokenizer(WordLevel(words, unk_token=_word(0)))
     plain.pre_tokenizer = WhitespaceSplit()
     model = policy.Model(work.model)
-    params = jax.jit(model.init)(jax.random.key(0))
+    params = jax.jit(model.init)(plain_key(0))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, eos_token=_word(0))
     policy.save(folder, model, params, tokenizer)
     config = TrainConfig(

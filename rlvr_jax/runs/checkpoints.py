@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import os
 import re
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +42,10 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, state: TrainState):
-        # orbax reports every save at WARNING on the root logger of absl.
-        logging.getLogger("absl").setLevel(logging.ERROR)
+        # orbax reports every save at WARNING on the root logger of absl, and what it raises there
+        # at ERROR once more.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        self._directory = directory
         options = ocp.CheckpointManagerOptions(max_to_keep=KEPT, enable_async_checkpointing=True)
         limit = {}
         if not has_accelerator():
@@ -52,8 +58,18 @@ class Checkpoints:
         )
 
     def save(self, step: int, state: TrainState) -> None:
-        """Starts writing a state; a kill before the end leaves the older ones whole."""
-        if step != self._manager.latest_step():
+        """Starts writing a state; a kill before the end leaves the older ones whole.
+
+        Raises:
+          OSError: the disk has less room than the state takes, or another save has filled it.
+        """
+        if step == self._manager.latest_step():
+            return
+        # Several hosts write a part each, to disks of which one alone would not know enough.
+        wanted = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+        if jax.process_count() == 1 and shutil.disk_usage(self._directory).free < wanted:
+            raise _no_room(self._directory)
+        with self._told():
             self._manager.save(step, args=ocp.args.StandardSave(_named(state)))
 
     def restore(self, step: int, like: TrainState) -> TrainState:
@@ -95,13 +111,32 @@ class Checkpoints:
         return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
     def wait(self) -> None:
-        """Waits for the save under way."""
-        self._manager.wait_until_finished()
+        """Waits for the save under way.
+
+        Raises:
+          OSError: it has filled the disk.
+        """
+        with self._told():
+            self._manager.wait_until_finished()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tells a full disk from other errors of orbax, which has one kind for all."""
+        try:
+            yield
+        except ValueError as error:
+            if os.strerror(errno.ENOSPC) not in str(error):
+                raise
+            raise _no_room(self._directory) from error
 
     def close(self) -> None:
         """Waits for the save under way; nothing can be saved afterwards."""
         self.wait()
         self._manager.close()
+
+
+def _no_room(directory: Path) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
 
 
 def _named(state: TrainState) -> dict[str, Any]:

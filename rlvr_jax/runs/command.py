@@ -18,25 +18,29 @@ from typing import Any
 import jax
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 import rlvr_jax
 from rlvr_jax import methods, parallel, policy, tasks
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
-from rlvr_jax.experience.prompts import tokens_fingerprint
+from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
-from rlvr_jax.runs.memory_check import describe_memory
+from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.runs.run_writer import NoWriter, RunWriter, write_json
+from rlvr_jax.runs.screen import run_lines
 from rlvr_jax.runs.settings import begun, check_same_run, plain, resolved, shown_settings
 from rlvr_jax.runs.task import Load, load_task
+from rlvr_jax.runs.trackers import make_trackers
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import describe_layout
 from rlvr_jax.types import Recipe
@@ -96,6 +100,9 @@ def parse_config(
         method = given.get("--method", TrainConfig.method)
         methods.method(method)
         start = preset(given.get("--task", TrainConfig.task), method)
+    if {"-h", "--help"} & {*arguments}:
+        print_help(start, description or TrainConfig.__doc__ or "", Console())
+        raise SystemExit(0)
     config = tyro.cli(TrainConfig, args=list(arguments), default=start, description=description)
     if config.hyperparameters != start.hyperparameters:
         merged = {pair.partition("=")[0]: pair for pair in start.hyperparameters}
@@ -161,12 +168,8 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
             f" {stored['prompts']}), got {card['prompts']}: tokenizer or chat template differ"
         )
 
-    title = f"{config.method} on {config.task}"
-    print_settings(console, title, shown_settings(card), card["loss_terms"], run.remarks())
-    console.print(describe_memory(run.memory()), highlight=False, markup=False)
-    for note in task.notes:
-        console.print(f"task {config.task}: {note}", highlight=False, markup=False, soft_wrap=True)
-    console.print(str(tasks.self_check(task)), highlight=False, markup=False)
+    card["first_prompt"] = shown_prompt(run.start.train_table)
+    _say(run, card, console, alone=watch is None)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")
     if parallel.is_first():
@@ -178,6 +181,23 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     setting = dataclasses.replace(run.setting, told=told)
     run = dataclasses.replace(run, setting=setting)
     return _train(run, first_step, console, watch)
+
+
+def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
+    """What is said before the first step; of a run beside others, what is to be looked at."""
+    config, check = run.config, tasks.self_check(run.task)
+    plainly = dict(highlight=False, markup=False, soft_wrap=True)
+    if config.verbose:
+        print_settings(console, f"{config.method} on {config.task}", shown_settings(card))
+        console.print(str(check), highlight=False, markup=False)
+    if alone or config.verbose:
+        for line in run_lines(run, card, check):
+            console.print(line, **plainly)
+    where = "" if alone else f"{config.method} seed {config.seed}: "
+    told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []
+    told += [f"self-check: {problem}" for problem in check.problems if not config.verbose]
+    for sentence in [*run.remarks(), *told]:
+        console.print(f"[yellow]note:[/] {escape(where + sentence)}", highlight=False)
 
 
 def run_card(
@@ -283,7 +303,11 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         console.print(said, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is kept, not even the evaluation before the first step.
     after_step = first_step if first_step else -1
-    writer = RunWriter(directory, after_step) if parallel.is_first() else NoWriter()
+    writer: RunWriter | NoWriter = NoWriter()
+    if parallel.is_first():
+        card = json.loads((directory / "config.json").read_text())
+        trackers = make_trackers(run.config.log_to, directory, card, after_step >= 0)
+        writer = RunWriter(directory, after_step, trackers)
     label = f"{run.config.method} seed {run.config.seed}"
     # Each is closed whatever the other meets: a full disk must not lose the save under way.
     with (
@@ -306,12 +330,16 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         model, params = run.start.model, run.policy_params(state)
         if run.adapts:
             policy.lora.save(directory / "adapter", model, state.params, run.start.path)
-        policy.save(directory / "policy", model, params, run.start.tokenizer)
+        # As it came: the settings may have taken its template away.
+        own = policy.tokenizer(run.start.path)
+        policy.save(directory / "policy", model, params, own)
     summary = None
     if parallel.is_first():
         summary = _summarize(directory, time.perf_counter() - started)
         # Who finds a summary takes the run for finished.
         writer.write_report(live=False)
+        card = json.loads((directory / "config.json").read_text())
+        (directory / "policy/README.md").write_text(policy_card(card, summary))
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]
 
@@ -367,6 +395,8 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        free = shutil.disk_usage(".").free // 2**20
+        place = Path(error.filename or ".")
+        there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
+        free = shutil.disk_usage(there).free // 2**20
         where = f" at {error.filename}" if error.filename else ""
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import jax
 
-from rlvr_jax import policy
 from rlvr_jax.experience.prompts import encode_prompts, shared_opening
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.topologies import describe
@@ -28,7 +27,7 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.task import load_task
+from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.types import replace
 
 __all__ = ["main"]
@@ -56,7 +55,7 @@ def _experiment(arguments: Sequence[str]) -> tuple[TrainConfig, ModelConfig, str
     model = config.model or task.base_model
     if not model:
         raise ValueError(f"model must be given: task {config.task!r} has none of its own")
-    tokenizer = policy.tokenizer(model)
+    tokenizer = load_tokenizer(config, model)
     tables = [
         encode_prompts(tokenizer, prompts, config.prompt_tokens, "task")
         for prompts in (task.train, task.test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from rlvr_jax.policy import ADAPTABLE, REMAT_POLICIES, LoraConfig
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import Sampling, waves
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters, resolve_hyperparameters
+from rlvr_jax.runs.trackers import check_trackers
 from rlvr_jax.training.plan import BatchPlan
 
 __all__ = ["TrainConfig", "check_config"]
@@ -81,6 +83,12 @@ class TrainConfig:
     """Continue the run in run_dir from its last checkpoint."""
     checkpoint_every: int = 0
     """Steps between checkpoints; 0: every five minutes. One is always written at the end."""
+    log_to: tuple[str, ...] = ()
+    """Where else the numbers of metrics.jsonl go: wandb, trackio, or module:function of your own,
+    called with (metrics, step)."""
+    verbose: bool = False
+    """Print every setting and the whole self-check before the first step; config.json has the
+    settings in any case."""
 
     prompts_per_step: int = 16
     """Prompts of a rollout batch."""
@@ -100,6 +108,16 @@ class TrainConfig:
     """Budget of a response; 0: the task's."""
     prompt_tokens: int = 0
     """Budget of a prompt; 0: the longest of the task's."""
+    chat_template: bool = True
+    """Prompts are written by the tokenizer's chat template, if it has one; without it
+    (--no-chat-template) they are taken as they are, such as those that are templated already."""
+    chat_template_kwargs: tuple[str, ...] = ()
+    """What the chat template is given, as name=value: enable_thinking=false."""
+    system_prompt: str = ""
+    """A system message before every prompt; empty: none but what the task has."""
+    few_shot: str = ""
+    """JSON file of messages, each with role and content, that stand before every prompt, behind
+    the system message; empty: none."""
     drop_long_prompts: bool = False
     """Prompts over prompt_tokens are left out, and counted; else they are refused."""
     mask_truncated: bool = True
@@ -213,6 +231,25 @@ class TrainConfig:
             )
         return known[wanted]
 
+    def template_arguments(self) -> dict[str, Any]:
+        """What the chat template is given; true, false and numbers as such.
+
+        Raises:
+          ValueError: what is no name=value.
+        """
+        found = {}
+        for pair in self.chat_template_kwargs:
+            name, equals, text = pair.partition("=")
+            if not (name.isidentifier() and equals):
+                raise ValueError(
+                    f"TrainConfig: chat_template_kwargs must be name=value, got {pair!r}"
+                )
+            try:
+                found[name] = json.loads(text)
+            except ValueError:
+                found[name] = text
+        return found
+
     def plan(self) -> BatchPlan:
         """How a batch is split into updates."""
         return BatchPlan(
@@ -304,6 +341,11 @@ def check_config(config: TrainConfig) -> None:
     for name in _AT_LEAST_ZERO:
         if not getattr(config, name) >= 0:
             raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    if config.template_arguments() and not config.chat_template:
+        raise ValueError(
+            "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
+            f" {' '.join(config.chat_template_kwargs)}"
+        )
     if config.drop_long_prompts and not config.prompt_tokens:
         raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
     for name in ("adam_b1", "adam_b2"):
@@ -338,6 +380,7 @@ def check_config(config: TrainConfig) -> None:
                 f" got {getattr(config, name)!r}"
             )
     config.lora()
+    check_trackers(config.log_to)
     _check_meshes(config, rows)
     config.wave()
     parse_hyperparameters(config.method, config.hyperparameters)

@@ -28,6 +28,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.rollout import Sampling
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.memory_check import check_memory, least_bytes
+from rlvr_jax.runs.task import load_tokenizer
 from rlvr_jax.tasks import Task
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
@@ -86,7 +87,7 @@ def load_policy(
     """
     mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
-    tokenizer = policy.tokenizer(path)
+    tokenizer = load_tokenizer(config, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
     for view in views:
         shown = [view.show(prompt, task).text for prompt in task.train]

@@ -29,6 +29,8 @@ __all__ = ["Stopped", "evaluate_run", "stop_requests", "train_steps"]
 
 CHECKPOINT_SECONDS = 300.0
 _FINITE = ("loss", "gradient_norm", "critic/loss", "critic/gradient_norm")
+INFINITE = "infinite_loss"
+"""Curve of the steps whose loss was infinite and its gradient was not, which go on."""
 
 
 class Stopped(Exception):
@@ -98,8 +100,8 @@ def train_steps(
       asked: signals that ask to stop, looked at before each step (`stop_requests`).
     Raises:
       Stopped: asked to by SIGINT or SIGTERM; the state is saved.
-      FloatingPointError: the loss or its gradient is not finite; where a step is one update, the
-        state before it is saved.
+      FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
+        the state before it is saved.
       GradingError: the verifier fails; where it was asked about a step, the state before is saved.
     """
     config = run.config
@@ -131,6 +133,10 @@ def train_steps(
             raise GradingError(f"step {step + 1}: {error}; the state before is saved") from error
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
+        if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
+            # As a divergence from a policy that has run away, whose value no gradient follows.
+            metrics[INFINITE] = 1.0
+            del watched["loss"]
         if not np.isfinite(list(watched.values())).all():
             kept = "the last checkpoint stands"
             # Of several updates some may have been made, and resuming would make them again.

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 __all__ = ["RunProgress", "print_settings", "progress_bar"]
 
-PLAIN_SECONDS = 10.0
+PLAIN_SECONDS = 30.0
 TRUNCATION_WARNING = 0.2
 TWO_COLUMNS = 110
 
 
-def print_settings(
-    console: Console,
-    title: str,
-    settings: Mapping[str, Any],
-    loss_terms: Sequence[str],
-    remarks: Sequence[str],
-) -> None:
-    """Prints every setting as it was resolved, every term of the loss, and what cannot act."""
+def print_settings(console: Console, title: str, settings: Mapping[str, Any]) -> None:
+    """Prints every setting as it was resolved."""
     table = Table(
         title=escape(title), show_header=False, box=None, pad_edge=False, title_justify="left"
     )
@@ -40,18 +34,15 @@ def print_settings(
     for row in range(rows):
         table.add_row(*(cell for item in items[row::rows] for cell in item))
     console.print(table)
-    console.print("loss: " + " · ".join(loss_terms), highlight=False, markup=False)
-    for sentence in remarks:
-        console.print(f"[yellow]note:[/] {escape(sentence)}", highlight=False)
 
 
 def progress_bar(console: Console) -> Progress:
     """The lines of the runs that go on at a time: a context manager, silent off a terminal."""
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=20 if console.width >= TWO_COLUMNS else 6),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}"),
+        TextColumn("{task.fields[numbers]}", table_column=Column(no_wrap=True)),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
@@ -62,7 +53,7 @@ class RunProgress:
     """The line of one run: reward, entropy, cut responses, held-out pass rate, tokens/s, time left.
 
     On a terminal its line of the bar moves; elsewhere a line is printed at evaluations and every
-    ten seconds.
+    half a minute.
     """
 
     def __init__(self, console: Console, bar: Progress, label: str, steps: int, first_step: int):
@@ -92,7 +83,7 @@ class RunProgress:
                 f"  cut {metrics['truncated_share']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
-        self._bar.update(self._task, completed=step, numbers=numbers)
+        self._bar.update(self._task, completed=step, numbers=self._fitting(metrics, numbers))
         if not self._console.is_terminal:
             now = time.perf_counter()
             if evaluated or now - self._printed_at > PLAIN_SECONDS:
@@ -102,6 +93,15 @@ class RunProgress:
                     highlight=False,
                     soft_wrap=True,
                 )
+
+    def _fitting(self, metrics: Mapping[str, float], numbers: str) -> str:
+        """The numbers for the width of the terminal: one line a run."""
+        if self._console.width >= TWO_COLUMNS:
+            return numbers
+        held_out = f"pass@1 {self._held_out[:5]}"
+        if "reward" not in metrics:
+            return held_out
+        return f"reward {metrics['reward']:.2f} entropy {metrics['entropy']:.2f} {held_out}"
 
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.experience import Batch
+from rlvr_jax.runs.trackers import Tracker
 
 __all__ = ["NoWriter", "RunWriter", "write_json"]
 
@@ -29,15 +30,16 @@ class RunWriter:
     """The files of one run that grow with its steps.
 
     `metrics.jsonl` holds no clock and no memory values, so that equal runs write equal bytes; those
-    go to `timings.jsonl`. TensorBoard gets the same numbers.
+    go to `timings.jsonl`. TensorBoard gets the same numbers, trackers those of `metrics.jsonl`.
     """
 
-    def __init__(self, directory: Path, after_step: int):
+    def __init__(self, directory: Path, after_step: int, trackers: Sequence[Tracker] = ()):
         """Opens the files; lines of later steps than `after_step` (of a run that was killed after
         its last checkpoint) are removed."""
         from tensorboardX import SummaryWriter
 
         self.directory = directory
+        self._trackers = list(trackers)
         self.samples = directory / "samples"
         self.samples.mkdir(parents=True, exist_ok=True)
         self._files = {}
@@ -61,6 +63,13 @@ class RunWriter:
             for key, value in values.items():
                 if _plain(value) is not None:
                     self._board.add_scalar(f"{name}/{key}", float(value), step)
+        told = {key: value for key, value in metrics.items() if _plain(value) is not None}
+        for tracker in tuple(self._trackers):
+            try:
+                tracker.log(told, step)
+            except Exception as failure:  # whatever somebody's server or function meets
+                self._trackers.remove(tracker)
+                warnings.warn(f"log_to: a tracker failed and is left: {failure}", stacklevel=2)
 
     def write_counts(self, step: int, counts: Mapping[str, Any]) -> None:
         """Appends what an evaluation counted, prompt by prompt, to `held_out.jsonl`."""
@@ -105,6 +114,8 @@ class RunWriter:
         for file in self._files.values():
             file.close()
         self._board.close()
+        for tracker in self._trackers:
+            tracker.close()
 
 
 class NoWriter:

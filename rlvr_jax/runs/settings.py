@@ -25,6 +25,8 @@ _FREE = {
     "steps",
     "checkpoint_every",
     "samples_kept",
+    "log_to",
+    "verbose",
     "judge_budget",
     "mesh",
     "sample_mesh",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from rlvr_jax import policy, sandbox, tasks
 from rlvr_jax.experience.prompts import prompt_lengths
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.tasks import Task
+from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["Load", "load_task"]
+__all__ = ["Load", "load_task", "load_tokenizer"]
 
 Load = Callable[..., Task]
 """(name, options, columns) -> task, such as `tasks.load_as_written`."""
@@ -20,19 +23,22 @@ Load = Callable[..., Task]
 def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     """The task that a run is about.
 
+    Messages that the settings put before prompts stand before those of the task.
+
     With `drop_long_prompts` those of more than `prompt_tokens` tokens are left out of both splits,
     and a warning counts them.
 
     Raises:
-      ValueError: as `tasks.load_as_written`; no policy whose tokens could be counted.
+      ValueError: as `tasks.load_as_written`; messages that cannot be read, or a second system
+        message.
     """
     if config.unsafe_local:
         sandbox.allow_unsafe_local()
-    task = load(config.task, config.task_options, config.columns)
+    task = _behind(_messages(config), load(config.task, config.task_options, config.columns))
     path = config.model or task.base_model
     if not config.drop_long_prompts or not path:
         return task
-    tokenizer, kept, said = policy.tokenizer(path), {}, []
+    tokenizer, kept, said = load_tokenizer(config, path), {}, []
     for split in ("train", "test"):
         prompts = getattr(task, split)
         lengths = prompt_lengths(tokenizer, prompts)
@@ -46,3 +52,50 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
             stacklevel=2,
         )
     return replace(task, **kept)
+
+
+def load_tokenizer(config: TrainConfig, path: str) -> Any:
+    """The tokenizer of a policy folder, with the chat template as the settings want it.
+
+    Raises:
+      ValueError: as `policy.tokenizer` and `policy.templated`.
+    """
+    loaded = policy.tokenizer(path)
+    return policy.templated(loaded, config.chat_template, **config.template_arguments())
+
+
+def _messages(config: TrainConfig) -> tuple[Mapping[str, str], ...]:
+    """What stands before every prompt.
+
+    Raises:
+      ValueError: few_shot is no file of messages.
+    """
+    first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
+    if not config.few_shot:
+        return first
+    try:
+        turns = json.loads(Path(config.few_shot).expanduser().read_text())
+        # What a prompt refuses is no message.
+        return Prompt("", messages=(*first, *turns)).messages
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            "few_shot must be a JSON file with a list of messages, each with role and content, got"
+            f" {config.few_shot!r} ({error})"
+        ) from None
+
+
+def _behind(messages: tuple[Mapping[str, str], ...], task: Task) -> Task:
+    """The task with messages before those of each of its prompts."""
+    if not messages:
+        return task
+
+    def told(prompt):
+        roles = [message["role"] for message in (*messages, *prompt.messages)]
+        if "system" in roles[1:]:
+            raise ValueError(
+                "system_prompt and few_shot must leave one system message, the first, got"
+                f" {', '.join(roles)} before {prompt.text[:80]!r}"
+            )
+        return replace(prompt, messages=(*messages, *prompt.messages))
+
+    return replace(task, train=tuple(map(told, task.train)), test=tuple(map(told, task.test)))

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
+from rlvr_jax.keys import plain_key
 from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
@@ -41,7 +42,7 @@ def initial_head(model: Model, scorer: Scorer, dtype: Any) -> Any:
     """A scorer's own parameters before the first update, the same in all runs."""
     make = partial(scorer.init, width=model.config.width, dtype=dtype)
     made = jax.jit(make, out_shardings=replicated(model.mesh))
-    return made(jax.random.key(0))
+    return made(plain_key(0))
 
 
 def seen_by(

@@ -196,7 +196,8 @@ def update(
 
     A gradient that is zero everywhere (no group with mixed rewards, nothing on the mask) or not
     finite changes neither parameters nor optimizer: Adam's momentum does not move a policy that
-    was told nothing. The method's state is kept only where something is not finite.
+    was told nothing. The method's state is kept only where something is not finite. A loss may be
+    infinite where its gradient is not, as a divergence from a policy that has run away: it counts.
 
     Args:
       fresh, micro_batches, shared, opening, base, other: as for `objective_gradient`.
@@ -220,7 +221,7 @@ def update(
         other=other,
     )
     norm = optax.tree.norm(gradient.grads)
-    finite = jnp.isfinite(gradient.loss) & jnp.isfinite(norm)
+    finite = ~jnp.isnan(gradient.loss) & jnp.isfinite(norm)
     usable = finite & (norm > 0)
     # optax mixes dtypes, which a caller who is strict about promotion would be refused.
     with jax.numpy_dtype_promotion("standard"):

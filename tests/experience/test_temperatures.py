@@ -68,7 +68,7 @@ def test_without_a_temperature_nothing_can_be_scored_as_it_was_drawn():
 def test_tokens_are_drawn_at_the_annealed_temperature_by_one_program(policy):
     run = run_of(policy, "ead", "untouched=2", "decay_start=0.1", "decay_growth=0.1")
     state = run.initial_state()
-    with compilations("sample") as compiled:
+    with compilations("draw_groups") as compiled:
         for step in range(3):
             rollouts = collect(run, state, step).batch.rollouts
             horizon = np.float64(20 * (0.1 + 0.1 * step))
@@ -146,7 +146,7 @@ def test_heat_that_cannot_be_is_refused(changes, message):
 def test_tokens_are_heated_from_the_second_step_on_by_one_program(policy):
     run = run_of(policy, "hapo_temperature", "strength=0.5")
     state = run.initial_state()
-    with compilations("sample") as compiled:
+    with compilations("draw_groups") as compiled:
         for step in range(3):
             collected = collect(run, state, step)
             rollouts = collected.batch.rollouts

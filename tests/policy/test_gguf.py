@@ -66,6 +66,7 @@ def write(
     kinds=None,
     padding=None,
     ends=(),
+    begins=False,
 ):
     """Writes a GGUF file of a random model; returns its config and parameters."""
     library = pytest.importorskip("gguf")
@@ -100,6 +101,7 @@ def write(
     for end in ends:
         writer.add_uint32(f"tokenizer.ggml.{end}_token_id", 1)
     writer.add_bos_token_id(1)
+    writer.add_add_bos_token(begins)
     if "eos" not in without:
         writer.add_eos_token_id(2)
     writer.add_chat_template("{{ messages[0]['content'] }}")
@@ -232,13 +234,32 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_is_read(
         policy.load(tmp_path / "x.gguf")
 
 
-def test_a_tensor_of_a_scaling_that_is_not_built_is_refused(tmp_path):
+def with_divisors(path, divisors):
     config = CONFIGS["llama"]
     tensors = dict(tensors_of(config, parameters(config), "llama"))
-    tensors["rope_freqs.weight"] = np.ones(4, np.float32)
-    write(tmp_path / "x.gguf", tensors=tensors)
-    with pytest.raises(ValueError, match=r"without a place in the model: \['rope_freqs.weight'\]"):
-        policy.load(tmp_path / "x.gguf")
+    tensors["rope_freqs.weight"] = np.array(divisors, np.float32)
+    write(path, tensors=tensors)
+    return policy.load(path)[0].config.rope_scaling
+
+
+def test_the_scaling_of_llama_3_1_stands_in_a_tensor(tmp_path):
+    # Of 8192 positions the four frequencies 1e5^(-i/4) turn 1303.8, 73.3, 4.12 and .23 times.
+    assert with_divisors(tmp_path / "x.gguf", [1, 1, 1, 8]) == RopeScaling(8.0, 8192)
+    assert with_divisors(tmp_path / "y.gguf", [1, 1, 1, 32]) == RopeScaling(32.0, 8192)
+    assert with_divisors(tmp_path / "z.gguf", [1, 1, 1, 1]) is None
+
+
+@pytest.mark.parametrize("divisors", [[1, 1, 8, 8], [1, 8], [1, 2, 4, 8]])
+def test_a_scaling_that_is_not_built_is_refused(tmp_path, divisors):
+    with pytest.raises(ValueError, match=r"rope_freqs.weight must be what Llama 3.1 divides"):
+        with_divisors(tmp_path / "x.gguf", divisors)
+
+
+def test_a_tokenizer_that_begins_texts_does_so_here_too(tmp_path):
+    write(tmp_path / "x.gguf")
+    assert policy.tokenizer(tmp_path / "x.gguf").encode("ab") == [8]
+    write(tmp_path / "y.gguf", begins=True)
+    assert policy.tokenizer(tmp_path / "y.gguf").encode("ab") == [1, 8]
 
 
 def test_a_quantisation_that_is_not_read_is_refused_by_name(tmp_path, monkeypatch):

@@ -1,13 +1,16 @@
 """What users give to the sampler: keys, stop tokens, labels of groups."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlvr_jax.keys import named_key
 from rlvr_jax.policy import Model, named_config
 from rlvr_jax.rollout import Sampling, empty, fork, reset, sample
-from rlvr_jax.rollout.keys import named_key
+from rlvr_jax.rollout.processors import LEAST_TEMPERATURE
 from rlvr_jax.types import Rollouts
 
 MODEL = Model(named_config("tiny", vocab_size=11))
@@ -19,7 +22,14 @@ def drawn(key=None, **changes):
     given = dict(samples=2, response_tokens=3, sampling=Sampling(), stop_tokens=(0,)) | changes
     key = jax.random.key(1) if key is None else key
     return sample(
-        MODEL, PARAMS, given.pop("prompts", PROMPTS), [2, 1], [0, 1], [0, 0], key, **given
+        MODEL,
+        PARAMS,
+        given.pop("prompts", PROMPTS),
+        given.pop("lengths", [2, 1]),
+        given.pop("numbers", [0, 1]),
+        [0, 0],
+        key,
+        **given,
     )
 
 
@@ -50,7 +60,7 @@ def test_prompts_may_be_lists():
         ({"stop_tokens": [0.5]}, r"stop_tokens must be a sequence of ids, got float64\[1\]"),
         (
             {"prompts": np.array([1, 2])},
-            r"prompt_tokens must be \[P, L\], right-padded, got \(2,\)",
+            r"prompt_tokens must be integers \[P, L\], right-padded, got int64\[2\]",
         ),
         ({"samples": 0}, "samples must be at least 1, got 0"),
         ({"response_tokens": 0}, "response_tokens must be at least 1, got 0"),
@@ -103,3 +113,81 @@ def test_labels_of_groups_stay_apart(labels, numbers):
     )
     np.testing.assert_array_equal(made.group, np.array(numbers, np.int32))
     assert made.group.dtype == jnp.int32
+
+
+def test_stop_tokens_may_be_a_set_and_stop_sequences_lists():
+    same(drawn(stop_tokens={5, 0}), drawn(stop_tokens=(0, 5)))
+    assert Sampling(stop_sequences=[[1, 2]]) == Sampling(stop_sequences=((1, 2),))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-8, [1e-30, 0.0]])
+def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
+    greedy = drawn(sampling=Sampling(top_k=1))
+    cold = drawn(temperature=jnp.asarray(temperature))
+    same(cold.tokens, greedy.tokens)
+    # Quotients of some 1e5 are rounded to 1/128, and a log-prob is the difference of two.
+    np.testing.assert_allclose(cold.behaviour_logp, 0, atol=1 / 64)
+    np.testing.assert_allclose(cold.entropy, 0, atol=1 / 64)
+    same(cold.temperature, np.full(cold.mask.shape, np.float32(LEAST_TEMPERATURE)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sampling": None}, "sampling must be a Sampling, got None"),
+        ({"samples": 2.0}, "samples must be a whole number, got 2.0"),
+        ({"response_tokens": 2047}, "response_tokens must be at most 2046 behind prompts of 2"),
+        ({"prompts": [[1, 2], [3]]}, r"prompt_tokens must be integers \[P, L\]"),
+        ({"prompts": [[1, 11], [3, 0]]}, "prompt_tokens must be in 0 … 10, got 11"),
+        ({"prompts": [[1, -1], [3, 0]]}, "prompt_tokens must be in 0 … 10, got -1"),
+        ({"lengths": [0, 1]}, "prompt_length must be in 1 … 2, got 0"),
+        ({"lengths": [3, 1]}, "prompt_length must be in 1 … 2, got 3"),
+        ({"lengths": 2}, r"prompt_length must be 2 whole numbers, one for each prompt, got int64"),
+        ({"numbers": [2**33, 2**34]}, "prompt_id must be in 0 … 2147483647, got 17179869184"),
+        (
+            {"numbers": ["a", "b"]},
+            "prompt_id must be 2 whole numbers, one for each prompt, got <U1",
+        ),
+        ({"numbers": [0.5, 1]}, "prompt_id must be 2 whole numbers"),
+        ({"key": jax.random.split(jax.random.key(0))}, r"key must be one key, got \[2\]"),
+    ],
+)
+def test_what_the_sampler_would_take_for_something_else_is_refused(changes, message):
+    with pytest.raises(ValueError, match=f"sample: {message}"):
+        drawn(**changes)
+
+
+def test_a_mesh_of_other_axes_is_refused_by_name():
+    mesh = jax.make_mesh((1, 1, 1), ("data", "fsdp", "tensor"))
+    wanted = "Model: mesh must have axes of the type Auto, as those of rlvr_jax.parallel.make_mesh"
+    with pytest.raises(ValueError, match=f"{wanted}, got Explicit, Explicit, Explicit"):
+        replace(MODEL, mesh=mesh)
+
+
+def test_each_row_of_a_pool_has_a_key():
+    one = jax.random.key(0)
+    pool = empty(MODEL, 2, 6)
+    for name, call in {
+        "empty": lambda: empty(MODEL, 2, 6, one),
+        "fork": lambda: fork(pool, np.array([0, 1]), np.array([0, 0]), one),
+        "reset": lambda: reset(MODEL, PARAMS, pool, [True, True], PROMPTS, [2, 1], one),
+    }.items():
+        with pytest.raises(ValueError, match=rf"{name}: key must be keys of the shape \[2\], got"):
+            call()
+
+
+def test_labels_of_groups_may_be_tuples():
+    labels = [("maths", 1), ("maths", 2), ("maths", 1)]
+    made = Rollouts.of_responses(np.zeros((3, 2), int), np.ones((3, 2), bool), np.zeros(3), labels)
+    same(made.group, np.array([0, 1, 0], np.int32))
+
+
+@pytest.mark.parametrize("name", ["tokens", "rollout_id"])
+def test_records_beyond_32_bits_are_refused(name):
+    records = {"tokens": np.zeros((2, 2), int), "rollout_id": np.arange(2)}
+    records[name] = records[name] + 2**33
+    wanted = f"Rollouts.of_responses: {name} must be integers of 32 bits, got 858993459"
+    with pytest.raises(ValueError, match=wanted):
+        Rollouts.of_responses(
+            mask=np.ones((2, 2), bool), reward=np.zeros(2), group=[0, 0], **records
+        )

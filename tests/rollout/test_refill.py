@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, cached, named_config
 from rlvr_jax.rollout import Processor, Sampling, sample
+from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.types import replace
 
 VOCABULARY, BUDGET, SAMPLES, STOP = 11, 7, 5, 0
@@ -169,7 +170,7 @@ def test_a_window_and_several_blocks_of_slots(monkeypatch):
     wanted = draw(model, None)
     assert_same(draw(model, 4), wanted)
     monkeypatch.setattr(cached, "SLOTS", 1024)
-    sample.clear_cache()  # the size of a block is not an argument
+    draw_groups.clear_cache()  # the size of a block is not an argument
     assert_same(draw(model, 4), wanted)
 
 

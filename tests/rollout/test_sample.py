@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import Model, named_config, score
 from rlvr_jax.rollout import Processor, Sampling, row_keys, sample
+from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.types import replace
 
 VOCABULARY, WIDTH, BUDGET, SAMPLES = 11, 4, 6, 1000
@@ -292,8 +293,8 @@ def test_what_belongs_to_the_rollout_is_filled_in():
 
 
 def test_a_shape_is_compiled_once():
-    sample.clear_cache()
-    with compilations("sample") as compiled:
+    draw_groups.clear_cache()
+    with compilations("draw_groups") as compiled:
         draw()
         draw(seed=3)
         draw(np.array([1, 2, 0]), first_sample=9, seed=4)

@@ -32,6 +32,7 @@ from pool_rows import (
 from rlvr_jax.parallel import make_mesh
 from rlvr_jax.policy import score
 from rlvr_jax.rollout import Processor, Sampling, compose, decode, sample, to_rollouts, verify
+from rlvr_jax.rollout.sample import draw_groups
 
 TEMPERATURES = np.array([0.6, 1.0, 1.7, 0.9])
 SAMPLES = 3
@@ -107,8 +108,8 @@ def test_each_prompt_has_its_temperature_and_is_scored_at_it():
 
 
 def test_a_temperature_or_a_constant_that_moves_is_no_other_program():
-    sample.clear_cache()
-    with compilations("sample") as compiled:
+    draw_groups.clear_cache()
+    with compilations("draw_groups") as compiled:
         for scale in (1.0, 1.1):
             constants = {"start": scale * TEMPERATURES, "decay": np.float64(0.2 * scale)}
             answers(sampling=ANNEALED, temperature=scale * TEMPERATURES, constants=constants)

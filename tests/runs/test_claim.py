@@ -68,3 +68,9 @@ def test_a_directory_below_a_file_is_refused(tmp_path):
     wanted = "run_dir must be a directory to write in, got .*file/run': Not a directory"
     with pytest.raises(ValueError, match=wanted), claimed(tmp_path / "file" / "run"):
         pass
+
+
+@pytest.mark.parametrize("path", ["/proc/self/run", "/dev/null/run"])
+def test_a_directory_that_cannot_be_made_is_refused_before_anything_is_loaded(path):
+    with pytest.raises(ValueError, match=f"must be a directory to write in, got '{path}': "):
+        training_runs.quietly(training_runs.settings("no policy", path, task="no_task"))

@@ -293,7 +293,7 @@ def test_texts_that_look_like_markup_are_printed_as_they_are(line, monkeypatch, 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunWriter, "log", stop)
-    options = line(task="training_runs:with_brackets", method="siren")
+    options = line(task="training_runs:with_brackets", method="siren", verbose=True)
     monkeypatch.setattr(sys, "argv", ["train", *options])
     with pytest.raises(SystemExit) as stopped:
         guarded(main)
@@ -313,3 +313,27 @@ def test_processes_with_other_prompts_are_refused_before_anything_is_loaded(
     with pytest.raises(ValueError, match=r"same prompts in all processes, .*'another'\]"):
         training_runs.quietly(config)
     assert not config.run_dir.exists()
+
+
+def test_a_disk_without_room_for_a_checkpoint_is_said_before_it_is_written(
+    line, model, tmp_path, monkeypatch, capsys
+):
+    usage = shutil.disk_usage(tmp_path)._replace(free=2**10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    said = said_by(line(), monkeypatch, capsys)
+    where = tmp_path / "run/checkpoints"
+    wanted = f"error: the disk is full at {where} (0 MiB free); make room and use --resume"
+    assert said == wanted
+    assert not list(where.glob("[0-9]*"))
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_fills_the_disk_is_a_full_disk(line, tmp_path, monkeypatch, capsys):
+    from orbax.checkpoint import CheckpointManager
+
+    def full(self, *args, **options):
+        raise ValueError("RESOURCE_EXHAUSTED: Error writing: No space left on device [28]")
+
+    monkeypatch.setattr(CheckpointManager, "save", full)
+    said = said_by(line(), monkeypatch, capsys)
+    assert said.startswith(f"error: the disk is full at {tmp_path / 'run/checkpoints'} (")

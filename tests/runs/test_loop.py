@@ -13,11 +13,18 @@ from rich.console import Console
 
 from rlvr_jax import policy
 from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.objectives import (
+    group_centered,
+    importance_weighted,
+    objective,
+    stateless,
+    token_mean,
+)
 from rlvr_jax.runs import run_writer, train
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Grade
 from rlvr_jax.training.learning import learn
-from rlvr_jax.types import replace
+from rlvr_jax.types import Recipe, replace
 
 FLOAT32 = 1e-5  # two programs that compute the same log-probs of a few nats
 GRPO = dict(method="grpo", minibatches=2)
@@ -384,3 +391,45 @@ def test_a_reward_that_is_not_finite_names_prompt_and_response(model, value):
     run = graded_by(model, lambda prompt, number: value if number == 3 else 0.0)
     with pytest.raises(ValueError, match=r"outcome must be finite in float32, .* '\d \+ \d =' and"):
         collect(run, run.initial_state(), 0)
+
+
+def unbounded(value):
+    """Plain policy gradient, with a penalty of that value whose gradient is 0."""
+
+    def apply(signals, context, state):
+        del context
+        return replace(signals, term=signals.term + value), state, {}
+
+    return Recipe(
+        objective(
+            advantage=group_centered(),
+            surrogate=importance_weighted(),
+            regularizers=[stateless(apply)],
+            aggregation=token_mean(),
+        )
+    )
+
+
+def infinite():
+    return unbounded(np.inf)
+
+
+def not_a_number():
+    return unbounded(np.nan)
+
+
+def test_a_loss_that_is_infinite_ends_no_run_whose_gradient_is_finite(model, tmp_path):
+    config = training_runs.settings(
+        model, tmp_path / "run", **GRPO | {"method": f"{__name__}:infinite", "hyperparameters": ()}
+    )
+    training_runs.quietly(config)
+    rows = [row for row in training_runs.metrics(tmp_path / "run") if row["step"]]
+    assert rows and all(row["loss"] is None and row["infinite_loss"] == 1.0 for row in rows)
+    assert any(row["gradient_norm"] > 0 and row["skipped_updates"] < 1 for row in rows)
+
+
+def test_a_loss_that_is_no_number_ends_it_whatever_its_gradient(model, tmp_path):
+    own = GRPO | {"method": f"{__name__}:not_a_number", "hyperparameters": ()}
+    config = training_runs.settings(model, tmp_path / "run", **own)
+    with pytest.raises(FloatingPointError, match="step 1: loss is nan"):
+        training_runs.quietly(config)

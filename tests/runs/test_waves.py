@@ -9,7 +9,7 @@ import training_runs
 from compiling import compilations
 
 from rlvr_jax.experience.evaluation import answered
-from rlvr_jax.rollout import sample
+from rlvr_jax.rollout.sample import draw_groups
 
 # Some prompts are asked again, in another wave and in the same one.
 INDICES = np.array([3, 1, 3, 3, 2, 1, 0, 4])
@@ -56,9 +56,9 @@ def assert_same(found, wanted):
     ],
 )
 def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, waves, mesh, wave):
-    sample.clear_cache()  # other tests draw with the same shapes
+    draw_groups.clear_cache()  # other tests draw with the same shapes
     calls = []
-    with training_runs.watched(lambda: calls.append(None)), compilations("sample") as compiled:
+    with training_runs.watched(lambda: calls.append(None)), compilations("draw_groups") as compiled:
         found, shape = drawn(model, sample_waves=waves, mesh=mesh)
     assert shape == wave
     assert len(compiled) == 1

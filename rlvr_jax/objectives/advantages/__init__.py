@@ -58,3 +58,6 @@ from rlvr_jax.objectives.advantages.trees import *
 from rlvr_jax.objectives.advantages.turn_credit import *
 from rlvr_jax.objectives.advantages.whitening import *
 from rlvr_jax.objectives.advantages.windows import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.objectives.algebra.inputs import MEASURED, on_mask
 from rlvr_jax.objectives.algebra.parts import Context, Transform, describe
 from rlvr_jax.objectives.arguments import check_bound
@@ -17,8 +18,8 @@ __all__ = ["Critic", "critic_of", "value_loss"]
 Estimate = Callable[[Rollouts], Float[Array, "B T"]]
 
 
-@dataclass(frozen=True)
-class Critic:
+@dataclass(frozen=True, eq=False)
+class Critic(Alike):
     """What a method wants of the critic whose estimates its objective reads (`Rollouts.values`).
 
     Fields:

@@ -9,3 +9,6 @@ a part may ask for; it is read by the algebra itself.
 from rlvr_jax.objectives.algebra.core import *
 from rlvr_jax.objectives.algebra.parts import *
 from rlvr_jax.objectives.algebra.summary import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

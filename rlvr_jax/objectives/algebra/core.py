@@ -20,9 +20,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.objectives.algebra.inputs import (
     MEASURED,
     check_answer,
+    check_carried,
     check_inputs,
     check_needs,
     check_part,
@@ -49,8 +51,8 @@ __all__ = ["Objective", "objective"]
 DECIDED = ("advantage", "weight", "mask", "clip_low", "clip_high")
 
 
-@dataclass(frozen=True)
-class Objective:
+@dataclass(frozen=True, eq=False)
+class Objective(Alike):
     """A loss in token space.
 
     Fields:
@@ -155,7 +157,8 @@ def objective(
         return signals, state, metrics
 
     def decide(stats, rollouts, state, key):
-        check_inputs(stats, rollouts, key, readers)
+        check_carried(state, key)
+        check_inputs(stats, rollouts, readers)
         scored_logp = jnp.where(rollouts.scored, stats.logp, 0).astype(wide(stats.logp.dtype))
         stats, rollouts = on_mask(stats, rollouts)
         old_logp = rollouts.old_logp
@@ -196,6 +199,7 @@ def objective(
         return jnp.where(signals.mask, values, 0)
 
     def decide_once(rollouts: Rollouts, state: dict, key):
+        check_carried(state, key)
         check_recorded(rollouts, whole.values())
         nothing = jnp.zeros(rollouts.mask.shape, wide(rollouts.reward.dtype))
         _, clean = on_mask(TokenStats(logp=nothing), rollouts)

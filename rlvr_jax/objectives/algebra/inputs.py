@@ -2,11 +2,12 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
+from rlvr_jax.keys import checked_key
 from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "RECORDS",
     "STATISTICS",
     "check_answer",
+    "check_carried",
     "check_inputs",
     "check_needs",
     "check_part",
@@ -80,16 +82,27 @@ def check_answer(label: str, answer, mask) -> None:
             )
 
 
-def check_inputs(stats: TokenStats, rollouts: Rollouts, key, parts: Iterable) -> None:
-    """Refuses a batch that lacks what a part needs, arrays of other shapes than the mask asks for,
-    and a missing key."""
+def check_carried(state: Any, key: Any) -> None:
+    """Refuses what is no state of an objective, and a missing key or one of a generator with which
+    the choices for a token depend on the others."""
+    if not isinstance(state, Mapping):
+        raise ValueError(
+            "loss: state must be what objective.init(Spec(prompts, B, T)) or the last call gave,"
+            f" got {state!r}"
+        )
+    if key is None:
+        raise ValueError("loss: key must be a key of jax.random, got None")
+    checked_key("loss", key)
+
+
+def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable) -> None:
+    """Refuses a batch that lacks what a part needs, and arrays of other shapes than the mask asks
+    for."""
     mask = rollouts.mask
     if mask.ndim != 2 or mask.dtype != bool:
         raise ValueError(
             f"loss: rollouts.mask must be bool [B, T], got {mask.dtype} {list(mask.shape)}"
         )
-    if key is None:
-        raise ValueError("loss: key must be a key of jax.random, got None")
     wanted = {"logp": "every objective"}
     parts = tuple(parts)
     for part in parts:

@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.alike import Alike
 from rlvr_jax.types import Rollouts, Signals, TokenStats
 
 __all__ = [
@@ -66,8 +67,8 @@ def _silent(plan: UpdatePlan) -> None:
     del plan
 
 
-@dataclass(frozen=True)
-class Transform:
+@dataclass(frozen=True, eq=False)
+class Transform(Alike):
     """A part that decides something: an advantage, a token transform or a regularizer.
 
     Fields:
@@ -99,8 +100,8 @@ class Transform:
     records: Records = ()
 
 
-@dataclass(frozen=True)
-class Surrogate:
+@dataclass(frozen=True, eq=False)
+class Surrogate(Alike):
     """The policy loss of a token.
 
     Fields:
@@ -117,8 +118,8 @@ class Surrogate:
     options: Options = ()
 
 
-@dataclass(frozen=True)
-class Aggregation:
+@dataclass(frozen=True, eq=False)
+class Aggregation(Alike):
     """How token losses become one number: loss = Σ weights(mask) · values over the mask.
 
     Fields:

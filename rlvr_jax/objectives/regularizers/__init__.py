@@ -25,3 +25,6 @@ from rlvr_jax.objectives.regularizers.preferences import *
 from rlvr_jax.objectives.regularizers.second_prompt import *
 from rlvr_jax.objectives.regularizers.token_penalties import *
 from rlvr_jax.objectives.regularizers.turn_preferences import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

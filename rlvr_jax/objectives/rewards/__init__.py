@@ -51,3 +51,6 @@ from rlvr_jax.objectives.rewards.thoughts import *
 from rlvr_jax.objectives.rewards.tool_calls import *
 from rlvr_jax.objectives.rewards.tournaments import *
 from rlvr_jax.objectives.rewards.verdicts import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

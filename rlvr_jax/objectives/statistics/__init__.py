@@ -30,3 +30,6 @@ from rlvr_jax.objectives.statistics.steps import *
 from rlvr_jax.objectives.statistics.traces import *
 from rlvr_jax.objectives.statistics.trees import *
 from rlvr_jax.objectives.statistics.window_entropy import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

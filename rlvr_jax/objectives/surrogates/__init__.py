@@ -32,3 +32,6 @@ from rlvr_jax.objectives.surrogates.sequence_regression import *
 from rlvr_jax.objectives.surrogates.soft_clips import *
 from rlvr_jax.objectives.surrogates.soft_tokens import *
 from rlvr_jax.objectives.surrogates.value_regression import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

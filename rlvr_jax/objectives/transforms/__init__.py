@@ -55,3 +55,6 @@ from rlvr_jax.objectives.transforms.teachers import *
 from rlvr_jax.objectives.transforms.tree_credit import *
 from rlvr_jax.objectives.transforms.trust_regions import *
 from rlvr_jax.objectives.transforms.weights import *
+from rlvr_jax.public import public_names
+
+__all__ = public_names(globals())

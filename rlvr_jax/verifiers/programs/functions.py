@@ -87,8 +87,8 @@ def _once(program: str, inputs: Sequence[Any]) -> str | None:
 
 
 def run_programs(programs: Sequence[str], inputs: Sequence[str]) -> list[list[str | None]]:
-    """What programs print on texts at standard input, [N][M]; None for an error, the limit of two
-    seconds of CPU time, or two runs that differ.
+    """What programs print on texts at standard input, N lists of M; None for an error, the limit of
+    two seconds of CPU time, or two runs that differ.
 
     Where the machine has nothing to keep programs in, nothing is printed.
     """

@@ -7,26 +7,33 @@ import zlib
 import jax
 import jax.numpy as jnp
 
-__all__ = ["GENERATOR", "checked_key", "named_key"]
+__all__ = ["GENERATOR", "checked_key", "named_key", "plain_key"]
 
 GENERATOR = "threefry2x32"
 """Whatever JAX_DEFAULT_PRNG_IMPL says: with `rbg` what a row draws depends on the other rows."""
 
 
+def plain_key(seed: int) -> jax.Array:
+    """The key of a seed, of this generator."""
+    return jax.random.key(seed, impl=GENERATOR)
+
+
 def named_key(seed: int, name: str, *numbers: int) -> jax.Array:
     """The random key of a purpose, folded with numbers (step, update)."""
-    key = jax.random.fold_in(jax.random.key(seed, impl=GENERATOR), zlib.crc32(name.encode()))
+    key = jax.random.fold_in(plain_key(seed), zlib.crc32(name.encode()))
     for number in numbers:
         key = jax.random.fold_in(key, number)
     return key
 
 
-def checked_key(function: str, key: jax.Array) -> jax.Array:
+def checked_key(function: str, key: jax.Array, *shape: int) -> jax.Array:
     """The key, or keys, as `jax.random.key` makes them; those of `jax.random.PRNGKey` are wrapped.
 
+    Args:
+      shape: of the keys; none: one key.
     Raises:
-      ValueError: no key, or one of another generator than threefry, with which a rollout would
-        depend on its neighbours.
+      ValueError: no key, other keys than were wanted, or of another generator than threefry, with
+        which a rollout would depend on its neighbours.
     """
     key = jnp.asarray(key)
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
@@ -34,7 +41,10 @@ def checked_key(function: str, key: jax.Array) -> jax.Array:
             raise ValueError(
                 f"{function}: key must be one of jax.random.key, got {key.dtype}{list(key.shape)}"
             )
-        return jax.random.wrap_key_data(key, impl=GENERATOR)
+        key = jax.random.wrap_key_data(key, impl=GENERATOR)
+    if key.shape != shape:
+        wanted = f"keys of the shape {list(shape)}" if shape else "one key"
+        raise ValueError(f"{function}: key must be {wanted}, got {list(key.shape)}")
     generator = str(jax.random.key_impl(key))
     if generator != GENERATOR:
         raise ValueError(

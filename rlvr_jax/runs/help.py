@@ -1,0 +1,98 @@
+"""`--help` of a run: every setting with its default, by what it is about."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rlvr_jax.runs.config import TrainConfig
+
+__all__ = ["GROUPS", "print_help"]
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "run": (
+        *("method", "hyperparameters", "experience", "stage", "model", "run_dir", "steps"),
+        *("drawn_tokens", "seed", "resume", "checkpoint_every", "log_to", "verbose"),
+    ),
+    "data": (
+        *("task", "task_options", "columns", "prompt_tokens", "drop_long_prompts"),
+        *("chat_template", "chat_template_kwargs", "system_prompt", "few_shot", "unsafe_local"),
+    ),
+    "judge": ("judge", "judge_rubric", "judge_prompt", "judge_options", "judge_budget"),
+    "sampling": (
+        *("prompts_per_step", "samples_per_prompt", "response_tokens", "temperature", "top_k"),
+        *("top_p", "min_p", "mask_truncated", "dynamic_sampling", "sample_waves"),
+    ),
+    "update": ("minibatches", "epochs", "micro_batches", "critic_epochs"),
+    "optimizer": (
+        *("learning_rate", "warmup_updates", "adam_b1", "adam_b2", "weight_decay"),
+        *("max_gradient_norm", "critic_learning_rate"),
+    ),
+    "adapters": ("lora_rank", "lora_alpha", "lora_targets"),
+    "devices": ("compute_dtype", "remat", "mesh", "sample_mesh"),
+    "evaluation": (
+        *("evaluate_every", "evaluation_prompts", "evaluation_samples", "samples_kept"),
+    ),
+}
+
+
+def print_help(start: TrainConfig, description: str, console: Console) -> None:
+    """Prints all settings with the values that a command line starts from.
+
+    Args:
+      description: what the command does.
+    """
+    for paragraph in inspect.cleandoc(description).split("\n\n"):
+        # Commands keep their lines.
+        flat = paragraph if paragraph.startswith(" ") else " ".join(paragraph.split())
+        console.print(escape(flat) + "\n", highlight=False)
+    told = _docstrings()
+    for title, names in GROUPS.items():
+        table = Table(
+            title=f"[bold]{title}[/]",
+            title_justify="left",
+            show_header=False,
+            box=None,
+            padding=(0, 1),
+        )
+        table.add_column(no_wrap=True, style="cyan", width=24)
+        table.add_column(overflow="fold", width=20, style="green")
+        table.add_column(overflow="fold")
+        for name in names:
+            value = getattr(start, name)
+            table.add_row(_option(name, value), escape(_text(value)), escape(told[name]))
+        console.print(table)
+        console.print()
+    console.print("Methods: `python -m rlvr_jax.methods`. Tasks: `python -m rlvr_jax.tasks`.")
+
+
+def _option(name: str, value: Any) -> str:
+    option = name.replace("_", "-")
+    # A switch is named by what it would do.
+    return f"--no-{option}" if value is True else f"--{option}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return ""
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return "" if value is None or value == "" else str(value)
+
+
+def _docstrings() -> dict[str, str]:
+    """What stands under each field of the settings."""
+    (body,) = (node.body for node in ast.parse(inspect.getsource(TrainConfig)).body)
+    found = {}
+    for field, under in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
+            found[field.target.id] = " ".join(ast.literal_eval(under.value).split())
+    return found | {f.name: found.get(f.name, "") for f in dataclasses.fields(TrainConfig)}

@@ -1,0 +1,127 @@
+"""A page for each method, made of its card, its defaults and its presets; and an index of them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rlvr_jax import methods
+from rlvr_jax.methods.__main__ import MUST, defaults, needs
+from rlvr_jax.objectives import UpdatePlan
+from rlvr_jax.runs.presets import preset
+
+__all__ = ["method_index", "method_page"]
+
+TASK = "brackets"
+# Methods with curves that are kept: page and picture.
+_CURVES = ("grpo", "clip_cov", "kl_cov", "dapo", "gspo", "forking_tokens")
+_EVIDENCE = {
+    "exact": "It agrees with the authors' or a maintained code.",
+    "reconstruction": "It was made from the paper alone; nobody's code was compared.",
+    "own": "It is not published.",
+}
+_FILTER = """<script>
+const rows = () => [...document.querySelectorAll("table tbody tr")];
+const parts = [...new Set(rows().flatMap(r => r.cells[2].textContent.split(", ")))].sort();
+const filter = document.getElementById("filter");
+for (const part of ["all", ...parts]) {
+  const button = document.createElement("button");
+  button.textContent = part; button.className = "md-button"; button.style.margin = "2px";
+  button.onclick = () => rows().forEach(r => r.hidden =
+    part !== "all" && !r.cells[2].textContent.split(", ").includes(part));
+  filter.append(button);
+}
+</script>"""
+
+
+def method_index() -> str:
+    """The page that lists all methods, with buttons that leave those that change one part."""
+    lines = ["# Methods", "", "What each changes of a step of the plain algorithm:", ""]
+    lines += ['<p id="filter"></p>', ""]
+    lines += ["| method | paper | changes | evidence |", "|---|---|---|---|"]
+    for name in methods.names():
+        about = methods.method(name)
+        lines.append(
+            f"| [`{name}`]({name}.md) | {about.title} | {about.changes or '–'} | {about.evidence} |"
+        )
+    # Behind the table, whose rows it reads.
+    return "\n".join([*lines, "", _FILTER, ""])
+
+
+def method_page(name: str) -> str:
+    """The page of one method."""
+    about = methods.method(name)
+    module = inspect.getmodule(about.recipe)
+    title, *rest = (inspect.getdoc(module) or about.title).splitlines()
+    lines = [f"# {name}", "", title, ""]
+    lines += [f"[{about.title}]({about.url}). {_EVIDENCE[about.evidence]}", ""]
+    lines += [f"It changes: {about.changes or '–'}."]
+    lines += [f"Left out: {about.left_out}."] * bool(about.left_out)
+    lines += ["", "## Definition", *rest, ""]
+    lines += ["## Hyperparameters", "", *_table(name), ""]
+    recipe = _recipe(name)
+    if recipe is not None:
+        lines += ["## What it changes of a step", ""]
+        lines += [f"- `{label}`" for label in recipe.objective.labels]
+        if recipe.experience is not None:
+            lines += [f"- experience: `{label}`" for label in recipe.experience.labels]
+        if recipe.critic is not None:
+            lines += [f"- critic: `{recipe.critic.label}`"]
+        idle = recipe.objective.remarks(UpdatePlan(updates_per_batch=1, group_size=8))
+        if idle:
+            lines += ["", "With one update per batch:", "", *(f"- {told}" for told in idle)]
+        lines += ["", "## Needs", "", needs(name) or "nothing but log-probs", ""]
+    lines += ["## Command", "", *_commands(name), ""]
+    if name in _CURVES:
+        lines += ["## Its curve", "", *_curve(), ""]
+    lines += ["## What its authors report", "", about.reports, ""] * bool(about.reports)
+    lines += ["## Traps", "", about.traps, ""] * bool(about.traps)
+    return "\n".join(lines)
+
+
+def _recipe(name: str) -> Any:
+    """With its defaults; None where something must be given."""
+    return None if MUST in defaults(name).values() else methods.recipe(name)
+
+
+def _table(name: str) -> list[str]:
+    told, given = _arguments(name), defaults(name)
+    if not given:
+        return ["It has none."]
+    start = dict(pair.split("=", 1) for pair in preset(TASK, name).hyperparameters)
+    lines = [f"| name | default | on {TASK} | |", "|---|---|---|---|"]
+    for key, value in given.items():
+        lines.append(f"| `{key}` | {value} | {start.get(key, '')} | {told.get(key, '')} |")
+    return lines
+
+
+def _arguments(name: str) -> Mapping[str, str]:
+    """What the docstring of a method says of each of its arguments."""
+    text = inspect.getdoc(methods.method(name).recipe) or ""
+    _, _, body = text.partition("Args:\n")
+    found: dict[str, str] = {}
+    for head, said in re.findall(r"^  ([\w, ]+): (.*(?:\n    .*)*)", body, re.MULTILINE):
+        flat = " ".join(said.split()).replace("|", "\\|")
+        found |= dict.fromkeys(head.split(", "), flat)
+    return found
+
+
+def _commands(name: str) -> list[str]:
+    return [
+        f"    python -m experiments.train --method {name} --task {TASK} --run-dir runs/{name}",
+        f"    python -m experiments.compare --methods grpo {name} --seeds 5 --task {TASK}",
+        "",
+        f"The second makes its curve beside GRPO's, with intervals. Where {TASK} lacks what it"
+        " needs, either says so by name.",
+    ]
+
+
+def _curve() -> list[str]:
+    return [
+        "On brackets, five seeds, with intervals over prompts and seeds:"
+        " [how it was measured](../results/brackets/README.md)",
+        "",
+        "![Held-out pass@32](../results/brackets/held_out_pass_at_32.png)",
+    ]

@@ -1,0 +1,89 @@
+"""The page that lies beside the weights of a trained policy: what it is and how it came to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax import methods
+
+__all__ = ["policy_card"]
+
+_SHOWN = (
+    "held_out_pass_at_1",
+    "held_out_pass_at_8",
+    "held_out_pass_at_32",
+    "entropy",
+    "held_out_truncated_share",
+)
+
+
+def policy_card(card: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """A model card as Hugging Face has them. It holds no clock and no path of the run.
+
+    Args:
+      card: content of the run's config.json.
+      summary: of its summary.json.
+    """
+    about = methods.method(card["method"])
+    paper = f"[{about.title}]({about.url})" if about.url else about.title
+    settings = card["settings"]
+    adapters = f", adapters of rank {settings['lora_rank']}" if settings["lora_rank"] else ""
+    lines = [
+        "---",
+        "library_name: transformers",
+        "pipeline_tag: text-generation",
+        "tags:",
+        "- reinforcement-learning",
+        "- rlvr",
+        f"- {card['method']}",
+        "---",
+        "",
+        f"# {Path(card['model']).name}, trained by {card['method']} on {card['task']}",
+        "",
+        f"{paper}, by rlvr_jax {card['versions']['rlvr_jax']}: seed {card['seed']},"
+        f" {summary['steps']} steps of {settings['prompts_per_step']} prompts ×"
+        f" {settings['samples_per_prompt']} samples, {summary['drawn_tokens']:,} tokens"
+        f" drawn{adapters}. It began as `{Path(card['model']).name}`.",
+        "",
+        "| held-out | before | after |",
+        "|---|---|---|",
+    ]
+    for name in _SHOWN:
+        if f"{name}_end" in summary:
+            before, after = (_number(summary.get(f"{name}_{at}")) for at in ("start", "end"))
+            lines.append(f"| {_words(name)} | {before} | {after} |")
+    lines += [
+        "",
+        f"{summary['n']} samples for each of {settings['evaluation_prompts']} prompts at most, at"
+        f" temperature {settings['temperature']:g}. One seed is one draw.",
+        "",
+        "What was optimised:",
+        "",
+        *(f"- `{term}`" for term in card["loss_terms"]),
+    ]
+    if card["hyperparameters"]:
+        given = ", ".join(f"`{n}={value}`" for n, value in card["hyperparameters"].items())
+        lines += ["", f"Hyperparameters: {given}."]
+    lines += [
+        "",
+        "```python",
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        'model = AutoModelForCausalLM.from_pretrained("FOLDER")',
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+        "```",
+        "",
+        "It was rewarded for passing one verifier, on prompts of one kind; nothing is known of",
+        "what it says elsewhere. Its licence is that of the model it began as.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _words(name: str) -> str:
+    return name.removeprefix("held_out_").replace("_at_", "@").replace("_", " ")

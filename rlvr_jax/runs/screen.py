@@ -1,0 +1,70 @@
+"""What a run says before its first step: who trains what, in six lines."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from rlvr_jax import methods, tasks
+from rlvr_jax.experience.prompts import told_tokens
+from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.runs.memory_check import describe_memory
+from rlvr_jax.runs.run import Run
+from rlvr_jax.runs.settings import plain
+
+__all__ = ["differences", "run_lines"]
+
+
+def differences(card: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Hyperparameters of a run that are not the method's own defaults: (the run's, the method's).
+
+    A preset, a command line, or the length of the run may have set them.
+
+    Args:
+      card: content of its config.json.
+    """
+    parameters = inspect.signature(methods.method(card["method"]).recipe).parameters
+    published = {name: plain(parameters[name].default) for name in card["hyperparameters"]}
+    return {
+        name: (value, published[name])
+        for name, value in card["hyperparameters"].items()
+        if value != published[name] and parameters[name].default is not inspect.Parameter.empty
+    }
+
+
+def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list[str]:
+    """Six lines: the run, its policy, its data, a step, the loss, what is not as published."""
+    config, start = run.config, run.start
+    shapes = parameter_shapes(start.model.config)
+    size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    trained = f"adapters of rank {config.lora_rank}" if run.adapts else "all weights"
+    sampler, updates = start.sampler, config.updates_per_step()
+    told = [
+        f"{name}={own} (published: {theirs})" for name, (own, theirs) in differences(card).items()
+    ]
+    return [
+        f"{config.method} on {config.task}, seed {config.seed}, {config.steps} steps →"
+        f" {config.run_dir}",
+        f"policy  {card['model']}, {size / 1e6:.3g}M parameters; trained: {trained};"
+        f" {describe_memory(run.memory())}",
+        f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"
+        f" held out; {_paid(check)}; {told_tokens(start.train_table)}",
+        f"step    {config.prompts_per_step} prompts × {config.samples_per_prompt} samples of at"
+        f" most {sampler.response_tokens} tokens at temperature {sampler.sampling.temperature:g};"
+        f" {updates} update{'s' * (updates > 1)} at {config.rate():g}",
+        f"loss    {' · '.join(card['loss_terms'])}",
+        f"method  {', '.join(told) if told else 'as published'}; every setting is in config.json",
+    ]
+
+
+def _paid(check: tasks.SelfCheck) -> str:
+    """What known answers earn, over all kinds of prompts."""
+    found = []
+    for name, label in (("gold", "known answers"), ("wrong", "others' answers"), ("empty", "none")):
+        means = [value for kind in check.kinds if (value := getattr(kind, name)) is not None]
+        if means:
+            found.append(f"{label} earn {sum(means) / len(means):.2f}")
+    return ", ".join(found) or "no known answers"

@@ -1,0 +1,92 @@
+"""Where else the curves of a run go: trackers of other people, and functions of one's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvr_jax.own import own_function
+
+__all__ = ["Tracker", "check_trackers", "make_trackers"]
+
+Log = Callable[[Mapping[str, float], int], Any]
+PROJECT = "rlvr_jax"
+_PACKAGES = ("trackio", "wandb")
+
+
+class Tracker(NamedTuple):
+    """What is told of every step.
+
+    Fields:
+      log: (metrics, step), the numbers of a line of metrics.jsonl that are numbers.
+      close: after the last one.
+    """
+
+    log: Log
+    close: Callable[[], Any]
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuses trackers that there are not, before anything is loaded.
+
+    Raises:
+      ValueError: an unknown name, a package that is not installed (with the command that installs
+        it), or no function of one's own.
+    """
+    for name in names:
+        if ":" in name:
+            own_function("log_to", name)
+        elif name not in _PACKAGES:
+            raise ValueError(
+                f"TrainConfig: log_to must be among {', '.join(_PACKAGES)}, or module:function of"
+                f" your own, got {name!r}"
+            )
+        elif importlib.util.find_spec(name) is None:
+            raise ValueError(
+                f"TrainConfig: log_to {name} needs the package {name}, which is not installed: run"
+                f" `pip install {name}`"
+            )
+
+
+def make_trackers(
+    names: Sequence[str], directory: Path, card: Mapping[str, Any], resumed: bool
+) -> list[Tracker]:
+    """Begins a run with each tracker; their own environment variables say where it goes
+    (`WANDB_MODE=offline` keeps it in the run directory).
+
+    Args:
+      names: checked.
+      directory: of the run; its name is the run's, and what trackers keep lies in it.
+      card: of the run; its settings go with it.
+      resumed: it goes on with one of that name, if there is one.
+    """
+    made = []
+    for name in names:
+        if ":" in name:
+            made.append(Tracker(own_function("log_to", name), lambda: None))
+            continue
+        package = importlib.import_module(name)
+        own: dict[str, Any] = {"resume": "allow" if resumed else "never"}
+        if name == "wandb":
+            own = {"dir": str(directory)}
+            own |= {"id": _identity(directory), "resume": "allow" if resumed else None}
+        settings = {**card["settings"], "hyperparameters": card["hyperparameters"]}
+        run = package.init(project=PROJECT, name=_identity(directory), config=settings, **own)
+        made.append(Tracker(_called(run), run.finish))
+    return made
+
+
+def _called(run: Any) -> Log:
+    def log(metrics: Mapping[str, float], step: int) -> None:
+        run.log(dict(metrics), step=step)
+
+    return log
+
+
+def _identity(directory: Path) -> str:
+    """The directory's path in letters that stand in an address."""
+    text = "-".join(directory.resolve().parts[-3:])
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)

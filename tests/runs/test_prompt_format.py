@@ -1,0 +1,155 @@
+"""Prompts as people have them: templates of several kinds, system messages, none at all."""
+
+import datetime
+import json
+
+import pytest
+import training_runs
+from tokenizers.processors import TemplateProcessing
+from training_runs import WORDS
+
+from rlvr_jax import policy
+from rlvr_jax.experience.prompts import encode_prompts, told_tokens
+from rlvr_jax.runs import parse_config
+from rlvr_jax.runs.task import load_task, load_tokenizer
+from rlvr_jax.tasks import Prompt
+
+QUESTION = Prompt("1 + 2 =")
+PARTS = (
+    "{% for m in messages %}{% if m.content is not string %}{% for part in m.content %}"
+    "+ {{ part.text }}{% endfor %}{% endif %}{% endfor %}"
+)
+
+
+@pytest.fixture
+def shown(model):
+    """What the policy sees of a prompt by a template."""
+
+    def by(template, prompt=QUESTION, **arguments):
+        tokenizer = policy.tokenizer(model)
+        tokenizer.chat_template = template
+        tokenizer = policy.templated(tokenizer, **arguments)
+        table = encode_prompts(tokenizer, [prompt], 0, "train")
+        return " ".join(WORDS[index] for index in table.tokens[0])
+
+    return by
+
+
+def test_a_template_that_wants_content_in_parts_gets_parts(shown):
+    assert shown(PARTS) == "+ 1 + 2 ="
+
+
+def test_a_template_that_loses_the_question_is_refused(shown):
+    wanted = r"chat template must show the user's message, got '\+ 1' for '1 \+ 2 ='"
+    with pytest.raises(ValueError, match=wanted):
+        shown("+ {{ messages|length }}")
+
+
+def test_a_template_may_count_the_tools_that_there_are_not(shown):
+    template = "{% if tools|length > 0 %}+{% endif %}{{ messages[0].content }}"
+    assert shown(template) == "1 + 2 ="
+    # But one that asks whether there are any is told that there are none.
+    assert shown("{% if tools is not none %}+{% endif %}{{ messages[0].content }}") == "1 + 2 ="
+
+
+def test_a_template_that_fails_is_told_in_a_sentence(shown):
+    with pytest.raises(ValueError, match=r"must take a user's message, got TypeError: .* for '1 "):
+        shown("{{ messages[0].content + 1 }}")
+
+
+def test_the_date_of_the_day_is_the_same_every_day(shown):
+    today = datetime.date.today().strftime("%d %b %Y")
+    template = "{{ strftime_now('%d %b %Y') }} {{ messages[0].content }}"
+    assert today != "26 Jul 2024"
+    assert shown(template) == shown("26 Jul 2024 {{ messages[0].content }}")
+
+
+def test_a_question_with_a_special_token_is_refused(shown):
+    with pytest.raises(ValueError, match=r"no special token .* got '<eos>' in '1 <eos> 2'"):
+        shown("{{ messages[0].content }}", Prompt("1 <eos> 2"))
+
+
+def test_what_a_template_is_given_reaches_it_or_is_refused(shown):
+    template = "{% if thinking %}+ {% endif %}{{ messages[0].content }}"
+    assert shown(template, thinking=True) == "+ 1 + 2 ="
+    assert shown(template, thinking=False) == shown(template) == "1 + 2 ="
+    with pytest.raises(ValueError, match="read by the tokenizer's chat template, got thoughts, wh"):
+        shown(template, thoughts=True)
+    with pytest.raises(ValueError, match="got thinking, and there is no template"):
+        shown(None, thinking=True)
+    assert shown("+ {{ messages[0].content }}", chat_template=False) == "1 + 2 ="
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("1 + 2 =", "<pad> 1 + 2 ="), ("<pad> 1 =", "<pad> 1 ="), ("1 <eos>", "<pad> 1 <eos>")],
+)
+def test_without_a_template_no_prompt_gets_an_end_or_a_second_beginning(model, text, wanted):
+    tokenizer = policy.tokenizer(model)
+    tokenizer.bos_token = "<pad>"
+    around = [(name, WORDS.index(name)) for name in ("<pad>", "<eos>")]
+    tokenizer._tokenizer.post_processor = TemplateProcessing(
+        single="<pad> $A <eos>", special_tokens=around
+    )
+    table = encode_prompts(tokenizer, [Prompt(text)], 0, "train")
+    assert " ".join(WORDS[index] for index in table.tokens[0]) == wanted
+
+
+def test_settings_put_messages_before_every_prompt(model, tmp_path):
+    turns = [{"role": "user", "content": "1 + 1 ="}, {"role": "assistant", "content": "2"}]
+    (tmp_path / "turns.json").write_text(json.dumps(turns))
+    line = ["--task", "training_runs:sums", "--model", str(model), "--system-prompt", "+"]
+    config = parse_config([*line, "--few-shot", str(tmp_path / "turns.json")])
+    task = load_task(config)
+    wanted = ({"role": "system", "content": "+"}, *turns)
+    assert all(prompt.messages == wanted for prompt in (*task.train, *task.test))
+    assert task.fingerprint() != training_runs.sums().fingerprint()
+
+
+@pytest.mark.parametrize("content", ["{", '{"role": "user"}', '[{"role": "user"}]', "[1]"])
+def test_few_shots_that_are_no_messages_are_refused(model, tmp_path, content):
+    (tmp_path / "turns.json").write_text(content)
+    line = ["--task", "training_runs:sums", "--few-shot", str(tmp_path / "turns.json")]
+    with pytest.raises(ValueError, match="few_shot must be a JSON file with a list of messages"):
+        load_task(parse_config(line))
+    with pytest.raises(ValueError, match=r"few_shot must be a JSON file .* got 'nowhere.json'"):
+        load_task(parse_config([*line[:3], "nowhere.json"]))
+
+
+def test_a_second_system_message_is_refused(model, tmp_path):
+    (tmp_path / "turns.json").write_text('[{"role": "system", "content": "-"}]')
+    line = ["--task", "training_runs:sums", "--system-prompt", "+"]
+    with pytest.raises(ValueError, match="must leave one system message, the first, got system, s"):
+        load_task(parse_config([*line, "--few-shot", str(tmp_path / "turns.json")]))
+
+
+def test_arguments_of_the_template_are_read_as_json(model):
+    line = ["--task", "training_runs:sums", "--chat-template-kwargs", "a=false", "b=2", "c=dark"]
+    config = parse_config(line)
+    assert config.template_arguments() == {"a": False, "b": 2, "c": "dark"}
+    with pytest.raises(ValueError, match="chat_template_kwargs must be name=value, got 'a'"):
+        parse_config([*line[:3], "a"])
+    with pytest.raises(ValueError, match="must be empty without a chat template, got a=1"):
+        parse_config([*line[:3], "a=1", "--no-chat-template"])
+    with pytest.raises(ValueError, match="got a, and there is no template"):
+        load_tokenizer(parse_config([*line[:3], "a=1"]), str(model))
+
+
+def test_the_first_prompt_is_told_token_by_token(model):
+    table = encode_prompts(policy.tokenizer(model), [QUESTION, Prompt("3")], 0, "train")
+    assert told_tokens(table) == "first prompt, 4 tokens: 1│ +│ 2│ ="
+    assert told_tokens(table, most=6) == "first prompt, 4 tokens: 1│  … │ ="
+
+
+def test_a_run_saves_the_template_that_it_did_not_use(model, tmp_path):
+    tokenizer = policy.tokenizer(model)
+    tokenizer.chat_template = "+ {{ messages[0].content }}"
+    policy.save(tmp_path / "policy", *policy.load(model), tokenizer)
+    config = training_runs.settings(
+        tmp_path / "policy", tmp_path / "run", steps=1, chat_template=False
+    )
+    training_runs.quietly(config)
+    (row, *_) = map(json.loads, (tmp_path / "run/held_out.jsonl").read_text().splitlines())
+    assert row["step"] == 0
+    saved = policy.tokenizer(tmp_path / "run/policy")
+    assert saved.chat_template == "+ {{ messages[0].content }}"

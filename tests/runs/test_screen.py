@@ -1,0 +1,223 @@
+"""What a run says before its first step and leaves beside its weights; where its curves go."""
+
+import dataclasses
+import importlib.util
+import io
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+import training_runs
+from rich.console import Console
+
+from experiments import quickstart
+from rlvr_jax.runs import parse_config, preset, train
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.help import GROUPS
+from rlvr_jax.runs.progress import RunProgress, progress_bar
+from rlvr_jax.runs.screen import differences
+
+TOLD: list = []
+
+
+def keep(metrics, step):
+    TOLD.append((step, metrics))
+
+
+def fail(metrics, step):
+    raise ConnectionError(f"no server at step {step}")
+
+
+def screen_of(config, watch=None):
+    """What a run prints."""
+    shown = io.StringIO()
+    train(config, Console(file=shown, width=100), watch)
+    return shown.getvalue()
+
+
+@pytest.fixture(scope="module")
+def finished(model, tmp_path_factory):
+    """A run whose numbers went to a function; its directory and its screen."""
+    TOLD.clear()
+    run_dir = tmp_path_factory.mktemp("screen") / "run"
+    config = training_runs.settings(
+        model,
+        run_dir,
+        method="clip_cov",
+        hyperparameters=("fraction=0.25",),
+        log_to=(f"{__name__}:keep",),
+    )
+    return run_dir, screen_of(config)
+
+
+def test_who_trains_what_is_said_in_six_lines(finished, model):
+    run_dir, shown = finished
+    lines = shown.splitlines()
+    assert lines[0] == f"clip_cov on training_runs:sums, seed 0, 3 steps → {run_dir}"
+    heads = [line.split()[0] for line in lines[:6]]
+    assert heads == ["clip_cov", "policy", "data", "step", "loss", "method"]
+    assert str(model) in lines[1] and "all weights" in lines[1] and "GiB" in lines[1]
+    assert "15 prompts, 4 of 5 held out" in lines[2]
+    assert "known answers earn 1.00" in lines[2] and "none earn 0.00" in lines[2]
+    assert re.search(r"first prompt, 4 tokens: \d│ \+│ \d│ =", lines[2])
+    assert "4 prompts × 4 samples" in lines[3] and "1 update at 0.01" in lines[3]
+    assert "drop_high_covariance" in lines[4]
+    assert lines[5] == "method  fraction=0.25 (published: 0.0002); every setting is in config.json"
+    assert "adam_b1" not in shown
+
+
+def test_every_setting_is_shown_if_wanted(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", steps=1, verbose=True)
+    shown = screen_of(config)
+    assert re.search(r"^adam_b1 +0\.9 *$", shown, re.MULTILINE) and "Self-check of task" in shown
+
+
+def test_a_run_beside_others_says_only_what_is_to_be_looked_at(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", steps=1, lora_alpha=8.0)
+    shown = screen_of(config, lambda *begin: lambda *step: None)
+    lines = shown.splitlines()
+    assert any(line.startswith("note: grpo seed 0: lora_alpha: lora_rank is 0") for line in lines)
+    assert "policy  " not in shown and "self-check" not in shown
+
+
+def test_hyperparameters_that_are_not_the_method_s_own_are_named():
+    config = preset("brackets", "grpo")
+    given = {name: value for name, value in (p.split("=") for p in config.hyperparameters)}
+    assert given == {"kl_coefficient": "0", "aggregation": "token_mean"}
+    card = {
+        "method": "grpo",
+        "hyperparameters": {
+            "clip_high": 0.2,
+            "kl_coefficient": 0.0,
+            "aggregation": "token_mean()",
+        },
+    }
+    assert differences(card) == {
+        "kl_coefficient": (0.0, 0.04),
+        "aggregation": ("token_mean()", "rollout_mean_token_mean()"),
+    }
+
+
+def test_a_function_of_ones_own_gets_the_numbers_of_the_file(finished):
+    rows = training_runs.metrics(finished[0])
+    assert [step for step, _ in TOLD] == [row.pop("step") for row in rows]
+    for (_, told), row in zip(TOLD, rows, strict=True):
+        assert told == {name: value for name, value in row.items() if value is not None}
+
+
+def test_a_tracker_that_fails_is_left_and_the_run_goes_on(model, tmp_path):
+    config = training_runs.settings(
+        model, tmp_path / "run", steps=1, log_to=(f"{__name__}:fail", f"{__name__}:keep")
+    )
+    TOLD.clear()
+    with pytest.warns(UserWarning, match="a tracker failed and is left: no server at step 0"):
+        training_runs.quietly(config)
+    assert [step for step, _ in TOLD] == [0, 1]
+
+
+@pytest.mark.parametrize("package", ["wandb", "trackio"])
+def test_a_tracker_gets_settings_and_numbers(model, tmp_path, monkeypatch, package):
+    """The calls that their documentations show, of a package that is not here."""
+    calls = []
+    run = SimpleNamespace(
+        log=lambda metrics, step: calls.append((step, metrics)),
+        finish=lambda: calls.append("finished"),
+    )
+
+    def init(**options):
+        calls.append(options)
+        return run
+
+    module = SimpleNamespace(init=init, __spec__=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, package, module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: module.__spec__)
+    config = training_runs.settings(model, tmp_path / "run", steps=1, log_to=(package,))
+    training_runs.quietly(config)
+    begin, *told, end = calls
+    assert begin["project"] == "rlvr_jax" and begin["name"].endswith("-run")
+    assert begin["config"]["learning_rate"] == 1e-2
+    assert [step for step, _ in told] == [0, 1] and end == "finished"
+    assert told[1][1]["reward"] == training_runs.metrics(tmp_path / "run")[1]["reward"]
+
+
+def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for names, message in {
+        ("wandb",): "log_to wandb needs the package wandb, which is not installed: run `pip inst",
+        ("tensorbored",): r"log_to must be among trackio, wandb, or module:function .*'tensorb",
+        ("no_module:f",): "log_to: no module 'no_module' can be imported, got 'no_module:f'",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            parse_config(["--task", "training_runs:sums", "--log-to", *names])
+
+
+def test_trackers_decide_nothing_that_a_run_gives(finished, model):
+    config = training_runs.settings(
+        model,
+        finished[0],
+        method="clip_cov",
+        hyperparameters=("fraction=0.25",),
+        steps=4,
+        resume=True,
+        verbose=True,
+    )
+    training_runs.quietly(config)
+    assert [row["step"] for row in training_runs.metrics(finished[0])] == [0, 1, 2, 3, 4]
+
+
+def test_a_policy_has_a_card(finished):
+    page = (finished[0] / "policy/README.md").read_text()
+    assert page.startswith("---\nlibrary_name: transformers\n")
+    assert "trained by clip_cov on training_runs:sums" in page
+    assert "[The Entropy Mechanism" in page and "`fraction=0.25`" in page
+    summary = json.loads((finished[0] / "summary.json").read_text())
+    row = re.search(r"^\| pass@1 \| (\S+) \| (\S+) \|$", page, re.MULTILINE)
+    assert row.groups() == tuple(
+        f"{summary[f'held_out_pass_at_1_{at}']:.3f}" for at in ("start", "end")
+    )
+    # Equal runs leave equal bytes.
+    assert str(finished[0]) not in page
+
+
+def test_every_setting_stands_in_one_group_of_the_help(capsys):
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(field.name for field in dataclasses.fields(TrainConfig))
+    for option in ("--help", "-h"):
+        with pytest.raises(SystemExit) as ended:
+            parse_config(["--task", "brackets", "--method", "clip_cov", option])
+        assert ended.value.code == 0
+        shown = capsys.readouterr().out
+        # Of the preset of what was named, and switches as what they do.
+        assert "fraction=0.0075" in shown and "--no-chat-template" in shown
+        assert " --learning-rate " in shown and "0.0003" in shown
+        assert all(f"\n{title}" in shown for title in GROUPS)
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_each_run_has_one_line_that_fits(width):
+    shown = io.StringIO()
+    console = Console(file=shown, width=width, force_terminal=True)
+    metrics = {"reward": 0.5, "entropy": 0.25, "truncated_share": 0.0}
+    with progress_bar(console) as bar:
+        for method in ("grpo", "clip_cov"):
+            line = RunProgress(console, bar, f"{method} seed 0", 300, 0)
+            line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0, "truncated_share": 0.0}, {})
+            line(120, metrics, {"tokens_per_s": 12345.0})
+        drawn = console.render_lines(bar.get_renderable(), pad=False)
+    texts = ["".join(segment.text for segment in line) for line in drawn]
+    assert len(texts) == 2
+    assert all("pass@1 0.251" in text and "120/300" in text for text in texts)
+
+
+def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_path):
+    config = quickstart.Config(run_dir=tmp_path, steps=600)
+    runs = {method: preset("brackets", method) for method in quickstart.METHODS}
+    begin = quickstart._begin(config, runs)
+    assert len(begin) == 6 and all(len(line) < 120 for line in begin[:3])
+    assert "fraction=0.0075" in begin[3] and "minutes" in begin[5]
+    commands = quickstart._next(tmp_path)
+    assert len(commands) == 3
+    for command in commands:
+        assert command.startswith("python -m experiments.")

@@ -1,0 +1,112 @@
+"""What was made alike is equal, and one static argument."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from compiling import compilations
+
+from rlvr_jax import methods
+from rlvr_jax.experience import experience, refill, uniform
+from rlvr_jax.objectives import (
+    group_normalized,
+    keep_top_entropy,
+    objective,
+    ppo_clip,
+    stateless,
+    token_mean,
+)
+from rlvr_jax.types import Recipe, replace
+
+
+def made(name):
+    """A recipe with its defaults; what has none is left out."""
+    return methods.method(name).recipe()
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_recipe_is_equal_to_the_next_one_of_its_method(name):
+    one, two = made(name), made(name)
+    assert one == two and hash(one) == hash(two) and one is not two
+    assert one.objective == two.objective and {one.objective, two.objective} == {one.objective}
+
+
+def test_recipes_of_different_methods_differ():
+    recipes = {made(name) for name in methods.names()}
+    # Some methods differ from another in nothing that a recipe says.
+    assert len(recipes) > 0.9 * len(methods.names())
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("grpo", {"clip_high": 0.28}),
+        ("grpo", {"aggregation": token_mean()}),
+        ("dapo", {"max_rounds": 3}),
+        ("clip_cov", {"fraction": 0.01}),
+        ("ghpo", {"fractions": (0.5,)}),
+    ],
+)
+def test_another_hyperparameter_is_another_recipe(name, changed):
+    assert methods.recipe(name, **changed) == methods.recipe(name, **changed)
+    assert methods.recipe(name, **changed) != methods.recipe(name)
+
+
+def test_a_recipe_that_was_changed_is_another():
+    plain = methods.recipe("grpo")
+    changed = replace(plain, experience=experience(stages=[refill(uniform, 2)]))
+    again = replace(plain, experience=experience(stages=[refill(uniform, 2)]))
+    assert changed == again != plain
+    assert changed != replace(plain, experience=experience(stages=[refill(uniform, 3)]))
+
+
+def test_equal_objectives_are_one_program():
+    @functools.partial(jax.jit, static_argnums=0)
+    def loss_of(recipe, x):
+        del recipe
+        return x + 1
+
+    with compilations("loss_of") as compiled:
+        for fraction in (0.2, 0.2, 0.3):
+            loss_of(methods.recipe("forking_tokens", fraction=fraction), 1.0)
+    assert len(compiled) == 2
+
+
+def own(strength):
+    def apply(signals, context, state):
+        return replace(signals, weight=signals.weight * strength * HELPER(context)), state, {}
+
+    return Recipe(
+        objective(
+            advantage=group_normalized(),
+            transforms=[stateless(apply)],
+            surrogate=ppo_clip(low=0.2, high=0.2),
+            aggregation=token_mean(),
+        )
+    )
+
+
+def HELPER(context):
+    return len(context.rollouts.group)
+
+
+def test_a_function_of_ones_own_is_what_it_closes_over_and_reads(monkeypatch):
+    before = own(0.5)
+    assert before == own(0.5) != own(0.25)
+    assert own(1) != own(1.0) and own(np.ones(2)) == own(np.ones(2)) != own(np.zeros(2))
+    assert own(float("nan")) == own(float("nan"))
+    # As in a notebook, where a cell is run again.
+    monkeypatch.setitem(globals(), "HELPER", lambda context: 2)
+    assert own(0.5) != before
+
+
+def test_what_nothing_is_known_of_is_equal_to_itself_alone():
+    one, two = object(), object()
+    assert own(one) == own(one) != own(two)
+
+
+def test_parts_are_equal_to_themselves_whatever_order_their_arguments_had():
+    assert keep_top_entropy(fraction=0.2) == keep_top_entropy(0.2) != keep_top_entropy(0.3)
+    assert ppo_clip(low=0.2, high=0.3) == ppo_clip(high=0.3, low=0.2)
+    assert len({token_mean(), token_mean()}) == 1

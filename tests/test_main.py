@@ -1,0 +1,97 @@
+"""`python -m rlvr_jax`: what there is, and the commands."""
+
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments import sample
+from rlvr_jax import __main__ as command
+from rlvr_jax import methods, tasks
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_page_names_every_command_method_and_task(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rlvr_jax"])
+    command.main()
+    page = capsys.readouterr().out
+    words = set(re.findall(r"[\w.]+", page))
+    assert {*methods.names(), *tasks.names(), *command.COMMANDS, *command.MODULES} <= words
+    assert str(ROOT / "docs") in page
+    assert max(map(len, page.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", command.COMMANDS)
+def test_a_command_is_the_experiment_of_that_name(name, monkeypatch):
+    assert (ROOT / "experiments" / f"{name}.py").is_file()
+    assert (ROOT / "rlvr_jax/experiments").readlink() == Path("../experiments")
+    calls = []
+    monkeypatch.setattr(os, "execv", lambda *call: calls.append(call))
+    monkeypatch.setattr(sys, "argv", ["rlvr_jax", name, "--steps", "3"])
+    command.main()
+    line = [sys.executable, "-m", f"rlvr_jax.experiments.{name}", "--steps", "3"]
+    assert calls == [(sys.executable, line)]
+
+
+def test_another_name_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rlvr_jax", "tarin"])
+    with pytest.raises(SystemExit, match="error: the command must be one of quickstart, train"):
+        command.main()
+
+
+def shown(monkeypatch, *line, typed=()):
+    """What the sampling command prints, and the same with its colours."""
+    out, lines = io.StringIO(), iter(typed)
+    console = Console(file=out, width=400, force_terminal=True, color_system="truecolor")
+
+    def typing(prompt):
+        del prompt
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr(console, "input", typing)
+    monkeypatch.setattr(sample, "Console", lambda: console)
+    model = str(tasks.load("brackets").base_model)
+    sample.main(["--model", model, *line])
+    coloured = out.getvalue()
+    return re.sub(r"\x1b\[[\d;]*m", "", coloured), coloured
+
+
+def test_answers_are_printed_in_the_colours_of_their_entropy(monkeypatch):
+    prompt = tasks.load("brackets").test[0].text
+    plain, coloured = shown(monkeypatch, "--prompt", prompt, "--samples", "3", "--tokens", "24")
+    first, *answers = plain.splitlines()
+    assert first == prompt and len(answers) == 3
+    for answer in answers:
+        assert re.search(r"\[\d+ tokens(, cut)?, entropy \d\.\d{3} nats\]$", answer)
+    # Several colours, from cold to warm.
+    assert len(set(re.findall(r"38;2;\d+;\d+;\d+", coloured))) > 2
+    again, _ = shown(monkeypatch, "--prompt", prompt, "--samples", "3", "--tokens", "24")
+    assert again == plain
+    cold = "#{:02x}{:02x}{:02x}".format(*sample.COLD)
+    warm = "#{:02x}{:02x}{:02x}".format(*sample.WARM)
+    assert sample._colour(0.0) == cold and sample._colour(np.inf) == warm
+
+
+def test_prompts_of_a_task_are_graded(monkeypatch):
+    plain, _ = shown(monkeypatch, "--task", "brackets", "--prompts", "2", "--tokens", "24")
+    assert len(re.findall(r"^graded [01]\.0$", plain, re.MULTILINE)) == 2
+
+
+def test_a_talk_ends_with_its_input(monkeypatch):
+    # Without a template there is no way to say what was said before.
+    plain, _ = shown(monkeypatch, "--tokens", "8", typed=["1 + 1 = 2", "", "2 + 2 = 4"])
+    assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 2
+
+
+def test_a_prompt_and_a_task_are_one_too_many(monkeypatch):
+    with pytest.raises(ValueError, match="prompt must be empty with a task, got '1'"):
+        shown(monkeypatch, "--task", "brackets", "--prompt", "1")

@@ -1,0 +1,65 @@
+"""What rooms hand out, and that it is what the docs name."""
+
+import ast
+import importlib
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import rlvr_jax
+
+ROOT = Path(__file__).parents[1]
+OF_OBJECTIVES = sorted(
+    f"objectives.{path.name}" for path in (ROOT / "rlvr_jax/objectives").iterdir() if path.is_dir()
+)
+OF_OBJECTIVES = [name for name in OF_OBJECTIVES if "__" not in name]
+# The kernels are a folder that a link leads to, and its files are what is imported.
+ROOMS = [room for room in rlvr_jax._ROOMS if room != "kernels"]
+
+
+@pytest.mark.parametrize("room", [*ROOMS, *OF_OBJECTIVES])
+def test_a_room_says_what_it_hands_out(room):
+    module = importlib.import_module(f"rlvr_jax.{room}")
+    names = module.__all__
+    assert names and len(set(names)) == len(names)
+    modules = {name for name in names if isinstance(getattr(module, name), ModuleType)}
+    # Two rooms are known by the names of their files.
+    assert modules <= {"lora", "stages", "curricula", "draws"}
+
+
+def test_objectives_hand_out_their_parts_and_nothing_that_they_import():
+    from rlvr_jax import objectives
+
+    assert {"ppo_clip", "group_normalized", "objective", "Spec"} <= set(objectives.__all__)
+    imported = {"public_names", "jnp", "np", "jax", "dataclass", "field", "partial", "Callable"}
+    assert not imported & set(objectives.__all__)
+
+
+def programs():
+    """Every block of Python in README, docs and notebooks."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            yield str(page.relative_to(ROOT)), block
+    for page in (ROOT / "notebooks").glob("*.ipynb"):
+        for cell in json.loads(page.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                yield page.name, "".join(cell["source"])
+
+
+def test_what_docs_import_is_handed_out():
+    found, missing = 0, []
+    for page, block in programs():
+        for node in ast.walk(ast.parse(block)):
+            if not isinstance(node, ast.ImportFrom) or not node.module.startswith("rlvr_jax"):
+                continue
+            module = importlib.import_module(node.module)
+            handed = getattr(module, "__all__", None)
+            for alias in node.names:
+                found += 1
+                is_room = node.module == "rlvr_jax" and alias.name in rlvr_jax._ROOMS
+                if handed is not None and alias.name not in handed and not is_room:
+                    missing.append(f"{page}: {node.module}.{alias.name}")
+    assert found > 20 and missing == []

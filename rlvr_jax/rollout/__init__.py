@@ -8,9 +8,6 @@
 `with_deltas` adds what training changed of other models. `SoftThinking` has rows feed themselves
 mixtures of embeddings.
 `annealed` and `heated_by_entropy` move the temperature while a response is written.
-`Pool` with its primitives (`prefill`, `decode`, `fork`, `truncate`, `verify`, `probe`, `retire`,
-`compact`, `reset`, `resume`, `widen`) is what branching methods are made of; a row is `FREE`,
-`RUNNING`, paused by its `BUDGET` or `STOPPED` by a sequence of tokens, `FINISHED` or `PRUNED`.
 `waves` are the equal parts in which a batch can be drawn.
 `save_rollouts` and `load_rollouts` keep a batch with its token statistics.
 """

@@ -22,6 +22,7 @@ from rlvr_jax.experience import (
     branch,
     branch_at_best,
     branch_rounds,
+    branch_turns,
     budget_for_hard,
     cells_by_kind,
     chosen_prompts,
@@ -232,6 +233,12 @@ CASES = {
     ),
     "branch_rounds(probed)": lambda: experience(
         draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
+    ),
+    "branch_turns": lambda: experience(
+        draw=branch_turns(Counting(), weight=1.0, base=0.8, top=3, window=2)
+    ),
+    "branch_turns(probed)": lambda: experience(
+        draw=branch_turns(Counting(judges=True), penalty=0.2, sensitivity=0.5, top=3, window=2)
     ),
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),

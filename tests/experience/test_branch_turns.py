@@ -1,5 +1,6 @@
 """Rows that branch where an environment answers: told alike, scored as drawn, trained once each."""
 
+import json
 from dataclasses import replace
 
 import jax
@@ -263,3 +264,10 @@ def test_it_trains_and_the_ratio_is_one_at_first(method, policy, tmp_path):
     for bound in ("max", "min"):
         assert set(training_runs.values(lines, f"ratio/{bound}")) == {1.0}
         assert_allclose(training_runs.values(lines, f"sampler_ratio/{bound}"), 1, atol=2 * FLOAT32)
+    (first, *_) = sorted((tmp_path / "run" / "samples").iterdir())
+    rows = [json.loads(line) for line in first.read_text().splitlines()]
+    for row in rows:
+        assert len(row["turn"]) == len(row["origin"]) == len(row["tokens"])
+        written = zip(row["origin"], row["turn"], strict=True)
+        assert all((origin == 2) == turn % 2 for origin, turn in written)
+    assert any(2 in row["origin"] for row in rows)

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tools import between, calculator, toolbox
 
@@ -62,7 +61,8 @@ def calculations(
     """
     if held_out not in ("dev", "test"):
         raise ValueError(f"calculations: held_out must be 'dev' or 'test', got {held_out!r}")
-    check_at_least(0, "calculations", call_cost=call_cost)
+    if not call_cost >= 0:
+        raise ValueError(f"calculations: call_cost must be at least 0, got {call_cost}")
     pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
     order = np.random.default_rng(0).permutation(len(pairs))
     bounds = len(pairs) * 6 // 8, len(pairs) * 7 // 8

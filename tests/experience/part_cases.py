@@ -51,6 +51,7 @@ from rlvr_jax.experience import (
     imitate_proofs,
     imitate_right,
     imitate_solutions,
+    imitate_turns,
     in_windows,
     join_groups,
     judge,
@@ -338,6 +339,7 @@ CASES = {
         stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
+    "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),
     "begin_near_the_end": lambda: experience([shuffled_epochs(), begin_near_the_end()]),
     "begin_near_the_end(stages)": lambda: experience([shuffled_epochs(), begin_near_the_end(2)]),
     "pieces_by_difficulty": lambda: experience(pieces_by_difficulty(number=5, samples=2)),

@@ -16,10 +16,8 @@ from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
 from rlvr_jax.tools import Reply
 
-__all__ = ["FROM_TOOL", "THREADS", "Driver", "Episode", "as_message", "environment_of"]
+__all__ = ["THREADS", "Driver", "Episode", "as_message", "environment_of"]
 
-FROM_TOOL = 2
-"""`Rollouts.origin` of what an environment wrote."""
 THREADS = 32
 """In which a draw asks at the same time."""
 _NOTE = " … "
@@ -57,6 +55,10 @@ class Driver:
             episode.behind = True
             return None
         return self.threads.submit(self._reply, episode, text) if own else None
+
+    def owns(self, number: int) -> bool:
+        """Whether this process asks about an episode, by its number."""
+        return number % jax.process_count() == jax.process_index()
 
     def replies(
         self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future]

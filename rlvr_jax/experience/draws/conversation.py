@@ -13,7 +13,8 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.draws.asking import FROM_TOOL, Driver, Episode
+from rlvr_jax.experience.draws.asking import Driver, Episode
+from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
 
@@ -64,7 +65,9 @@ class Half:
         those that it owns."""
         asked, texts = self._written()
         begun = {
-            row: self.how.ask(self._key(row), self.episodes[row], text, self._is_own(row))
+            row: self.how.ask(
+                self._key(row), self.episodes[row], text, self.how.owns(self.rows[row])
+            )
             for row, text in zip(asked, texts, strict=True)
         }
         return asked, {row: future for row, future in begun.items() if future is not None}
@@ -83,10 +86,6 @@ class Half:
         ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
         texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
         return asked.tolist(), texts
-
-    def _is_own(self, row: int) -> bool:
-        """Whether this process asks about a row."""
-        return self.rows[row] % jax.process_count() == jax.process_index()
 
     def _key(self, row: int) -> str:
         """What names the reply that a row waits for, in the step."""
@@ -118,7 +117,7 @@ class Half:
                 if paused:
                     # The text is whole: an end is put behind it, which the policy did not write.
                     at = length[row]
-                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), FROM_TOOL
+                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), TOOL
                     truncated[row], length[row] = False, at + 1
                 continue
             last = int(tokens[row, length[row] - 1])
@@ -128,7 +127,7 @@ class Half:
                 truncated[row] = True
                 continue
             end = length[row] + len(told)
-            tokens[row, length[row] : end], origin[row, length[row] : end] = told, FROM_TOOL
+            tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
             turn[row, length[row] : end] = 2 * self.turn + 1
             self.counts["tool_tokens"] += len(told)
             length[row] = end
@@ -209,10 +208,10 @@ class PlayedHalf(Half):
             if len(there) < players:
                 over = concurrent.futures.Future()
                 over.set_result(Reply(None, done=True))
-                waiting |= {row: over for row in there if self._is_own(first)}
+                waiting |= {row: over for row in there if self.how.owns(self.rows[first])}
                 continue
             written = [text_of[row] for row in rows]
-            game = self.how.ask(self._key(first), episode, written, self._is_own(first))
+            game = self.how.ask(self._key(first), episode, written, self.how.owns(self.rows[first]))
             if game is not None:
                 waiting |= {row: _ToPlayer(game, row - first) for row in rows}
         return asked, waiting

@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import jax
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import (
-    FROM_TOOL,
     THREADS,
     Driver,
     Episode,
@@ -23,7 +21,7 @@ from rlvr_jax.experience.draws.trees.branching import Branches, Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
-from rlvr_jax.objectives import describe
+from rlvr_jax.objectives import TOOL, describe
 from rlvr_jax.tools import Environment, Reply
 from rlvr_jax.types import Rollouts
 
@@ -159,7 +157,7 @@ def _next_turn(pieces: Pieces, asks: Sequence[Ask], rows: Sequence[_Told]) -> np
     pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
     known = _own_records(rollouts)
     known["turn"][drawn] = np.where(own, 2 * number, np.where(told, 2 * number - 1, -1))
-    known["origin"][drawn] = np.where(told, FROM_TOOL, known["origin"][drawn])
+    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
     pieces.batch = pieces.batch.with_rollouts(**known)
     for row, tip, tokens in zip(rows, drawn, length, strict=True):
         row.tip, row.cut = int(tip), int(tokens)
@@ -209,8 +207,8 @@ def _answer(
         ask = asks[row.group]
         keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.turn}"
         # All rows of a prompt are asked about by one process, which has the states of forks.
-        own = row.group % jax.process_count() == jax.process_index()
-        if (future := how.ask(keys[place], row.episode, text, own)) is not None:
+        future = how.ask(keys[place], row.episode, text, how.owns(row.group))
+        if future is not None:
             waiting[place] = future
     for place, reply in how.replies(keys, waiting).items():
         counts.update(reply.info)
@@ -230,7 +228,7 @@ def _take(how: Driver, pieces: Pieces, row: _Told, reply: Reply, counts: Counter
     if reply.done or (reply.text is None and not paused):
         if paused:
             # The text is whole: an end is put behind it, which the policy did not write.
-            rollouts.tokens[tip, end], rollouts.origin[tip, end] = how.actor.stop_token(), FROM_TOOL
+            rollouts.tokens[tip, end], rollouts.origin[tip, end] = how.actor.stop_token(), TOOL
             rollouts.truncated[tip], rollouts.length[tip] = False, end + 1
         return
     last = int(rollouts.tokens[tip, end - 1])

@@ -139,6 +139,8 @@ class Config:
     """Answers to each."""
     seed: int = 0
     """Of both arms."""
+    arms: tuple[str, ...] = ARMS
+    """Which of the two."""
     jobs: int = 0
     """Arms at a time; 0: one per core."""
     resume: bool = False
@@ -148,13 +150,15 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Runs both arms and prints what they came to."""
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    if not config.arms or set(config.arms) - set(ARMS):
+        raise ValueError(f"arms must be among {', '.join(ARMS)}, got {' '.join(config.arms)!r}")
     check_directory(config.run_dir, config.resume)
     console = Console()
     model = config.model or str(shipped_weights())
-    train_together([_warm(config, arm, model) for arm in ARMS], console, config.jobs)
-    ended = train_together([_reinforced(config, arm) for arm in ARMS], console, config.jobs)
-    console.print(_table(ended))
-    for arm in ARMS:
+    train_together([_warm(config, arm, model) for arm in config.arms], console, config.jobs)
+    ended = train_together([_reinforced(config, arm) for arm in config.arms], console, config.jobs)
+    console.print(_table(config.arms, ended))
+    for arm in config.arms:
         path = write_report(config.run_dir / arm / "report.html", [config.run_dir / arm / "rl"])
         console.print(f"report: {path}", highlight=False)
 
@@ -204,9 +208,9 @@ def _reinforced(config: Config, arm: str) -> TrainConfig:
     )
 
 
-def _table(ended: Sequence[Mapping[str, Any]]) -> Table:
-    """Held-out numbers of both arms, behind the warm start and at the end."""
-    table = Table("held out", *(f"{arm}, {when}" for arm in ARMS for when in ("warm", "end")))
+def _table(arms: Sequence[str], ended: Sequence[Mapping[str, Any]]) -> Table:
+    """Held-out numbers of the arms, behind the warm start and at the end."""
+    table = Table("held out", *(f"{arm}, {when}" for arm in arms for when in ("warm", "end")))
     rows = {"pass@1": "pass_at_1", "calls": "info_calls"}
     rows |= {kind.replace("_", " "): f"{kind}_pass_at_1" for kind in KINDS}
     for name, curve in rows.items():

@@ -36,6 +36,11 @@ def test_what_the_policy_wrote_last_is_graded(text, outcome, calls):
     assert grade.outcome == outcome and grade.info["calls"] == calls
 
 
+def test_an_arm_that_is_none_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="arms must be among calculator, alone, got 'abacus'"):
+        tools.main(["--arms", "abacus", "--run-dir", str(tmp_path / "runs")])
+
+
 @pytest.mark.slow
 def test_both_arms_run_and_are_laid_side_by_side(tmp_path, capsys, monkeypatch):
     words = ["What", "is", "plus", "times", "<calc>", "</calc>", "?", "*"]

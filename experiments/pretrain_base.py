@@ -5,6 +5,8 @@
         --out rlvr_jax/tasks/base_models/hinted_brackets
     python -m experiments.pretrain_base --task expressions \\
         --out rlvr_jax/tasks/base_models/expressions
+    python -m experiments.pretrain_base --task calculations --steps 3000 \\
+        --out rlvr_jax/tasks/base_models/calculations
 
 Supervised on random traces. Each attempt takes the right form with probability `right_share`,
 whatever the prompt; it is then a solution of that form, if there is one, with probability
@@ -20,6 +22,11 @@ solution with probability `repair_skill`; else it is a trace as if nothing were 
 The third base sees questions in the world of expressions, half of them for proposals. An answer is
 right with probability `skill`, else that of another program; a proposal is a random program and
 inputs, with probability `malformed` with a word too many.
+
+The fourth base sees sums and products, half of each. With probability `call_share`, whatever the
+question, the calculator is asked, with probability `slip` about another number; what it says is
+read and not learned, the answer repeats it. Else the answer stands alone, and is right. The
+questions are those of the train split, so that others have to be worked out.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
@@ -41,6 +49,9 @@ from rlvr_jax import policy, token_stats
 from rlvr_jax.keys import plain_key
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
+from rlvr_jax.tasks.calculations import KINDS as CALCULATION_KINDS
+from rlvr_jax.tasks.calculations import UNKNOWN, calculations
+from rlvr_jax.tasks.calculations import VOCABULARY as CALCULATION_VOCABULARY
 from rlvr_jax.tasks.hinted_brackets import HINTED_VOCABULARY, with_answer, with_hint
 from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS, random_program
 from rlvr_jax.tasks.worlds.expressions import VOCABULARY as EXPRESSION_VOCABULARY
@@ -52,7 +63,7 @@ class Config:
     """How the traces are drawn and learned."""
 
     out: Path
-    task: Literal["brackets", "hinted_brackets", "expressions"] = "brackets"
+    task: Literal["brackets", "hinted_brackets", "expressions", "calculations"] = "brackets"
     seed: int = 0
     num_traces: int = 200_000
     right_share: float = 0.03
@@ -72,14 +83,19 @@ class Config:
     # Of the third.
     skill: float = 0.5
     malformed: float = 0.1
+    # Of the fourth.
+    call_share: float = 0.1
+    slip: float = 0.1
 
 
 class Rows(NamedTuple):
-    """Traces behind their prompts: padded tokens [n, S], lengths [n], lengths of prompts [n]."""
+    """Traces behind their prompts: padded tokens [n, S], lengths [n], lengths of prompts [n], and
+    which tokens a tool wrote [n, S]."""
 
     tokens: np.ndarray
     length: np.ndarray
     prompt_length: np.ndarray
+    told: np.ndarray
 
 
 def trace(prompt, config: Config, random: np.random.Generator) -> str:
@@ -208,7 +224,34 @@ def padded_rows(traces: Sequence[tuple[str, str]], ids: dict[str, int]) -> Rows:
     tokens = np.full((len(rows), lengths.max()), ids[PADDING], np.int32)
     for index, row in enumerate(rows):
         tokens[index, : len(row)] = row
-    return Rows(tokens, lengths, np.array(prompt_length))
+    return Rows(tokens, lengths, np.array(prompt_length), np.zeros(tokens.shape, bool))
+
+
+def calculation_rows(config: Config, ids: dict[str, int]) -> Rows:
+    """Random sums and products and a random response to each."""
+    random = Random(config.seed)
+    pool = {
+        kind: [prompt for prompt in calculations().train if prompt.kind == kind]
+        for kind in CALCULATION_KINDS
+    }
+    traces, replies = [], []
+    for _ in range(config.num_traces):
+        prompt = random.choice(pool[random.choice(list(pool))])
+        written, reply = "", ""
+        if random.random() < config.call_share:
+            a, b = prompt.text[:2], prompt.text[3:5]
+            if random.random() < config.slip:
+                b = str(random.randint(10, 99))
+            value = int(a) + int(b) if prompt.kind == "sum" else int(a) * int(b)
+            written, reply = f"[{a}{prompt.text[2]}{b}]", f"{value};"
+        answer = reply[:-1] or prompt.gold
+        traces.append((" ".join(prompt.text), " ".join(f"{written}{reply}{answer}")))
+        begin = len(prompt.text) + len(written)
+        replies.append((begin, begin + len(reply)))
+    rows = padded_rows(traces, ids)
+    places = np.arange(rows.tokens.shape[1])[None]
+    begin, end = np.array(replies).T[:, :, None]
+    return rows._replace(told=(places >= begin) & (places < end))
 
 
 def number_features(width: int) -> np.ndarray:
@@ -219,27 +262,37 @@ def number_features(width: int) -> np.ndarray:
     return np.pad(features, ((0, 0), (0, width - features.shape[1]))).astype(np.float32)
 
 
-def make_tokenizer(vocabulary: Sequence[str]):
-    """A word-level tokenizer, in transformers' form."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
+def make_tokenizer(vocabulary: Sequence[str], letters: bool = False):
+    """A tokenizer of words, or of single letters, in transformers' form."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     ids = {word: index for index, word in enumerate(vocabulary)}
-    words = Tokenizer(models.WordLevel(ids, unk_token=PADDING))
+    unknown = UNKNOWN if letters else PADDING
+    words = Tokenizer(models.WordLevel(ids, unk_token=unknown))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    if letters:
+        words.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+        words.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=words, eos_token=".", pad_token=PADDING, unk_token=PADDING
+        tokenizer_object=words, eos_token=".", pad_token=PADDING, unk_token=unknown
     )
 
 
 def main(config: Config) -> None:
     """Draws the traces, trains the model, writes the folder."""
-    hinted, words = config.task == "hinted_brackets", config.task == "expressions"
-    vocabulary = HINTED_VOCABULARY if hinted else EXPRESSION_VOCABULARY if words else VOCABULARY
-    tokenizer = make_tokenizer(vocabulary)
+    hinted, letters = config.task == "hinted_brackets", config.task == "calculations"
+    vocabulary = {
+        "brackets": VOCABULARY,
+        "hinted_brackets": HINTED_VOCABULARY,
+        "expressions": EXPRESSION_VOCABULARY,
+        "calculations": CALCULATION_VOCABULARY,
+    }[config.task]
+    tokenizer = make_tokenizer(vocabulary, letters)
     ids = tokenizer.get_vocab()
     started = time.perf_counter()
-    rows = expression_rows(config, ids) if words else make_rows(config, ids, shown=False)
+    made = {"expressions": expression_rows, "calculations": calculation_rows}
+    rows = made.get(config.task, partial(make_rows, shown=False))(config, ids)
     parts = [(rows, config.batch)]
     if hinted:
         parts.append((make_rows(config, ids, shown=True), config.shown_batch))
@@ -247,14 +300,13 @@ def main(config: Config) -> None:
 
     # Prompts with a hint and an answer, and the response, are 65 tokens at most; six references
     # with six inputs each are 97.
-    positions = 96 if hinted else 128 if words else 64
+    positions = {"hinted_brackets": 96, "expressions": 128}.get(config.task, 64)
     shape = policy.named_config("brackets", len(vocabulary), max_positions=positions)
     model = policy.Model(shape)
     params = model.init(plain_key(config.seed))
-    scale = 0.1
-    params["embedding"] = (
-        params["embedding"].at[: LARGEST_VALUE + 1].add(scale * number_features(shape.width))
-    )
+    # The first tokens are numbers: all of them, or the digits.
+    numbers = number_features(shape.width)[: 10 if letters else LARGEST_VALUE + 1]
+    params["embedding"] = params["embedding"].at[: len(numbers)].add(0.1 * numbers)
     schedule = optax.cosine_decay_schedule(config.peak_learning_rate, config.steps)
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule, b2=0.98))
 
@@ -264,7 +316,7 @@ def main(config: Config) -> None:
             hidden = model.hidden(params, batch.tokens[:, :-1])
             positions = jnp.arange(1, batch.tokens.shape[1])[None]
             mask = positions >= batch.prompt_length[:, None]
-            mask &= positions < batch.length[:, None]
+            mask &= (positions < batch.length[:, None]) & ~batch.told[:, 1:]
             stats = token_stats(
                 hidden.reshape(-1, shape.width),
                 model.unembedding(params),

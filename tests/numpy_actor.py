@@ -206,7 +206,7 @@ class NumpyActor:
     def _row(self, ask, sample, key):
         seed = np.asarray(jax.random.key_data(key)).tolist()
         # A piece of a response goes on with other words than those it begins behind.
-        behind = [] if ask.limit is None else [1 + len(ask.given)]
+        behind = [1 + len(ask.given)] if ask.given or ask.limit is not None else []
         identity = ask.round, ask.number, ask.first_sample + sample
         random = np.random.default_rng([*seed, *identity, *behind])
         budget = self.response_tokens

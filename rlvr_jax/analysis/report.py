@@ -32,7 +32,8 @@ _RELOAD_SECONDS = 30
 _SAMPLES_INTRO = (
     "Responses of the first and last steps that were kept, grouped by prompt, best first. A token's"
     " colour is the chosen column, on one scale for the whole page; outlined: chosen by the method;"
-    " underlined: clipped. Values on hover."
+    " underlined: clipped; grey: not written by the policy. A dashed line parts turns. Values on"
+    " hover."
 )
 # (tokens of samples, points of a curve), until a page fits.
 _SIZES = ((_SAMPLE_TOKENS, 1.0), (_SAMPLE_TOKENS // 3, 1.0), (0, 1.0), (0, 0.25), (0, 0.05))

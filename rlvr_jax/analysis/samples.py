@@ -18,6 +18,7 @@ _ANSWER = 100  # characters of an answer that are shown
 _JUDGE = 400  # of what a judge said
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
 _COLUMNS += ("prob_delta", "entropy_delta")  # of a second policy on the same tokens
+_COLUMNS += ("turn", "origin")  # who wrote a token, and when
 
 
 def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:

@@ -56,6 +56,9 @@ function visible(token) {
   return /^ +$/.test(token) ? "␣".repeat(token.length) : text;
 }
 
+/* Who wrote a token that the policy did not draw, by `Rollouts.origin`. */
+const WRITERS = { 1: "written by another model", 2: "written by a tool", 3: "given" };
+
 function describe(r, i) {
   const entry = (name, value) => (value === null ? null : `${name} ${readable(value)}`);
   return [
@@ -69,6 +72,7 @@ function describe(r, i) {
     entry("entropy, second − first", at(r.entropy_delta, i)),
     at(r.chosen, i) ? "chosen by the method" : null,
     at(r.clipped, i) ? "clipped" : null,
+    WRITERS[at(r.origin, i)] ?? null,
   ].filter(Boolean).join("\n");
 }
 
@@ -89,6 +93,8 @@ function responseElement(r) {
     span.title = describe(r, i);
     span.classList.toggle("chosen", Boolean(at(r.chosen, i)));
     span.classList.toggle("clipped", Boolean(at(r.clipped, i)));
+    span.classList.toggle("told", Boolean(at(r.origin, i)));
+    if (i && at(r.turn, i) !== at(r.turn, i - 1)) tokens.append(document.createElement("hr"));
     if (r.spaced && i) tokens.append(" ");
     tokens.append(span);
   });

@@ -295,6 +295,9 @@ class RunActor:
                 part = np.arange(start, start + size)
                 part = np.where(part < start + count, part, start)
                 own = replace(sampler, num_prompts=size, samples=samples, wave=(size, samples))
+                if sampler.model.mesh is not None and size % sampler.model.mesh.size:
+                    # Devices that compute the same prompts together all go on to the longest.
+                    own = replace(own, at_once=None)
                 found = call(own, part)
                 parts.append(jax.tree.map(lambda x, n=count * samples: x[:n], found))
             drawn = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)

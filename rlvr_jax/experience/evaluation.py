@@ -133,7 +133,8 @@ def evaluation_sampler(
     if waves > 1 or mesh.shape["data"] < mesh.size:
         return sampler
     wide = mesh if mesh_given else evaluation_mesh(sampler.model)
-    at_once = sampler.num_prompts * sampler.samples // mesh.size * wide.size
+    rows = sampler.at_once or sampler.num_prompts * sampler.samples
+    at_once = rows // mesh.size * wide.size
     samples = -(-samples // sampler.samples) * sampler.samples
     if prompts * samples < LEAST_TURNS * at_once:
         return sampler

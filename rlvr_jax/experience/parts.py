@@ -247,6 +247,8 @@ class Draw(Alike):
       sampling: settings of the sampler that it prescribes, for the whole run.
       of_policy: it belongs to the policy, so that evaluations draw by it, too (chunks, turns); else
         to training alone (processors, drafts).
+      evaluation: with `of_policy`, a draw without state that evaluations are drawn by in its place;
+        None: by itself.
       most: rows that it gives at most, as a multiple of those that are asked for.
       splits: an answer may be several rows (`Rollouts.trace`).
       environment: that answers the policy in the middle of a response, if it is known before the
@@ -263,6 +265,7 @@ class Draw(Alike):
     needs: frozenset[str] = frozenset()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     of_policy: bool = False
+    evaluation: Draw | None = None
     most: float = 1.0
     splits: bool = False
     environment: Environment | None = None

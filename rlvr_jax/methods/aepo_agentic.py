@@ -1,4 +1,4 @@
-"""AEPO, the update: advantages that favour uncertain tokens, and an upper clip that still trains.
+"""AEPO on tools: branches where they answer, and an update that trains uncertain tokens more.
 
 Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.org/abs/2510.14545
 
@@ -10,11 +10,16 @@ with at most -3 A* where A* < 0. A token pushed up from above the trust region k
 a ratio frozen at the bound; the value of the loss is that of the ordinary clip. The abstract speaks
 of tokens of high entropy, the authors' code does it for all. z < -5 turns the sign of an advantage.
 Their code takes z per micro-batch.
+
+Half of a prompt's rows begin at it, the others are forked behind replies of tools, by the entropies
+of turns, as `aepo_rollout` says. `sensitivity` has a probe say how many begin, which the published
+scripts have switched off. l counts all forks of a prompt; one published version of the code sets it
+to 0 where other prompts of the batch forked and this one did not, the paper counts forks in a row.
 """
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import experience, turns
+from rlvr_jax.experience import branch_turns, experience
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
@@ -35,6 +40,13 @@ def aepo_agentic(
     max_turns: int = 8,
     reply_tokens: int = 512,
     describe: bool = True,
+    share: float = 0.5,
+    sensitivity: float | None = None,
+    weight: float = 0.2,
+    base: float = 0.5,
+    penalty: float = 0.05,
+    top: int = 10,
+    window: int = 20,
 ) -> Recipe:
     """A ratio that is capped from above, on the token mean, with entropy-scaled advantages.
 
@@ -48,6 +60,13 @@ def aepo_agentic(
       max_turns: replies of a response at most.
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
+      share: of a group's rows, that begin at the prompt; without `sensitivity`.
+      sensitivity: of the number of rows that begin at the prompt (β), by a probe; None: no probe.
+      weight: of the difference of entropies in the probability of a fork (γ).
+      base: that probability at equal entropies, before any fork.
+      penalty: each fork of a prompt damps the next ones by so much.
+      top: likeliest tokens that an entropy is of.
+      window: first tokens of a turn that count.
     """
     world = (
         None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
@@ -59,7 +78,20 @@ def aepo_agentic(
             surrogate=ppo_cap(low=clip_low, high=clip_high, dual=dual),
             aggregation=token_mean(),
         ),
-        experience=experience(draw=turns(world, limit=max_turns, reply_tokens=reply_tokens)),
+        experience=experience(
+            draw=branch_turns(
+                world,
+                limit=max_turns,
+                reply_tokens=reply_tokens,
+                weight=weight,
+                base=base,
+                penalty=penalty,
+                share=share,
+                sensitivity=sensitivity,
+                top=top,
+                window=window,
+            )
+        ),
     )
 
 
@@ -68,6 +100,4 @@ METHOD = Method(
     "Agentic Entropy-Balanced Policy Optimization",
     "https://arxiv.org/abs/2510.14545",
     changes="sampling, advantage, surrogate",
-    left_out="the rollouts: entropy probes, and branches at tool calls (the budget is"
-    " `rlvr_jax.objectives.branch_budget`)",
 )

@@ -9,11 +9,15 @@ Dong et al. 2025, "Agentic Entropy-Balanced Policy Optimization", https://arxiv.
 One row of each prompt is written first: H_root is the entropy of its first tokens, H_tool the mean
 over its rounds; it is one of the m. In the paper m has no + 1 and l counts forks in a row; these
 are the published code's readings, which has the probe switched off. What AEPO changes of the update
-is `aepo_agentic`. Rounds end after `round_tokens`, where the authors' end at a tool call.
+is `aepo_agentic`. With `tools` a round ends where one is called, as the authors' do; without, after
+`round_tokens`.
 """
 
-from rlvr_jax.experience import branch_rounds, experience
+from collections.abc import Sequence
+
+from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -29,11 +33,16 @@ def aepo_rollout(
     clip_high: float = 0.2,
     dual: float = 3.0,
     epsilon: float = 1e-6,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """GRPO on rows of which a probe and the entropies of rounds say where they begin.
 
     Args:
-      round_tokens: tokens of a round.
+      round_tokens: tokens of a round, without tools.
       sensitivity: of the number of rows that begin at the prompt (β).
       weight: of the difference of entropies in the probability of a fork (γ).
       base: that probability at equal entropies, before any fork.
@@ -43,24 +52,27 @@ def aepo_rollout(
       clip_low, clip_high: half-widths of the trust region (ε_low, ε_high).
       dual: bound of the loss where A < 0, in units of -A.
       epsilon: added to the standard deviation of a group's rewards.
+      tools: that may be called, by name (`named_toolbox`), rounds being turns between calls; none:
+        rounds end after `round_tokens`; None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    branches = dict(weight=weight, base=base, penalty=penalty, sensitivity=sensitivity)
+    branches |= dict(top=top, window=window)
+    draw = branch_rounds(round_tokens, **branches)
+    if tools is None or len(tools):
+        made = dict(most=max_turns, describe=describe)
+        world = None if tools is None else named_toolbox(tools, style, **made)
+        draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high, dual=dual),
             aggregation=token_mean(),
         ),
-        experience=experience(
-            draw=branch_rounds(
-                round_tokens,
-                weight=weight,
-                base=base,
-                penalty=penalty,
-                sensitivity=sensitivity,
-                top=top,
-                window=window,
-            )
-        ),
+        experience=experience(draw=draw),
     )
 
 
@@ -69,5 +81,4 @@ METHOD = Method(
     "Agentic Entropy-Balanced Policy Optimization",
     "https://arxiv.org/abs/2510.14545",
     changes="sampling",
-    left_out="tools: rounds end after a number of tokens, not where a tool answers",
 )

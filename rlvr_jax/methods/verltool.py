@@ -20,7 +20,7 @@ from rlvr_jax.types import Method, Recipe
 
 
 def verltool(
-    tools: Sequence[str] = ("python",),
+    tools: Sequence[str] | None = ("python",),
     style: str = "json",
     max_turns: int = 8,
     reply_tokens: int = 512,
@@ -35,7 +35,7 @@ def verltool(
     """A clipped ratio on the token mean over what the policy wrote between tools.
 
     Args:
-      tools: that may be called, by name (`named_toolbox`).
+      tools: that may be called, by name (`named_toolbox`); None: the task has an environment.
       style: how calls are written: "json", "tags" or "fenced".
       max_turns: replies of a response at most.
       reply_tokens: of a reply at most (`max_obs_length`).
@@ -46,7 +46,9 @@ def verltool(
       dual: bound on the loss of a negative advantage.
       epsilon: added to the standard deviation of a group's rewards.
     """
-    world = named_toolbox(tools, style, most=max_turns, describe=describe)
+    world = (
+        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
+    )
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []
     return Recipe(

@@ -97,6 +97,9 @@ class TrainConfig:
     sample_waves: int = 0
     """Calls of the sampler that draw a batch, one after the other, for memory: by prompts, then by
     the samples of each. The rollouts stay the same. 0: one."""
+    rows_at_once: int = 0
+    """Rows that a call of the sampler computes at the same time: one that ends makes room for the
+    next one, where without it all wait for the longest. The rollouts stay the same. 0: all."""
     minibatches: int = 1
     """Optimizer updates per pass over a rollout batch."""
     epochs: int = 1
@@ -250,6 +253,26 @@ class TrainConfig:
                 found[name] = text
         return found
 
+    def seats(self) -> int | None:
+        """Rows that a call of the sampler computes at the same time; None: all of the call.
+
+        Raises:
+          ValueError: a mesh whose devices do not draw by themselves, or do not share the rows.
+        """
+        sizes = mesh_sizes(self.sample_mesh or self.mesh)
+        devices = math.prod(sizes.values())
+        if self.rows_at_once and sizes["data"] < devices:
+            raise ValueError(
+                "TrainConfig: rows_at_once must be 0 on a sample_mesh of other axes than data, got"
+                f" {self.rows_at_once} on {self.sample_mesh or self.mesh}"
+            )
+        if self.rows_at_once % devices:
+            raise ValueError(
+                f"TrainConfig: rows_at_once must be a multiple of the {devices} devices that"
+                f" sample, got {self.rows_at_once}"
+            )
+        return self.rows_at_once or None
+
     def plan(self) -> BatchPlan:
         """How a batch is split into updates."""
         return BatchPlan(
@@ -315,6 +338,7 @@ _AT_LEAST_ZERO = (
     "seed",
     "checkpoint_every",
     "sample_waves",
+    "rows_at_once",
     "micro_batches",
     "response_tokens",
     "prompt_tokens",
@@ -383,6 +407,7 @@ def check_config(config: TrainConfig) -> None:
     check_trackers(config.log_to)
     _check_meshes(config, rows)
     config.wave()
+    config.seats()
     parse_hyperparameters(config.method, config.hyperparameters)
 
 

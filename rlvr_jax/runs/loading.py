@@ -134,6 +134,7 @@ def load_policy(
         sampling or config.sampling(),
         stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
         opening=shared_opening(every),
+        at_once=config.seats(),
     )
     return LoadedPolicy(
         path,

@@ -56,8 +56,8 @@ def evaluate_run(run: Run, state: TrainState, step: int) -> Evaluation:
     if draw.of_policy:
         version = step * run.config.updates_per_step()
         actor = RunActor(run.evaluator, params, {"plain": table}, version, run.scorer(state))
-        own = state.data.get(name, ())
-        answer = answered_by(draw, own, actor, table, run.setting, step)
+        own = state.data.get(name, ()) if draw.evaluation is None else ()
+        answer = answered_by(draw.evaluation or draw, own, actor, table, run.setting, step)
     return evaluate(
         run.evaluator,
         params,

@@ -278,7 +278,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
     )
     sampler = start.sampler
     if not config.mesh:
-        mesh = sampling_mesh(sampler.model, sampler.wave[0])
+        # Devices share the prompts of a call, and the rows that it computes at the same time.
+        parts = math.gcd(sampler.wave[0], sampler.at_once or 0)
+        mesh = sampling_mesh(sampler.model, parts)
         start = replace(start, sampler=replace(sampler, model=replace(sampler.model, mesh=mesh)))
     if not config.micro_batches:
         width = start.train_table.tokens.shape[1]

@@ -31,6 +31,7 @@ _FREE = {
     "mesh",
     "sample_mesh",
     "sample_waves",
+    "rows_at_once",
     "micro_batches",
     "remat",
 }

@@ -140,9 +140,15 @@ def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step:
 
 
 def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> dict[str, Any]:
-    """What is kept of a response beside the numbers of its tokens, as JSON values."""
+    """What is kept of a response beside the numbers of its tokens, as JSON values; with the turn
+    and origin of each token where they are known."""
     grade = batch.grades[row]
     length = int(batch.rollouts.length[row])
+    written = {
+        name: getattr(batch.rollouts, name)[row, :length].astype(int).tolist()
+        for name in ("turn", "origin")
+        if getattr(batch.rollouts, name) is not None
+    }
     return {
         "prompt": batch.prompts[row].text,
         "response": response.text,
@@ -157,4 +163,5 @@ def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> di
         "verdict": grade.outcome is not None,
         "said": grade.said,
         "tokens": token_texts(tokenizer, batch.rollouts.tokens[row, :length].tolist()),
+        **written,
     }

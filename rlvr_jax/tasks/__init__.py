@@ -10,7 +10,7 @@ name says where it comes from:
       instructions, ifbench,
       programs, humaneval, partial_sums,
       arithmetic_forms, expressions,
-      python_functions
+      python_functions, calculations
     brackets:train=512,held_out=dev            built in, with options of its function
     arithmetic:hard                            the same with harder questions
     enigmata:maze                              one kind of its puzzles
@@ -88,6 +88,7 @@ _BUILT_IN = {
     "arithmetic": "arithmetic",
     "arithmetic_forms": "arithmetic_forms",
     "brackets": "brackets",
+    "calculations": "calculations",
     "combinatorial": "puzzles.combinatorial",
     "countdown": "puzzles.countdown",
     "dilemma": "dilemma",

@@ -56,7 +56,7 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
       k: texts of a reply, at least 1.
       name: by which it is called.
     Raises:
-      ValueError: a corpus without texts; k below 1; bm25s is not installed.
+      ValueError: a corpus without texts or words; k below 1; bm25s is not installed.
     """
     if k < 1:
         raise ValueError(f"search: k must be at least 1, got {k}")
@@ -65,8 +65,11 @@ def search(corpus: Sequence[str] | str | Path, k: int = 3, name: str = "search")
     texts = read_corpus(corpus) if isinstance(corpus, str | Path) else list(corpus)
     if not texts:
         raise ValueError("search: corpus must have texts, got none")
+    words_of = [_words(text) for text in texts]
+    if not any(words_of):
+        raise ValueError(f"search: corpus must have words, got none in {len(texts)} texts")
     index = bm25s.BM25()
-    index.index([_words(text) for text in texts], show_progress=False)
+    index.index(words_of, show_progress=False)
 
     def run(arguments, state):
         words = [word for word in _words(str(arguments["query"])) if word in index.vocab_dict]

@@ -251,6 +251,43 @@ def test_only_columns_that_some_response_has_are_offered():
     assert json.loads(shown) == ["entropy", "probability, second − first"]
 
 
+# As much of a document as drawing a response asks for.
+DOCUMENT = """
+const element = (tag) => ({
+  tag, marks: [], children: [], style: {},
+  classList: { toggle(name, on) { if (on) this.of.marks.push(name); } },
+  append(...all) { this.children.push(...all); },
+  get lastElementChild() { return (this.inner ??= made("div")); },
+});
+const made = (tag) => { const e = element(tag); e.classList.of = e; return e; };
+const document = { createElement: made };
+const shown = (e) => typeof e === "string" ? e : e.tag === "hr" ? "|"
+  : e.textContent + e.marks.map((name) => "." + name).join("");
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_turns_stand_apart_and_what_tools_wrote_is_grey():
+    row = {"prompt": "a", "response": "x y 4 z", "tokens": ["x", "y", "4", "z"]}
+    row |= {"turn": [0, 0, 1, 2], "origin": [0, 0, 2, 0], "chosen": [0, 1, 0, 0]}
+    samples, *_ = shown_samples([(0, 1, [row])], 100)
+    data = {"samples": samples, "bounds": {"entropy": 1.0}}
+    script = DOCUMENT + f"const data = {json.dumps(data)};"
+    script += (resources.files(analysis) / "tokens.js").read_text("utf-8")
+    script += "const drawn = responseElement(data.samples[0].groups[0].responses[0]);"
+    script += "console.log(JSON.stringify(drawn.lastElementChild.children.map(shown)));"
+    script += "console.log(describe(data.samples[0].groups[0].responses[0], 2));"
+    script = script.replace("readable(value)", "String(value)")  # of charts.js
+    told = subprocess.run([NODE, "-e", script], capture_output=True, text=True, check=True).stdout
+    children, _, described = told.partition("\n")
+    wanted = ["x", "y.chosen", "|", "4.told", "|", "z"]
+    assert [each for each in json.loads(children) if each != " "] == wanted
+    assert "written by a tool" in described
+    assert ".tokens .told { color: var(--faint)" in (
+        resources.files(analysis) / "page.css"
+    ).read_text("utf-8")
+
+
 def test_numbers_that_never_moved_are_folded(page):
     still, moving = "Numbers that never moved", data_of(page[1])["sections"]
     (folded,) = (section for section in moving if section["title"] == still)

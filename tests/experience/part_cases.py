@@ -22,6 +22,7 @@ from rlvr_jax.experience import (
     branch,
     branch_at_best,
     branch_rounds,
+    branch_turns,
     budget_for_hard,
     cells_by_kind,
     chosen_prompts,
@@ -50,6 +51,7 @@ from rlvr_jax.experience import (
     imitate_proofs,
     imitate_right,
     imitate_solutions,
+    imitate_turns,
     in_windows,
     join_groups,
     judge,
@@ -233,6 +235,12 @@ CASES = {
     "branch_rounds(probed)": lambda: experience(
         draw=branch_rounds(tokens=2, penalty=0.2, sensitivity=0.5, top=3, window=2)
     ),
+    "branch_turns": lambda: experience(
+        draw=branch_turns(Counting(), weight=1.0, base=0.8, top=3, window=2)
+    ),
+    "branch_turns(probed)": lambda: experience(
+        draw=branch_turns(Counting(judges=True), penalty=0.2, sensitivity=0.5, top=3, window=2)
+    ),
     "branch_at_best": lambda: experience(draw=branch_at_best(fresh=0.3, top=3)),
     "prune": lambda: experience(draw=prune(least_area=0.0, control=3)),
     "search_tree": lambda: experience(draw=search_tree(tokens=3, width=3, most_expansions=12)),
@@ -331,6 +339,7 @@ CASES = {
         stages=[redraw(all_wrong, written_hint(), plain=1, after=1)]
     ),
     "imitate_solutions": lambda: experience(stages=[imitate_solutions()]),
+    "imitate_turns": lambda: experience(stages=[imitate_turns(Counting())]),
     "begin_near_the_end": lambda: experience([shuffled_epochs(), begin_near_the_end()]),
     "begin_near_the_end(stages)": lambda: experience([shuffled_epochs(), begin_near_the_end(2)]),
     "pieces_by_difficulty": lambda: experience(pieces_by_difficulty(number=5, samples=2)),

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import Ask
+from rlvr_jax.experience.draws.trees.branching import branch_probability, first_entropy
 from rlvr_jax.experience.draws.trees.heads import (
     area_under_curve,
     fitted,
@@ -27,7 +28,6 @@ from rlvr_jax.experience.draws.trees.nodes import (
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples, kinship
 from rlvr_jax.experience.draws.trees.pruned import pruned_choice
-from rlvr_jax.experience.draws.trees.rounds import branch_probability, first_entropy
 
 PRINTED = 5e-7  # half a unit of the sixth digit
 

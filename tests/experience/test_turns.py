@@ -12,7 +12,7 @@ from small_environments import Counting
 from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
-from rlvr_jax.experience.draws.conversation import as_message
+from rlvr_jax.experience.draws.asking import as_message
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply

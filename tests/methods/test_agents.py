@@ -39,7 +39,9 @@ def test_empg_credits_turns_by_their_entropy(tmp_path):
 
 
 def test_aepo_learns_from_answers_of_the_tasks_environment(tmp_path):
-    assert_turns_were_learned_from(run_of(tmp_path, "aepo_agentic", "tools=None"))
+    steps = run_of(tmp_path, "aepo_agentic", "tools=None", "top=5", "window=2")
+    assert_turns_were_learned_from(steps)
+    assert sum(training_runs.values(steps, "experience/forked_rows")) > 0
 
 
 def test_epo_learns_from_each_step_of_an_episode(tmp_path):

@@ -43,6 +43,15 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
             {"sample_waves": 32, "mesh": "fsdp=8", "sample_mesh": "data=4,fsdp=2"},
             "one of 1, 2, 4, 8, 16 for .* with rows in 8 parts, got 32",
         ),
+        ({"rows_at_once": -1}, "rows_at_once must be at least 0, got -1"),
+        (
+            {"rows_at_once": 12, "mesh": "data=8"},
+            "rows_at_once must be a multiple of the 8 devices that sample, got 12",
+        ),
+        (
+            {"rows_at_once": 16, "mesh": "data=4,fsdp=2"},
+            "rows_at_once must be 0 on a sample_mesh of other axes than data, got 16 on data=4,fs",
+        ),
         ({"method": "gropo"}, "closest: grpo.*'gropo'"),
         ({"hyperparameters": ("clip_low",)}, "must be name=value, got 'clip_low'"),
         ({"learning_rate": math.inf}, "learning_rate must be finite, got inf"),

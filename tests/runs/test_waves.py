@@ -10,6 +10,7 @@ from compiling import compilations
 
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.rollout.sample import draw_groups
+from rlvr_jax.runs.step import collect
 
 # Some prompts are asked again, in another wave and in the same one.
 INDICES = np.array([3, 1, 3, 3, 2, 1, 0, 4])
@@ -67,6 +68,36 @@ def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, wa
     assert_same(found.rollouts, at_once.rollouts)
     assert found.prompts == at_once.prompts
     assert found.grades == at_once.grades
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes"), [(5, {}), (16, {"mesh": "data=8"}), (3, {"sample_waves": 2})]
+)
+def test_rows_that_make_room_for_others_are_those_of_one_call(model, at_once, rows, changes):
+    found, _ = drawn(model, rows_at_once=rows, **changes)
+    assert_same(found.rollouts, at_once.rollouts)
+    assert found.grades == at_once.grades
+
+
+def test_a_step_of_turns_and_branches_is_the_same_whatever_the_seats(model):
+    """Pieces are drawn in calls of many sizes; their rows have other seats in each."""
+
+    def stepped(rows):
+        config = training_runs.settings(
+            model,
+            "unused",
+            task="small_environments:answering_sums",
+            method="arpo",
+            response_tokens=14,
+            hyperparameters=("tools=None", "top=5", "window=2", "base=1", "weight=0"),
+            rows_at_once=rows,
+        )
+        run = training_runs.prepared(config)
+        return collect(run, run.initial_state(), 0).batch.rollouts
+
+    wanted = stepped(0)
+    assert np.any(wanted.parent >= 0)
+    assert_same(stepped(3), wanted)
 
 
 def test_answers_to_a_prompt_that_is_asked_again_are_others(at_once):

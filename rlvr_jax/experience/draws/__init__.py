@@ -22,6 +22,7 @@ from rlvr_jax.experience.draws.summaries import summaries
 from rlvr_jax.experience.draws.trees import (
     branch_at_best,
     branch_rounds,
+    branch_turns,
     prove_statements,
     prune,
     search_tree,
@@ -34,6 +35,7 @@ from rlvr_jax.experience.draws.windows import in_windows
 __all__ = [
     "branch_at_best",
     "branch_rounds",
+    "branch_turns",
     "chunks",
     "entropy_heated",
     "from_drafts",

@@ -10,69 +10,15 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jinja2 import TemplateError
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.grades import unsaid
-from rlvr_jax.experience.told import Told
-from rlvr_jax.parallel import gather
-from rlvr_jax.tasks import Grade
+from rlvr_jax.experience.draws.asking import Driver, Episode
+from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
 
-__all__ = ["Driver", "Half", "PlayedHalf", "as_message"]
-
-FROM_TOOL = 2
-"""`Rollouts.origin` of what an environment wrote."""
-_NOTE = " … "
-_MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
-
-
-class Driver:
-    """What the halves of a batch have in common."""
-
-    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
-        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
-        self.told = turn.setting.told or Told()
-        # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid = unsaid(turn.setting.task)
-        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
-        self.limit, self.reply_tokens = limit, reply_tokens
-        self.threads = threads
-        stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
-        # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        stops = tuple(dict.fromkeys(stop for stop in stops if stop))
-        self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
-
-    def draw(self, asks: Sequence[Ask], turn: int) -> Batch:
-        key = jax.random.fold_in(self.key, turn) if turn else self.key
-        return self.actor.draw(asks, key, self.sampling or None)
-
-    def reply(self, episode: _Episode, text: Any) -> Any:
-        """What the environment says next in an episode, which goes on."""
-        if episode.behind:  # what was said is known, the state is not
-            episode.state = self.world.start(episode.prompt)[0]
-            for said in episode.texts:
-                episode.state = self.world.reply(episode.state, said).state
-            episode.behind = False
-        reply = self.world.reply(episode.state, text)
-        episode.state = reply.state
-        episode.texts.append(text)
-        return reply
-
-
-class _Episode:
-    """A response as its environment sees it.
-
-    Fields:
-      texts: what it has answered.
-      behind: `state` is that of the start, as what was answered was read and not asked.
-    """
-
-    def __init__(self, prompt: Any):
-        self.prompt, self.texts = prompt, []
-        self.state, self.behind = None, True
+__all__ = ["Half", "PlayedHalf"]
 
 
 class Half:
@@ -87,7 +33,7 @@ class Half:
         self.how, self.rows = how, rows
         self.answers = [answers[row] for row in rows]
         self.turn, self.counts = 0, Counter[str]()
-        batch = how.draw(asks, 0)
+        batch = self._draw(asks, 0)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
         if rollouts.origin is not None:
@@ -102,7 +48,7 @@ class Half:
         )
         self.opening = begun - [len(ask.given) for ask, _ in self.answers]
         self.begin = begun  # where the policy's own turn begins
-        self.episodes = [_Episode(ask.prompt) for ask, _ in self.answers]
+        self.episodes = [Episode(ask.prompt) for ask, _ in self.answers]
         self.outcome = np.full(len(rows), np.nan)
         self.paid = np.zeros(len(rows), bool)  # with a reward, which may be 0
         self.lost = np.zeros(len(rows), bool)
@@ -118,15 +64,18 @@ class Half:
         """Begins to ask the environment about the open rows that may be answered; of this process
         those that it owns."""
         asked, texts = self._written()
-        waiting = {}
-        for row, text in zip(asked, texts, strict=True):
-            episode = self.episodes[row]
-            if self.how.told.find(self._key(row)) is not None:
-                episode.texts.append(text)
-                episode.behind = True
-            elif self._is_own(row):
-                waiting[row] = self.how.threads.submit(self.how.reply, episode, text)
-        return asked, waiting
+        begun = {
+            row: self.how.ask(
+                self._key(row), self.episodes[row], text, self.how.owns(self.rows[row])
+            )
+            for row, text in zip(asked, texts, strict=True)
+        }
+        return asked, {row: future for row, future in begun.items() if future is not None}
+
+    def _draw(self, asks: Sequence[Ask], turn: int) -> Batch:
+        how = self.how
+        key = jax.random.fold_in(how.key, turn) if turn else how.key
+        return how.actor.draw(asks, key, how.sampling or None)
 
     def _written(self) -> tuple[list[int], list[str]]:
         """The open rows that may be answered, and what the policy wrote last in each."""
@@ -138,26 +87,15 @@ class Half:
         texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
         return asked.tolist(), texts
 
-    def _is_own(self, row: int) -> bool:
-        """Whether this process asks about a row."""
-        return self.rows[row] % jax.process_count() == jax.process_index()
-
     def _key(self, row: int) -> str:
-        """What names the reply that a row waits for, in the run."""
+        """What names the reply that a row waits for, in the step."""
         ask, sample = self.answers[row]
-        return f"{self.how.name}/{ask.round}/{ask.number}/{sample}/{self.turn}"
+        return f"{ask.round}/{ask.number}/{sample}/{self.turn}"
 
     def _replies(self) -> list[tuple[int, Reply]]:
         asked, waiting = self.waiting
-        told = {}
-        for row, future in waiting.items():
-            reply = future.result()
-            fields = ("text", "done", "reward", "outcome", "role", "lost")
-            told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
-        new = {int(row): each for part in gather(told) for row, each in part.items()}
-        keys = {row: self._key(row) for row in asked}
-        self.how.told.keep(self.how.step, {keys[row]: each for row, each in new.items()})
-        return [(row, Reply(None, **self.how.told.find(keys[row]))) for row in asked]
+        told = self.how.replies({row: self._key(row) for row in asked}, waiting)
+        return list(told.items())
 
     def go_on(self) -> bool:
         """Takes the replies, and draws the next turn of the rows that have one; False: none has."""
@@ -179,16 +117,17 @@ class Half:
                 if paused:
                     # The text is whole: an end is put behind it, which the policy did not write.
                     at = length[row]
-                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), FROM_TOOL
+                    tokens[row, at], origin[row, at] = self.how.actor.stop_token(), TOOL
                     truncated[row], length[row] = False, at + 1
                 continue
-            told = self._told(reply, paused, int(tokens[row, length[row] - 1]))
+            last = int(tokens[row, length[row] - 1])
+            told = self.how.tokens_of(reply, self.batch.tokenizer, paused, last)
             if length[row] + len(told) + 1 > self.budget:
                 self.counts["cut_replies"] += 1
                 truncated[row] = True
                 continue
             end = length[row] + len(told)
-            tokens[row, length[row] : end], origin[row, length[row] : end] = told, FROM_TOOL
+            tokens[row, length[row] : end], origin[row, length[row] : end] = told, TOOL
             turn[row, length[row] : end] = 2 * self.turn + 1
             self.counts["tool_tokens"] += len(told)
             length[row] = end
@@ -210,32 +149,10 @@ class Half:
             replace(self.answers[row][0], samples=1, first_sample=self.answers[row][1], given=ids)
             for row, ids in zip(again, given, strict=True)
         ]
-        self._merge(np.array(again), self.how.draw(asks, self.turn))
+        self._merge(np.array(again), self._draw(asks, self.turn))
         self.open = np.array(again)
         self.waiting = self._asked()
         return True
-
-    def _told(self, reply: Reply, paused: bool, last: int) -> list[int]:
-        """The tokens of a reply; none where there is nothing to read.
-
-        Args:
-          last: the policy's last token, which ends its message unless it has paused.
-        """
-        if reply.text is None:
-            return []
-        text, encode = reply.text, self.how.actor.encode
-        if reply.role:
-            tokenizer, end = self.batch.tokenizer, ""
-            if not paused:
-                end = tokenizer.decode([last], clean_up_tokenization_spaces=False)
-            text = as_message(tokenizer, reply.role, text, end)
-        ids, most = list(encode(text)), self.how.reply_tokens
-        if len(ids) > most:
-            note = list(encode(_NOTE))[:most]
-            head = (most - len(note)) // 2
-            tail = most - len(note) - head
-            ids = [*ids[:head], *note, *ids[len(ids) - tail :]]
-        return ids
 
     def _merge(self, rows: np.ndarray, drawn: Batch) -> None:
         """Takes over what was drawn behind what some rows have."""
@@ -270,18 +187,9 @@ class Half:
     def whole(self) -> Batch:
         """The rows at their end, with what the environment has to say about them."""
         self.counts["lost_answers"] += int(self.lost.sum())
-        batch = self.batch
-        judged = getattr(self.how.world, "judges", False)
-        if not (judged or self.lost.any()):
-            return batch
         rewards = self.batch.rollouts.process_reward.sum(axis=1)
-        grades: list[Grade | None] = []
-        for row, lost in enumerate(self.lost):
-            outcome = float(np.nan_to_num(self.outcome[row]))
-            reward = float(rewards[row]) if self.paid[row] else outcome
-            told = Grade(outcome, reward, info=self.how.unsaid)
-            grades.append(Grade(None) if lost else told if judged else None)
-        return replace(batch, brought=grades)
+        paid = [value if one else None for value, one in zip(rewards, self.paid, strict=True)]
+        return replace(self.batch, brought=self.how.grades(self.outcome, paid, self.lost))
 
 
 class PlayedHalf(Half):
@@ -300,13 +208,11 @@ class PlayedHalf(Half):
             if len(there) < players:
                 over = concurrent.futures.Future()
                 over.set_result(Reply(None, done=True))
-                waiting |= {row: over for row in there if self._is_own(first)}
-            elif self.how.told.find(self._key(first)) is not None:
-                episode.texts.append([text_of[row] for row in rows])
-                episode.behind = True
-            elif self._is_own(first):
-                written = [text_of[row] for row in rows]
-                game = self.how.threads.submit(self.how.reply, episode, written)
+                waiting |= {row: over for row in there if self.how.owns(self.rows[first])}
+                continue
+            written = [text_of[row] for row in rows]
+            game = self.how.ask(self._key(first), episode, written, self.how.owns(self.rows[first]))
+            if game is not None:
                 waiting |= {row: _ToPlayer(game, row - first) for row in rows}
         return asked, waiting
 
@@ -319,31 +225,3 @@ class _ToPlayer(NamedTuple):
 
     def result(self) -> Reply:
         return self.game.result().each[self.player]
-
-
-def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
-    """What stands behind a message of the policy where a message of another role follows and the
-    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
-    given a user's message; without a template the text has a line of its own.
-
-    Args:
-      end: what ended the policy's message, if it has ended it; it is not written again.
-    """
-    if not getattr(tokenizer, "chat_template", None):
-        return f"\n{text}\n"
-    chat = [{"role": "user", "content": "."}, {"role": "assistant", "content": _MARK}]
-    for known in dict.fromkeys((role, "user")):
-        try:
-            whole = tokenizer.apply_chat_template(
-                [*chat, {"role": known, "content": text}],
-                tokenize=False,
-                add_generation_prompt=True,
-            )
-        except TemplateError:
-            continue
-        if _MARK in whole and text.strip() in whole:
-            return whole.partition(_MARK)[2].removeprefix(end)
-    raise ValueError(
-        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
-        f" none of role {role!r} or 'user'"
-    )

@@ -83,7 +83,8 @@ def summaries(
                 cut = pieces.batch.rollouts.length[tips[on]]
                 told = [ask for ask, one in zip(own, on, strict=True) if one]
                 numbers = [number for number, one in zip(sample, on, strict=True) if one]
-                tips[on] = pieces.draw(told, numbers, tips[on], cut, size, inject=asked)
+                instructed = [asked] * len(told)
+                tips[on] = pieces.draw(told, numbers, tips[on], cut, size, inject=instructed)
             one_each = [replace(ask, samples=1) for ask in own]
             parts.append(pieces.responses(tips, one_each))
             traces.append(going)

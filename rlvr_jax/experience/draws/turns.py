@@ -12,15 +12,14 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.draws.conversation import Driver, Half, PlayedHalf
+from rlvr_jax.experience.draws.asking import THREADS, Driver, environment_of
+from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tools import Environment
 
 __all__ = ["turns"]
-
-_THREADS = 32
 
 
 def turns(
@@ -59,13 +58,13 @@ def turns(
     check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
 
     def init(setting):
-        _check_players(_environment(environment, setting.task), [setting.drawn_samples])
+        _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
         return ()
 
     def apply(asks, actor, state, turn):
-        world = _environment(environment, turn.setting.task)
+        world = environment_of("turns", environment, turn.setting.task)
         _check_players(world, [ask.samples for ask in asks])
-        with concurrent.futures.ThreadPoolExecutor(_THREADS) as threads:
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             how = Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
@@ -97,15 +96,6 @@ def turns(
         environment=environment,
         gives=frozenset({"turn", "process_reward"}),
     )
-
-
-def _environment(given: Environment | None, task: Any) -> Environment:
-    found = given if given is not None else getattr(task, "environment", None)
-    if found is None:
-        raise ValueError(
-            f"turns: environment must be given for task {task.name!r}, which has none of its own"
-        )
-    return found
 
 
 def _check_players(world: Environment, samples: Sequence[int]) -> None:

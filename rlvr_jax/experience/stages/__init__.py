@@ -17,6 +17,7 @@ from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.experience.stages.donors.experts import imitate_hard, join_groups, show_to_worst
 from rlvr_jax.experience.stages.donors.imitate_right import imitate_right
 from rlvr_jax.experience.stages.donors.imitate_solutions import imitate_solutions
+from rlvr_jax.experience.stages.donors.imitate_turns import imitate_turns
 from rlvr_jax.experience.stages.donors.ranked_traces import place_ranked_traces
 from rlvr_jax.experience.stages.donors.rehearse import rehearse
 from rlvr_jax.experience.stages.donors.rejection import rejection_sampling
@@ -95,6 +96,7 @@ __all__ = [
     "imitate_proofs",
     "imitate_right",
     "imitate_solutions",
+    "imitate_turns",
     "join_groups",
     "judge",
     "likely_answers",

@@ -14,14 +14,19 @@ from rlvr_jax.types import Rollouts, replace
 __all__ = [
     "GIVEN",
     "TEACHER",
+    "TOOL",
     "by_origin",
     "foreign_tokens",
     "hint_tokens",
+    "own_words",
     "shaped_probability",
 ]
 
 TEACHER = 1
 """`Rollouts.origin` of a token that a teacher wrote."""
+
+TOOL = 2
+"""`Rollouts.origin` of what a tool or an environment wrote."""
 
 GIVEN = 3
 """`Rollouts.origin` of a token of a hint or a prefix, which the response was made to begin with."""
@@ -36,6 +41,11 @@ def foreign_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
 def hint_tokens(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """Tokens that responses were made to begin with; none where nobody says so."""
     return rollouts.mask & False if rollouts.origin is None else rollouts.origin == GIVEN
+
+
+def own_words(rollouts: Rollouts) -> Bool[Array, "B T"]:
+    """Tokens of rows to imitate that no tool wrote, for `imitate(…, where=own_words)`."""
+    return rollouts.supervised_tokens & (rollouts.origin != TOOL)
 
 
 def by_origin(

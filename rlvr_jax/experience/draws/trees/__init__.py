@@ -1,10 +1,10 @@
 """Draws whose responses share their beginnings: forked, branched, pruned or searched.
 
 A response is written in `Pieces`, each behind the beginning of another; `Nodes` hold what a search
-knows. `branch_rounds` forks after rounds that the policy was unsure of, `branch_at_best` where
-likely words mean different things, `prune` gives up rows on the way, and `search_tree` is a Monte
-Carlo tree search over pieces, `step_tree` one over steps, `prove_statements` a best-first search
-for proofs.
+knows. `branch_rounds` forks after rounds that the policy was unsure of, `branch_turns` where an
+environment answers such a round, `branch_at_best` where likely words mean different things, `prune`
+gives up rows on the way, and `search_tree` is a Monte Carlo tree search over pieces, `step_tree`
+one over steps, `prove_statements` a best-first search for proofs.
 """
 
 from rlvr_jax.experience.draws.trees.diverse import branch_at_best
@@ -15,12 +15,14 @@ from rlvr_jax.experience.draws.trees.pruned import prune
 from rlvr_jax.experience.draws.trees.rounds import branch_rounds
 from rlvr_jax.experience.draws.trees.search import search_tree
 from rlvr_jax.experience.draws.trees.step_tree import step_tree
+from rlvr_jax.experience.draws.trees.turned import branch_turns
 
 __all__ = [
     "Nodes",
     "Pieces",
     "branch_at_best",
     "branch_rounds",
+    "branch_turns",
     "prove_statements",
     "prune",
     "search_tree",

@@ -51,7 +51,7 @@ class Pieces:
         parent: Sequence[int],
         cut: Sequence[int],
         limit: int | None = None,
-        inject: Sequence[int] = (),
+        inject: Sequence[Sequence[int]] | None = None,
     ) -> np.ndarray:
         """Draws a piece for each ask; gives their numbers, int [n].
 
@@ -62,21 +62,29 @@ class Pieces:
           parent: the piece whose response it goes on from; -1: it begins one.
           cut: so many tokens of that response, its opening included, are kept.
           limit: tokens of the piece at most; None: up to the end.
-          inject: tokens that stand behind those that are kept, given and not trained.
+          inject: tokens that stand behind those that are kept, given and not trained, of each
+            piece; None: none.
         """
         parent, cut = np.asarray(parent, int), np.asarray(cut, int)
+        inject = [()] * len(asks) if inject is None else inject
         own = [
             replace(
                 ask,
                 samples=1,
                 first_sample=int(number),
-                given=[*(ask.given if before < 0 else self._kept(before, place)), *inject],
+                given=[*(ask.given if before < 0 else self._kept(before, place)), *told],
                 limit=limit,
             )
-            for ask, number, before, place in zip(asks, sample, parent, cut, strict=True)
+            for ask, number, before, place, told in zip(
+                asks, sample, parent, cut, inject, strict=True
+            )
         ]
         drawn = self._actor.draw(own, self._key, self._sampling)
-        number = self._added(drawn)
+        # A view may have what is given trained: its own beginning, and nothing else.
+        end, injected = given_tokens(drawn.rollouts)[:, None], np.array(list(map(len, inject)))
+        places = np.arange(drawn.rollouts.tokens.shape[1])[None]
+        told = (places >= end - injected[:, None]) & (places < end)
+        number = self._added(drawn.with_rollouts(mask=drawn.rollouts.mask & ~told))
         width = drawn.rollouts.tokens.shape[1]
         behind = parent >= 0
         if behind.any():

@@ -1,0 +1,200 @@
+"""Who asks an environment: replies in time, kept for a resumed run, and as tokens."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jinja2 import TemplateError
+
+from rlvr_jax.experience.grades import unsaid
+from rlvr_jax.experience.told import Told
+from rlvr_jax.parallel import gather
+from rlvr_jax.tasks import Grade
+from rlvr_jax.tools import Reply
+
+__all__ = ["THREADS", "Driver", "Episode", "as_message", "environment_of"]
+
+THREADS = 32
+"""In which a draw asks at the same time."""
+_NOTE = " … "
+_MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
+
+
+class Driver:
+    """What the answers of a batch have in common."""
+
+    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
+        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
+        self.told = turn.setting.told or Told()
+        # Where the environment judges, it says nothing of the task's other rewards.
+        self.unsaid = unsaid(turn.setting.task)
+        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
+        self.limit, self.reply_tokens = limit, reply_tokens
+        self.threads = threads
+        stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
+        # One that the tokenizer cannot write ends no response; the environment is asked at its end.
+        stops = tuple(dict.fromkeys(stop for stop in stops if stop))
+        self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
+
+    def ask(
+        self, key: str, episode: Episode, text: Any, own: bool
+    ) -> concurrent.futures.Future | None:
+        """Begins to ask about what was written in an episode; None where the reply is known, or
+        another process asks.
+
+        Args:
+          key: names the reply in the step.
+          own: this process asks.
+        """
+        if self.told.find(self._known_as(key)) is not None:
+            episode.texts.append(text)
+            episode.behind = True
+            return None
+        return self.threads.submit(self._reply, episode, text) if own else None
+
+    def owns(self, number: int) -> bool:
+        """Whether this process asks about an episode, by its number."""
+        return number % jax.process_count() == jax.process_index()
+
+    def replies(
+        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future]
+    ) -> dict[int, Reply]:
+        """The replies to all rows that were asked about, by row, on every process.
+
+        Args:
+          keys: names of the replies, in the order in which rows are told.
+          waiting: those that this process waits for.
+        """
+        told = {}
+        for row, future in waiting.items():
+            reply = future.result()
+            fields = ("text", "done", "reward", "outcome", "role", "lost")
+            told[row] = {name: getattr(reply, name) for name in fields} | {"info": {**reply.info}}
+        new = {int(row): each for part in gather(told) for row, each in part.items()}
+        known = {row: self._known_as(key) for row, key in keys.items()}
+        self.told.keep(self.step, {known[row]: each for row, each in new.items()})
+        return {row: Reply(None, **self.told.find(key)) for row, key in known.items()}
+
+    def _known_as(self, key: str) -> str:
+        """What names a reply in the run."""
+        return f"{self.name}/{key}"
+
+    def _reply(self, episode: Episode, text: Any) -> Any:
+        """What the environment says next in an episode, which goes on."""
+        if episode.behind:  # what was said is known, the state is not
+            episode.state = self.world.start(episode.prompt)[0]
+            for said in episode.texts:
+                episode.state = self.world.reply(episode.state, said).state
+            episode.behind = False
+        reply = self.world.reply(episode.state, text)
+        episode.state = reply.state
+        episode.texts.append(text)
+        return reply
+
+    def tokens_of(self, reply: Reply, tokenizer: Any, paused: bool, last: int) -> list[int]:
+        """The tokens of a reply; none where there is nothing to read.
+
+        Args:
+          paused: the policy goes on in the same message.
+          last: its last token, which ends its message unless it has paused.
+        """
+        if reply.text is None:
+            return []
+        text, encode = reply.text, self.actor.encode
+        if reply.role:
+            end = "" if paused else tokenizer.decode([last], clean_up_tokenization_spaces=False)
+            text = as_message(tokenizer, reply.role, text, end)
+        ids, most = list(encode(text)), self.reply_tokens
+        if len(ids) > most:
+            note = list(encode(_NOTE))[:most]
+            head = (most - len(note)) // 2
+            tail = most - len(note) - head
+            ids = [*ids[:head], *note, *ids[len(ids) - tail :]]
+        return ids
+
+    def grades(
+        self, outcome: Sequence[float], reward: Sequence[float | None], lost: Sequence[bool]
+    ) -> Sequence[Grade | None]:
+        """The environment's word about rows, see `Batch.brought`; none where it has nothing to say.
+
+        Args:
+          outcome: of the last reply that had one, NaN without.
+          reward: sum of the rewards; None: none was given.
+          lost: a reply is not known.
+        """
+        judged = getattr(self.world, "judges", False)
+        if not (judged or any(lost)):
+            return ()
+        grades: list[Grade | None] = []
+        for known, paid, gone in zip(outcome, reward, lost, strict=True):
+            known = float(np.nan_to_num(known))
+            told = Grade(known, known if paid is None else float(paid), info=self.unsaid)
+            grades.append(Grade(None) if gone else told if judged else None)
+        return grades
+
+
+class Episode:
+    """A response as its environment sees it.
+
+    Fields:
+      texts: what it has answered.
+      behind: `state` is that of the start, as what was answered was read and not asked.
+    """
+
+    def __init__(self, prompt: Any):
+        self.prompt, self.texts = prompt, []
+        self.state, self.behind = None, True
+
+    def forked(self) -> Episode:
+        """One that has been told the same, and goes on by itself."""
+        other = Episode(self.prompt)
+        other.texts, other.state, other.behind = [*self.texts], self.state, self.behind
+        return other
+
+
+def environment_of(draw: str, given: Any, task: Any) -> Any:
+    """The environment that a draw was given, or else the task's.
+
+    Args:
+      draw: its name, for the error.
+    Raises:
+      ValueError: neither is there.
+    """
+    found = given if given is not None else getattr(task, "environment", None)
+    if found is None:
+        raise ValueError(
+            f"{draw}: environment must be given for task {task.name!r}, which has none of its own"
+        )
+    return found
+
+
+def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
+    """What stands behind a message of the policy where a message of another role follows and the
+    policy is to go on, by the tokenizer's chat template. A template that knows no such role is
+    given a user's message; without a template the text has a line of its own.
+
+    Args:
+      end: what ended the policy's message, if it has ended it; it is not written again.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return f"\n{text}\n"
+    chat = [{"role": "user", "content": "."}, {"role": "assistant", "content": _MARK}]
+    for known in dict.fromkeys((role, "user")):
+        try:
+            whole = tokenizer.apply_chat_template(
+                [*chat, {"role": known, "content": text}],
+                tokenize=False,
+                add_generation_prompt=True,
+            )
+        except TemplateError:
+            continue
+        if _MARK in whole and text.strip() in whole:
+            return whole.partition(_MARK)[2].removeprefix(end)
+    raise ValueError(
+        "turns: the tokenizer's chat template must write a message behind one of the assistant, got"
+        f" none of role {role!r} or 'user'"
+    )

@@ -1,0 +1,103 @@
+"""The worked solutions of the step's prompts, played with their environment, as rows to imitate."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from dataclasses import replace
+
+import numpy as np
+
+from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode, environment_of
+from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
+from rlvr_jax.objectives import TOOL
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.tools import Environment
+
+__all__ = ["imitate_turns"]
+
+
+def imitate_turns(environment: Environment | None = None, reply_tokens: int = 512) -> Stage:
+    """Learns from worked solutions whose steps are turns with an environment.
+
+    Each step but the last is said to the environment, and what that says stands behind it, as in a
+    response that is drawn by `turns`; a step that is not answered is followed by the next one.
+    Replies have a tool's `origin`: an objective leaves them out by `imitate(…, where=own_words)`.
+    A solution that is longer than the budget of a response with its replies is left out. What is
+    drawn is graded and counted, one response to each prompt is enough.
+
+    Args:
+      environment: None: that of the task.
+      reply_tokens: of a reply at most.
+    Reads: Prompt.solution. Writes: mask (nothing is on it), supervised, origin. Metrics:
+      imitated_solutions (rows), solutions_too_long (prompts), and the sums of what the environment
+      counts.
+    Raises:
+      ValueError: a number that is no count; in its first step, a task without an environment where
+        none is given.
+    """
+    check_count(1, "imitate_turns", reply_tokens=reply_tokens)
+
+    def apply(batch, actor, turn):
+        every = np.ones(len(batch.groups), bool)
+        asks = [replace(ask, samples=1) for ask in batch.asks_of(every)]
+        world = environment_of("imitate_turns", environment, turn.setting.task)
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
+            how = Driver(actor, world, turn, 0, reply_tokens, {}, threads)
+            tokens, told, counts = _played(how, asks, batch.tokenizer)
+        fit = np.array([len(ids) <= turn.setting.response_tokens for ids in tokens], bool)
+        counts |= {
+            "imitated_solutions": float(fit.sum()),
+            "solutions_too_long": float(np.sum(~fit)),
+        }
+        if not fit.any():
+            return to_imitate(batch, np.zeros(len(batch), bool)), counts
+        rows = np.flatnonzero(fit)
+        written = actor.written([asks[row] for row in rows], [tokens[row] for row in rows])
+        origin = np.zeros(written.rollouts.tokens.shape, np.int32)
+        for place, row in enumerate(rows):
+            origin[place, : len(told[row])] = np.where(told[row], TOOL, 0)
+        written = actor.grade(written.with_rollouts(origin=origin))
+        written = replace(written, tokenizer=batch.tokenizer, further=batch.further)
+        return to_imitate(written, np.ones(len(written), bool)), counts
+
+    label = "task" if environment is None else environment.label
+    return stateless(
+        apply,
+        f"imitate_turns(environment={label!r}, reply_tokens={reply_tokens})",
+        needs=frozenset({"solution"}),
+        gives=frozenset({"supervised", "origin"}),
+        by_row=True,
+    )
+
+
+def _played(how: Driver, asks, tokenizer):
+    """Tokens of the solutions with the replies to their steps, which of them a reply is, and sums
+    of what the environment counts."""
+    tokens = [[] for _ in asks]
+    told: list[list[bool]] = [[] for _ in asks]
+    episodes = [Episode(ask.prompt) for ask in asks]
+    counts: dict[str, float] = {}
+    for step in range(max(len(ask.prompt.solution) for ask in asks)):
+        keys, waiting = {}, {}
+        for row, ask in enumerate(asks):
+            if step >= len(ask.prompt.solution):
+                continue
+            text = ask.prompt.solution[step]
+            ids = how.actor.encode(text)
+            tokens[row] += ids
+            told[row] += [False] * len(ids)
+            if step == len(ask.prompt.solution) - 1:
+                tokens[row].append(how.actor.stop_token())
+                told[row].append(False)
+                continue
+            keys[row] = f"solution/{ask.round}/{ask.number}/{row}/{step}"
+            if (future := how.ask(keys[row], episodes[row], text, how.owns(row))) is not None:
+                waiting[row] = future
+        for row, reply in how.replies(keys, waiting).items():
+            for name, value in reply.info.items():
+                counts[name] = counts.get(name, 0.0) + value
+            ids = how.tokens_of(reply, tokenizer, True, tokens[row][-1])
+            tokens[row] += ids
+            told[row] += [True] * len(ids)
+    return tokens, told, counts

@@ -1,0 +1,112 @@
+"""Calculations: sums and products of two numbers, and a calculator that may be asked.
+
+    prompt    37*46=
+    response  [37*46]1702;1702.
+    response  1702.
+
+One token per character. What stands between brackets is asked of the calculator (`environment`),
+which writes up to the `;`; the answer is what stands behind the last one, or the whole response. A
+draw without turns has no calculator: the policy writes on behind the bracket by itself.
+
+The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
+its head and cannot multiply them, and asks one time in ten, whatever the question. A call costs
+`call_cost` of the reward, so it is worth its while where the policy would be wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tools import between, calculator, toolbox
+
+__all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
+
+UNKNOWN = "?"
+"""What every other character is read as, such as those of an error that a calculator tells."""
+PADDING = "<pad>"
+VOCABULARY = (*"0123456789+*=[];.", UNKNOWN, PADDING)
+BASE_MODEL = str(Path(__file__).parent / "base_models" / "calculations")
+NUMBERS = range(10, 100)
+KINDS = {"sum": "+", "product": "*"}
+# A call, its reply and an answer with its end, of the largest product, and one call more.
+MAX_TOKENS = 32
+
+
+def calculator_calls():
+    """The environment: a calculator that is asked between brackets."""
+    style = between("[", "]", "calculator", "", ";")
+    return toolbox(calculator(), style=style, most=2, describe=False)
+
+
+@functools.cache
+def calculations(
+    held_out: str = "test", call_cost: float = 0.1, response_tokens: int = MAX_TOKENS
+) -> Task:
+    """The task; prompts are split 6:1:1 by the pair of numbers, which is the same for sums and
+    products and for both orders.
+
+    Args:
+      held_out: "test", or "dev" for choosing settings.
+      call_cost: taken from the reward for each call; the outcome says whether the answer is right.
+      response_tokens: budget of a response, with what the calculator says.
+    Raises:
+      ValueError: unknown split; a negative cost.
+    """
+    if held_out not in ("dev", "test"):
+        raise ValueError(f"calculations: held_out must be 'dev' or 'test', got {held_out!r}")
+    if not call_cost >= 0:
+        raise ValueError(f"calculations: call_cost must be at least 0, got {call_cost}")
+    pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
+    order = np.random.default_rng(0).permutation(len(pairs))
+    bounds = len(pairs) * 6 // 8, len(pairs) * 7 // 8
+    parts = {
+        "train": order[: bounds[0]],
+        "dev": order[bounds[0] : bounds[1]],
+        "test": order[bounds[1] :],
+    }
+    prompts = {
+        name: tuple(
+            _prompt(kind, *pair)
+            for kind in KINDS
+            for index in sorted(parts[name])
+            for pair in sorted(set(itertools.permutations(pairs[index])))
+        )
+        for name in ("train", held_out)
+    }
+    return Task(
+        name="calculations",
+        train=prompts["train"],
+        test=prompts[held_out],
+        verify=partial(_verify, call_cost),
+        response_tokens=response_tokens,
+        base_model=BASE_MODEL,
+        rewards=("outcome", "calls"),
+        answers=True,
+        environment=calculator_calls(),
+    )
+
+
+def _prompt(kind: str, a: int, b: int) -> Prompt:
+    value = a + b if kind == "sum" else a * b
+    return Prompt(f"{a}{KINDS[kind]}{b}=", answer=value, kind=kind, gold=str(value))
+
+
+def _verify(
+    call_cost: float, prompts: Sequence[Prompt], responses: Sequence[Response]
+) -> list[Grade]:
+    """Right if what stands behind the last `;` is the value, written as one writes it."""
+    grades = []
+    for prompt, response in zip(prompts, responses, strict=True):
+        calls = response.text.count("]")
+        answer = None if response.truncated else response.text.split(";")[-1]
+        right = float(answer == str(prompt.answer))
+        info = {"calls": float(calls)}
+        grades.append(Grade(right, right - call_cost * calls, info=info, answer=answer or None))
+    return grades

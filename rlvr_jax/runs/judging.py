@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax import parallel, policy
-from rlvr_jax.experience import RunActor, Sampler, Stage, judge
+from rlvr_jax.experience import RunActor, Sampler, Stage, give_again, judge
 from rlvr_jax.experience.prompts import PromptTable
 from rlvr_jax.experience.stages.grading.judge import writing
 from rlvr_jax.judges import (
@@ -43,6 +43,9 @@ __all__ = ["REPLIES", "judge_of", "judging"]
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
 
+AGAIN = "again"
+"""The `judge_prompt` with which a policy that reads no words judges itself."""
+
 FOLDER_PROMPTS = 16
 """Texts that another folder answers at a time."""
 
@@ -53,8 +56,21 @@ def judging(config: TrainConfig) -> list[Stage]:
     Raises:
       ValueError: as `judge_of`.
     """
+    if config.judge_prompt == AGAIN:
+        _check_again(config)
+        return [give_again()]
     found = judge_of(config, config.run_dir / REPLIES)
     return [judge(*found)] if found else []
+
+
+def _check_again(config: TrainConfig) -> None:
+    others = ("judge_rubric", "judge_options", "judge_budget")
+    given = [name for name in others if getattr(config, name)]
+    if config.judge != "policy" or given:
+        raise ValueError(
+            f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
+            f" {', '.join(others)}, got judge {config.judge!r} and {given or 'none of these'}"
+        )
 
 
 def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:

@@ -47,6 +47,7 @@ class TrainConfig:
     wanted text, weight, maximum, kind; empty: one number for the whole."""
     judge_prompt: str = ""
     """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
+    pairs: two answers, which methods with a tournament compare, as a file with {other} does;
     constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0; or, of
     the judge policy, again: whether it gives an answer that it is shown again, 1 or 0. Empty: a
     question for a number from 0 to 10."""

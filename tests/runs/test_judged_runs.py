@@ -107,6 +107,35 @@ def test_a_policy_without_words_judges_by_giving_answers_again(tmp_path):
     assert all(norm > 0 for norm in values(lines, "gradient_norm"))
 
 
+@pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
+def test_a_judge_compares_two_answers(model, tmp_path, method):
+    prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
+    prompt.write_text("|{response}\n|{other}\n")
+    quietly(
+        judged(
+            model,
+            run_dir,
+            "own_judges:wordier",
+            method=method,
+            judge_prompt=str(prompt),
+            hyperparameters=(),
+        )
+    )
+    lines = metrics(run_dir)
+    assert all(pairs > 0 for pairs in values(lines, "experience/compared_pairs"))
+    assert values(lines, "experience/unreadable_pairs") == [0, 0]
+    # Both orders of a pair are asked; equal questions once.
+    assert all(asked > 0 for asked in values(lines, "experience/judge_calls"))
+    assert all(norm > 0 for norm in values(lines, "gradient_norm"))
+    assert (run_dir / "judge.jsonl").exists()
+
+
+def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):
+    config = judged(model, tmp_path / "run", FAIR, judge_prompt="pairs")
+    with pytest.raises(ValueError, match="judge_prompt must show one answer for method 'rlbff'"):
+        quietly(config)
+
+
 def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
     run_dir = tmp_path / "run"
     quietly(judged(model, run_dir, "own_judges:broken"))

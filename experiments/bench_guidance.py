@@ -48,7 +48,7 @@ class Config:
     size: str = "S"
     """Piece of work, as in experiments.bench."""
     repeats: int = 7
-    """Times that each is called, in turns; medians are told."""
+    """Times that each is called, in turns; the least is told."""
     store: int = 100_000
     """Rows of the store; 0: none is timed."""
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> None:
             state, batch = taken_step.state, taken_step.batch
         console.print(_teachers(config, run.start.model, state.params, batch.rollouts))
         if config.store:
-            step = float(np.median(seconds[1:]))
+            step = min(seconds[1:])
             console.print(_store(config, batch.rollouts, step), highlight=False)
 
 
@@ -83,38 +83,38 @@ def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> 
 
     def update(needs, options=()):
         """The policy's statistics with their gradient, beside the teacher if one is asked for."""
-        whole = jax.jit(jax.grad(lambda p, other: _total(measured(p, other, needs, options))))
-        return lambda other=teacher: whole(params, other)
 
-    def measured(p, other, needs, options):
-        return statistics(model, p, batch, {"logp", *needs}, options, other=other)
+        def of(params, teacher, batch):
+            measured = statistics(model, params, batch, {"logp", *needs}, options, other=teacher)
+            return _total(measured)
+
+        whole = jax.jit(jax.grad(of))
+        return lambda: whole(params, teacher, batch)
 
     def product(needs):
         """The same on hidden states that are there."""
-        other = beside.reshape(batch.tokens.size, -1), embedded_beside
-        known = {"other": other} if needs else {}
 
-        def of(states, unembedding):
-            return _total(
-                score_hidden(model, states, unembedding, batch, {"logp", *needs}, **known)
-            )
+        def of(own, other, batch):
+            flat = other[0].reshape(batch.tokens.size, -1), other[1]
+            known = {"other": flat} if needs else {}
+            return _total(score_hidden(model, *own, batch, {"logp", *needs}, **known))
 
-        whole = jax.jit(jax.grad(of, argnums=(0, 1)))
-        return lambda: whole(hidden, embedded)
+        whole = jax.jit(jax.grad(of))
+        return lambda: whole((hidden, embedded), (beside, embedded_beside), batch)
 
-    scored = jax.jit(partial(policy.score, model))
-    sampled = jax.jit(lambda x, w: score_hidden(model, x, w, batch, {"logp"}).logp)
-    at_ids = jax.jit(
-        lambda x, w: (
-            score_hidden(model, x, w, batch, {"entropy", "logsumexp"}),
-            logits_of_ids(model, x, w, batch, ids),
-        )
-    )
+    def at_ids(states, unembedding, batch, ids):
+        told = score_hidden(model, states, unembedding, batch, {"entropy", "logsumexp"})
+        return told, logits_of_ids(model, states, unembedding, batch, ids)
+
+    def sampled(states, unembedding, batch):
+        return score_hidden(model, states, unembedding, batch, {"logp"}).logp
+
+    scored, sampled, at_ids = (jax.jit(f) for f in (partial(policy.score, model), sampled, at_ids))
     likeliest = {"topk_logp", "topk_ids"}, (("top_k", TOP_K),)
     timed = {
         "forward": lambda: read(teacher, batch),
         "sampled": lambda: scored(teacher, batch),
-        "sampled, product": lambda: sampled(beside, embedded_beside),
+        "sampled, product": lambda: sampled(beside, embedded_beside, batch),
         "none": update(()),
         "none, product": product(()),
         "kl": update({"kl"}),
@@ -123,9 +123,9 @@ def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> 
         "js, product": product({"js"}),
         "likeliest, none": update(*likeliest),
         "likeliest": update({*likeliest[0], "teacher_topk_logp"}, likeliest[1]),
-        "likeliest, product": lambda: at_ids(beside, embedded_beside),
+        "likeliest, product": lambda: at_ids(beside, embedded_beside, batch, ids),
     }
-    told = _medians(config.repeats, timed)
+    told = _least(config.repeats, timed)
     table = Table("asked of the teacher", "cost, s", "forward, s", "product, s", "of forward")
     for name, cost, own in (
         ("log-probs of the sampled tokens", told["sampled"], told["sampled, product"]),
@@ -155,7 +155,7 @@ def _total(stats: TokenStats) -> jax.Array:
     return sum(jnp.sum(x) for x in floats)
 
 
-def _medians(repeats: int, timed: dict[str, Callable[[], object]]) -> dict[str, float]:
+def _least(repeats: int, timed: dict[str, Callable[[], object]]) -> dict[str, float]:
     """Seconds of a call by name, called in turns."""
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     for call in timed.values():
@@ -165,7 +165,7 @@ def _medians(repeats: int, timed: dict[str, Callable[[], object]]) -> dict[str, 
             started = time.perf_counter()
             jax.block_until_ready(call())
             seconds[name].append(time.perf_counter() - started)
-    return {name: float(np.median(own)) for name, own in seconds.items()}
+    return {name: min(own) for name, own in seconds.items()}
 
 
 def _store(config: Config, batch: Rollouts, step: float) -> str:
@@ -192,7 +192,7 @@ def _store(config: Config, batch: Rollouts, step: float) -> str:
         store = push(store, new, number)
         taken(store, uniform_places(store, rows, random))
         seconds.append(time.perf_counter() - started)
-    own = float(np.median(seconds))
+    own = min(seconds)
     return (
         f"store of {config.store:,} rows of {budget} tokens: {rows} pushed and {rows} read in"
         f" {own:.4f} s, {own / step:.2%} of a step of {step:.2f} s"

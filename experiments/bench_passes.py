@@ -1,13 +1,17 @@
-"""What a teacher and a store of rows cost.
+"""What passes beside drawing and learning cost: of teachers, of probes; and a store of rows.
 
-    python -m experiments.bench_guidance
-    python -m experiments.bench_guidance --size M --store 0
+    python -m experiments.bench_passes
+    python -m experiments.bench_passes --size M --store 0
 
 A teacher reads the tokens of a batch once more. Its cost is timed as what a program with it takes
 more than the same program without, and stands beside what nothing can be cheaper than: a forward
 pass over these tokens (`forward`), and the vocabulary product of what is asked of it (`product`, on
 stored hidden states). The last column is (cost - product) / forward. Rows with a gradient are
 updates: the policy's part is differentiated, the teacher's is not.
+
+A probe asks a question behind every response and reads one token. Without a cache that is a pass
+over prompt, response and question (`verdicts`), beside a forward pass over as many tokens; with the
+rows' cache still held (`rollout.probe`) it is beside feeding the question alone (`prefill`).
 
 A store is pushed to and read from as a method with replay does in a step; its share is of the time
 of a step of GRPO on the same piece of work.
@@ -32,13 +36,16 @@ from rlvr_jax import policy
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
+from rlvr_jax.rollout import empty, prefill, probe
 from rlvr_jax.runs import guarded
 from rlvr_jax.runs.bench_work import prepared
 from rlvr_jax.runs.step import take_step
-from rlvr_jax.training.statistics import statistics
-from rlvr_jax.types import Rollouts, TokenStats
+from rlvr_jax.training.statistics import statistics, verdicts
+from rlvr_jax.types import Rollouts, TokenStats, replace
 
 TOP_K = 20
+ASKED = 4
+"""Tokens of a probe's question."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ def main(arguments: Sequence[str]) -> None:
             seconds.append(time.perf_counter() - started)
             state, batch = taken_step.state, taken_step.batch
         console.print(_teachers(config, run.start.model, state.params, batch.rollouts))
+        console.print(_probes(config, run.start.model, state.params, batch.rollouts))
         if config.store:
             step = min(seconds[1:])
             console.print(_store(config, batch.rollouts, step), highlight=False)
@@ -146,6 +154,45 @@ def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> 
         ratio = (cost - own) / told["forward"]
         numbers = (f"{x:.4f}" for x in (cost, told["forward"], own))
         table.add_row(name, *numbers, f"{ratio:.2f}")
+    return table
+
+
+def _probes(config: Config, model: Model, params: Params, batch: Rollouts) -> Table:
+    batch = jax.tree.map(jnp.asarray, batch)
+    rows = len(batch.tokens)
+    question = jnp.ones((rows, ASKED), jnp.int32)
+    count = jnp.full(rows, ASKED, jnp.int32)
+    asked = replace(
+        batch,
+        asked_tokens=question,
+        asked_length=count,
+        verdict_ids=jnp.tile(jnp.arange(2, dtype=jnp.int32), (rows, 1)),
+    )
+    wider = replace(batch, tokens=jnp.pad(batch.tokens, ((0, 0), (0, ASKED + 1))))
+    # Prompts of this piece of work are of one length, and so are responses.
+    whole = jnp.concatenate([batch.prompt_tokens, batch.tokens], axis=1)
+    pool = empty(model, rows, whole.shape[1] + ASKED + 1)
+    pool = replace(pool, key=jax.random.split(jax.random.key(0), rows))
+    feed, ask = (jax.jit(partial(f, model)) for f in (prefill, probe))
+    pool = feed(params, pool, whole, jnp.full(rows, whole.shape[1], jnp.int32))
+    read, verdict = (jax.jit(partial(f, model)) for f in (policy.hidden_states, verdicts))
+    told = _least(
+        config.repeats,
+        {
+            "read": lambda: read(params, wider),
+            "verdict": lambda: verdict(params, asked),
+            "fed": lambda: feed(params, pool, question, count),
+            "probe": lambda: ask(params, pool, question, count),
+        },
+    )
+    table = Table(
+        f"probe of {ASKED} tokens behind {whole.shape[1]}", "cost, s", "floor, s", "ratio"
+    )
+    for name, cost, floor in (
+        ("without a cache: a pass over each row", told["verdict"], told["read"]),
+        ("with the cache held: the question alone", told["probe"], told["fed"]),
+    ):
+        table.add_row(name, f"{cost:.4f}", f"{floor:.4f}", f"{cost / floor:.2f}")
     return table
 
 

@@ -28,3 +28,9 @@ def thirds(messages):
     """Accepts every third length."""
     answer = messages[-1]["content"].partition("Answer:\n")[2].partition("\n\n")[0]
     return "10" if len(answer) % 3 == 0 else "0"
+
+
+def wordier(messages):
+    """Prefers the answer of more words, a point for each."""
+    one, two = (part.splitlines()[0].split() for part in messages[-1]["content"].split("|")[1:3])
+    return f"so\n{min(10, 1 + len(one))}, {min(10, 1 + len(two))}"

@@ -47,12 +47,15 @@ class View:
       show: (prompt, task) -> `Shown`, pure.
       needs: fields of the task's prompts that it reads ("solution", "hints") beside their text.
       fraction: how much of a worked solution it gives away, in [0, 1].
+      responses: answers that a run puts into it, each of a response's budget at most; room for them
+        is asked for before weights are read.
     """
 
     label: str
     show: Callable[[Prompt, Task], Shown] = field(compare=False)
     needs: frozenset[str] = frozenset()
     fraction: float = 0.0
+    responses: int = 0
 
 
 PLAIN = View("plain", lambda prompt, task: Shown(prompt.text))

@@ -242,7 +242,9 @@ class _Step:
     def _staged(self, name: str, stage: Stage, batch: Batch, more, sums: bool = False) -> Batch:
         key = _key(self.setting, name, self.step)
         turn = Turn(self.step, key, self.setting, more)
-        batch, state, told = stage.apply(batch, self, self.state.get(name, ()), turn)
+        # What adds to grades is told the verifier's: whoever had it grade would be asked again.
+        actor = self.actor if stage.at_grading else self
+        batch, state, told = stage.apply(batch, actor, self.state.get(name, ()), turn)
         _check_batch(stage.label, batch)
         if name in self.state:
             self.state[name] = _like(stage.label, self.state[name], state)

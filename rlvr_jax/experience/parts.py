@@ -291,7 +291,8 @@ class Stage(Alike):
       counts: it counts on groups of all rows that are asked for, so a draw that may give fewer is
         refused.
       at_grading: it adds to the grades of all that is graded in the step, whoever had it drawn, and
-        not in its place in the order. What it tells are counts, which are summed.
+        not in its place in the order. What it tells are counts, which are summed. Its actor draws
+        plainly, whatever the chain's draw is, and gives the grades of the verifier alone.
       rewards: names of numbers that it adds to grades, further rewards of the task.
     """
 

@@ -109,7 +109,9 @@ def newest(store: Store, number: int) -> np.ndarray:
 
 def uniform_places(store: Store, number: int, random: np.random.Generator) -> np.ndarray:
     """Places of rows drawn without replacement, all alike."""
-    return random.permutation(oldest(store))[:number]
+    held = int(store.held)
+    places = random.choice(held, min(number, held), replace=False)
+    return (int(store.first) + places) % store.capacity
 
 
 def weighted_places(

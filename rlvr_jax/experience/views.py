@@ -10,15 +10,16 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.tasks.hints import augment, hint_ok
+from rlvr_jax.tasks.hints import augment, hint_ok, leaks
 
 __all__ = [
     "augmented",
     "begin_with",
     "begin_with_flaw",
     "digest",
+    "guidance",
     "hide_words",
     "hint",
     "solution_prefix",
@@ -86,6 +87,30 @@ def written_hint() -> View:
         return Shown(f"{prompt.text}{NOTE}{text}")
 
     return View("written_hint()", show, frozenset({"hints"}))
+
+
+def guidance(words: int = 8) -> View:
+    """Shows all hints of a prompt, in order, unless they give its solution away (`leaks`).
+
+    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The solution
+    is the worked one, or the gold response where there is none. A prompt whose hints are not used
+    is shown as it is.
+
+    Args:
+      words: of the solution, one after the other, that may not stand in the hints.
+    Raises:
+      ValueError: fewer than one word.
+    """
+    check_count(1, "guidance", words=words)
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        text = "\n".join(prompt.hints)
+        solution = "".join(prompt.solution) or str(prompt.gold or "")
+        if leaks(text, solution, words):
+            return Shown(prompt.text)
+        return with_note(text).show(prompt, task)
+
+    return View(f"guidance(words={words})", show, frozenset({"hints"}))
 
 
 def augmented(fraction: float) -> View:

@@ -11,12 +11,13 @@ https://github.com/Alibaba-Quark/SSP
                  statistics
 
 With 1 - s a question that nobody can answer is the best one; only its check stands against that.
-Questions that are solved at most half of the time replace invalid ones for some steps. Here a
-question is written in one turn: the searches of the proposer (`is_question` would judge them), the
-judge that answers from what was found, and noise passages are left out.
+Questions that are solved at most half of the time replace invalid ones for some steps. With
+`max_turns` both roles write in turns with the tools of the task, as those of `lookup`, and a
+question is valid that took two different searches; without, in one. The judge that answers from
+what was found, and noise passages are left out.
 """
 
-from rlvr_jax.experience import experience, pose_questions
+from rlvr_jax.experience import experience, pose_questions, turns
 from rlvr_jax.experience.stages.problems.written import WRITE
 from rlvr_jax.objectives import (
     advantage_by_cell,
@@ -41,6 +42,8 @@ def ssp(
     least_characters: int = 10,
     most_characters: int = 1000,
     least_words: int = 10,
+    max_turns: int = 0,
+    reply_tokens: int = 512,
     kl_coefficient: float = 0.01,
     clip_low: float = 0.2,
     clip_high: float = 0.285,
@@ -55,6 +58,8 @@ def ssp(
       capacity: questions that are stored.
       clear_every: steps after which they are forgotten.
       least_characters, most_characters, least_words: of a question.
+      max_turns: of an answer with the task's tools, and of a question; 0: nobody searches.
+      reply_tokens: of what is found, at most.
       kl_coefficient: weight of the KL of who answers (β).
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
@@ -70,7 +75,9 @@ def ssp(
         intermediate,
         (least_characters, most_characters),
         least_words,
+        searched=max_turns > 0,
     )
+    draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
     return Recipe(
         objective=objective(
             advantage=advantage_by_cell({WRITE: asked}, other=group_normalized(epsilon)),
@@ -78,7 +85,7 @@ def ssp(
             regularizers=kl,
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[stage]),
+        experience=experience(draw=draw, stages=[stage]),
     )
 
 
@@ -87,5 +94,5 @@ METHOD = Method(
     "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
     "https://github.com/Alibaba-Quark/SSP",
     changes="advantage, sampling, reward",
-    left_out="searching in turns, and the judge that answers from what was found",
+    left_out="the judge that answers from what was found",
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
@@ -27,12 +29,16 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
       ValueError: stages that cannot be made; an experience that needs what the task's prompts lack;
         dynamic sampling beside another refill.
     """
-    chain = recipe.experience or experience()
+    budget = config.response_tokens or task.response_tokens
+    first, compare = judging(config)
     if config.experience:
-        budget = config.response_tokens or task.response_tokens
         own = resolve_hyperparameters(config.experience, (), budget, config.steps)
-        chain = methods.recipe(config.experience, **own).experience or experience()
-    first = judging(config)
+        chain = _compared(config.experience, own, compare).experience or experience()
+    elif compare is not None:
+        own = config.method_arguments(budget)
+        chain = _compared(config.method, own, compare).experience or experience()
+    else:
+        chain = recipe.experience or experience()
     if config.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
@@ -49,6 +55,22 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     chain = experience(curricula, chain.draw[1], stages)
     check_prompts_suffice(task, chain)
     return replace(recipe, experience=chain)
+
+
+def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | None) -> Recipe:
+    """The recipe of a method, whose answers a run's judge compares, if one does.
+
+    Raises:
+      ValueError: a judge that compares for a method that does not.
+    """
+    if compare is not None:
+        if "compare" not in inspect.signature(methods.method(method).recipe).parameters:
+            raise ValueError(
+                "TrainConfig: judge_prompt must show one answer for method"
+                f" {method!r}, which compares none with another, got one that shows two"
+            )
+        hyperparameters = {**hyperparameters, "compare": compare}
+    return methods.recipe(method, **hyperparameters)
 
 
 def setting_of(

@@ -49,8 +49,10 @@ class TrainConfig:
     wanted text, weight, maximum, kind; empty: one number for the whole."""
     judge_prompt: str = ""
     """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
-    constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0. Empty:
-    a question for a number from 0 to 10."""
+    pairs: two answers, which methods with a tournament compare, as a file with {other} does;
+    constraints: whether all soft constraints of the prompt (meta["soft"]) are kept, 1 or 0; or, of
+    the judge policy, again: whether it gives an answer that it is shown again, 1 or 0. Empty: a
+    question for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
     """As name=value: temperature (0), tries (1), tokens (512) and seconds (60) of a reply, at_once
     (32), retries (4), highest (10) of a number without a rubric, visible (false): it is shown what

@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from rlvr_jax import methods, objectives
 from rlvr_jax.objectives import Aggregation
+from rlvr_jax.runs.named_parts import named_part
 
 __all__ = ["parse_hyperparameters", "read_arguments", "resolve_hyperparameters"]
 
@@ -76,6 +77,8 @@ def parse_hyperparameters(method: str, pairs: tuple[str, ...]) -> dict[str, Any]
 def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> dict[str, Any]:
     """Reads name=value pairs by the annotations of a function, or by the types of its defaults.
 
+    A value that is none of these is named, see `named_part`.
+
     Args:
       owner: whose they are, for errors.
     Raises:
@@ -90,7 +93,11 @@ def read_arguments(owner: str, function: Callable, pairs: tuple[str, ...]) -> di
         if name not in parameters:
             known = ", ".join(parameters) or "it has none"
             raise ValueError(f"hyperparameters of {owner} must be among {known}, got {name!r}")
-        values[name] = _read(owner, text, parameters[name], _kinds(function, parameters[name]))
+        kinds = _kinds(function, parameters[name])
+        if kinds:
+            values[name] = _read(owner, text, parameters[name], kinds)
+        else:
+            values[name] = named_part(f"hyperparameters: {name} of {owner}", function, text)
     return values
 
 
@@ -110,11 +117,6 @@ def _kinds(recipe: Callable, parameter: inspect.Parameter) -> list[type]:
 
 def _read(method: str, text: str, parameter: inspect.Parameter, kinds: list[type]) -> Any:
     name, default = parameter.name, parameter.default
-    if not kinds:
-        raise ValueError(
-            f"hyperparameters: {name} of {method} must be set in Python, as it is not annotated as"
-            f" bool, int, float, str or a Sequence of these, got {text!r}"
-        )
     if Aggregation in kinds:
         if text in AGGREGATIONS:
             return AGGREGATIONS[text]()

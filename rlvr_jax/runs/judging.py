@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax import parallel, policy
-from rlvr_jax.experience import RunActor, Sampler, Stage, judge
+from rlvr_jax.experience import RunActor, Sampler, Stage, compare_with, give_again, judge
 from rlvr_jax.experience.prompts import PromptTable
 from rlvr_jax.experience.stages.grading.judge import writing
+from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import (
     Call,
     Judge,
@@ -27,8 +28,10 @@ from rlvr_jax.judges import (
     rubric_question,
     server,
     shown_by,
+    two_numbers,
     yes_or_no,
 )
+from rlvr_jax.judges.prompts import COMPARE
 from rlvr_jax.own import own_function
 from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.rollout import Sampling, named_key
@@ -43,18 +46,46 @@ __all__ = ["REPLIES", "judge_of", "judging"]
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
 
+AGAIN = "again"
+"""The `judge_prompt` with which a policy that reads no words judges itself."""
+
+PAIRS = "pairs"
+"""The `judge_prompt` with which a judge is shown two answers at a time."""
+
+TWO = ["first", "second"]
+"""Names of the numbers of a judge that compares."""
+
 FOLDER_PROMPTS = 16
 """Texts that another folder answers at a time."""
 
 
-def judging(config: TrainConfig) -> list[Stage]:
-    """The stage that asks the judge of a run; none without one.
+def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
+    """The stage that asks the judge of a run, none without one; or, of a judge that is shown two
+    answers, what compares them.
 
     Raises:
       ValueError: as `judge_of`.
     """
+    if config.judge_prompt == AGAIN:
+        _check_again(config)
+        return [give_again()], None
     found = judge_of(config, config.run_dir / REPLIES)
-    return [judge(*found)] if found else []
+    if found is None:
+        return [], None
+    asked, sampling = found
+    if asked.names == TWO:
+        return [], compare_with(asked, sampling=sampling)
+    return [judge(asked, sampling)], None
+
+
+def _check_again(config: TrainConfig) -> None:
+    others = ("judge_rubric", "judge_options", "judge_budget")
+    given = [name for name in others if getattr(config, name)]
+    if config.judge != "policy" or given:
+        raise ValueError(
+            f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
+            f" {', '.join(others)}, got judge {config.judge!r} and {given or 'none of these'}"
+        )
 
 
 def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
@@ -92,7 +123,11 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     elif config.judge_prompt == "constraints":
         prompt_of, parse, without = constraints_question(), yes_or_no(), 1.0
     elif config.judge_prompt:
-        prompt_of = question(_text(Path(config.judge_prompt)))
+        pairs = config.judge_prompt == PAIRS
+        template = COMPARE if pairs else _text(Path(config.judge_prompt))
+        prompt_of = question(template)
+        if "{other}" in template:
+            names, parse = TWO, two_numbers(1, options["highest"])
     if options["visible"]:
         prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}

@@ -115,6 +115,15 @@ def load_policy(
                 else f"prompts must be shorter than the {shape.max_positions} positions of this"
                 f" model, got one of {width} tokens"
             )
+        for view in views:
+            shown, parts = int(tables[view.label].length.max()), view.responses + 1
+            if shown + parts * budget > shape.max_positions:
+                raise ValueError(
+                    f"response_tokens must be at most {(shape.max_positions - shown) // parts} for"
+                    f" this method, which shows {view.responses} responses behind prompts of"
+                    f" {shown} tokens ({view.label}) in {shape.max_positions} positions, got"
+                    f" {budget}"
+                )
         parameter_shardings(shape, sample_mesh)
         shaped = Model(replace(shape, **options), mesh=mesh)
         least = least_bytes(shaped, optimizer, frozen, critic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["augment", "hint_ok"]
+__all__ = ["augment", "hint_ok", "leaks"]
 
 LEAST_HINT = 10
 """Characters; a shorter beginning of a solution is no hint."""
@@ -19,6 +19,17 @@ def hint_ok(hint: str, answer: str) -> bool:
     """
     hint, answer = (" ".join(text.lower().split()) for text in (hint, answer))
     return not re.search(rf"(?<![^\W_]){re.escape(answer)}(?![^\W_])", hint)
+
+
+def leaks(guidance: str, solution: str, words: int = 8) -> bool:
+    """Whether so many consecutive words of a solution stand in a text, case and white space aside.
+
+    A solution of fewer words leaks as a whole.
+    """
+    told, own = (text.lower().split() for text in (guidance, solution))
+    length = min(words, len(own))
+    pieces = {tuple(own[start : start + length]) for start in range(len(own) - length + 1)} - {()}
+    return any(tuple(told[start : start + length]) in pieces for start in range(len(told)))
 
 
 def augment(problem: str, generation: str, answer: str, fraction: float) -> str | None:

@@ -11,8 +11,9 @@ from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
 from rlvr_jax.tools import search, tags, toolbox
 from rlvr_jax.verifiers.checks import Check
+from rlvr_jax.verifiers.fences import last_fence
 
-__all__ = ["lookup"]
+__all__ = ["lookup", "read_problem"]
 
 _ONE = {
     "born": ("{person} was born in the town of {town}.", "In which town was {person} born?"),
@@ -100,9 +101,25 @@ def lookup(
         ),
         response_tokens=response_tokens,
         answers=True,
+        read_problem=read_problem,
         environment=toolbox(search(world.texts, documents), style=style, describe=False),
         notes=(f"a world of {people} people, {len(world.texts)} texts",),
     )
+
+
+def read_problem(prompt: Prompt, text: str) -> Prompt | None:
+    """The question of the last ```text fence, to be answered by searching, as that of the task.
+
+    Args:
+      prompt: whose answer and kind it has.
+      text: that a policy wrote.
+    Returns:
+      None where there is no such fence, or nothing in it.
+    """
+    stated = " ".join((last_fence(text, "text") or "").split())
+    if not stated:
+        return None
+    return Prompt(f"{stated} {_INSTRUCTION}", prompt.answer, prompt.kind, prompt.gold)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Call", "Style", "between", "fenced", "json_calls", "tags"]
+__all__ = ["Call", "Style", "between", "calls_in", "fenced", "json_calls", "tags"]
 
 
 class Call(NamedTuple):
@@ -44,6 +44,16 @@ class Style:
     role: str
     explain: Callable[[Sequence[Any]], str]
     label: str
+
+
+def calls_in(text: str, style: Style) -> list[Call]:
+    """All calls of a text, in order, malformed ones too."""
+    found = []
+    while text and (first := style.find(text)) is not None:
+        call, end = first
+        found.append(call)
+        text = text[end:]
+    return found
 
 
 def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str = "tool") -> Style:

@@ -42,6 +42,7 @@ from rlvr_jax.experience import (
     find_formulas,
     from_drafts,
     fuse_statements,
+    give_again,
     grade_also,
     growing_horizon,
     guide_first_rows,
@@ -407,6 +408,7 @@ CASES = {
             tournament(compare_with(OF_TWO, both_orders=False), wins),
         ]
     ),
+    "give_again": lambda: experience(stages=[give_again(), refill(uniform, 2), shape(column(0))]),
     "grade_also": lambda: experience(
         stages=[grade_also(counted, ["words"], "long"), refill(uniform, 2), shape(column(0))]
     ),

@@ -118,7 +118,18 @@ def test_methods_that_cannot_act_on_policy_say_so():
     silent = {name for name in names() if not recipe(name).objective.remarks(once)}
     # These weigh or regress on their first update as on any other.
     assert silent == {
-        *("cgpo", "copg", "dpo_q", "expert_iteration", "f_dpg", "ghpo", "gpg", "gtpo", "hpt"),
+        *(
+            "agent_rlvr",
+            "cgpo",
+            "copg",
+            "dpo_q",
+            "expert_iteration",
+            "f_dpg",
+            "ghpo",
+            "gpg",
+            "gtpo",
+            "hpt",
+        ),
         *("hybrid_npg", "implicit_prm", "luffy_mixed", "oblr_po", "opo", "reinforce", "rl_v"),
         *("rloo", "sweet_rl", "vpo", "critique_ft", "g2rpo_a", "intervention_training", "opd"),
         *("prefix_rl", "rgr_grpo", "rl_plus", "rlmec", "sdpo", "ssb", "stp", "bfs_prover_v2"),

@@ -14,6 +14,7 @@ LONG = {
 }
 # Have none: procedures over visits and rules about texts. By the test with their examples.
 WITHOUT = {
+    "agent_rlvr": "test_agent_rlvr.py",
     "adcl_egsr": "test_prompt_order.py",
     "affectgpt_r1": "test_text_rewards.py",
     "arrol": "tests/experience/test_tree_nodes.py",

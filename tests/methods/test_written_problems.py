@@ -1,5 +1,7 @@
 """CLPO, SvS, RLAD, GAR, SSP, STP: what the policy writes is asked, and who wrote it earns by it."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience import experience
 from rlvr_jax.experience.stages.problems.abstractions import UNAIDED, abstraction_rewards
 from rlvr_jax.experience.stages.problems.conjectures import matching_weights
 from rlvr_jax.experience.stages.problems.questions import is_question, read_stored, stored
@@ -25,6 +28,7 @@ from rlvr_jax.objectives import (
     token_mean,
     within_band,
 )
+from rlvr_jax.tasks import load, lookup
 from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.hinted_brackets import hinted_brackets, read_problem
 from rlvr_jax.types import Rollouts, TokenStats
@@ -289,6 +293,62 @@ def test_what_is_no_question_pays_and_old_ones_take_its_place():
         reused += collected.metrics["reused_questions"]
         assert len(solve) == valid.sum() + collected.metrics["reused_questions"] <= 4
     assert reused > 0 and paid > 0
+
+
+ASKED = "<search>Bo born</search><found>here</found> <search>{}</search><found>there</found>"
+WRITTEN = [
+    ASKED.format("Ur river") + f"\n```text\n{QUESTION}\n```",
+    ASKED.format("Bo born") + f"\n```text\n{QUESTION}\n```",
+    f"<search>once</search>\n```text\n{QUESTION}\n```",
+    ASKED.format("Ur river") + " <search>without an end\n```text\ntoo short\n```",
+]
+
+
+class Scripted(numpy_actor.Words):
+    """Reads rows as what was written, by their first tokens."""
+
+    def batch_decode(self, rows, **options):
+        return [WRITTEN[row[0] % 4] if row else "" for row in rows]
+
+
+def test_questions_have_to_be_searched_for_where_there_are_tools():
+    class Searching(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            drawn = super().draw(asks, key, sampling, constants)
+            return dataclasses.replace(drawn, tokenizer=Scripted())
+
+    task = dataclasses.replace(
+        numpy_actor.numbered_task(),
+        environment=load("lookup:people=40,size=32,test_size=8").environment,
+        read_problem=None,
+    )
+    stage = recipe("ssp", max_turns=4).experience.stages["pose_questions"]
+    chain = experience(stages=[stage])
+    own = numpy_actor.setting(chain, task=task, prompts=8)
+    seen = set()
+    for collected, _, _ in numpy_actor.walk(chain, Searching(), own=own):
+        rollouts, write = collected.batch.rollouts, of_cell(collected.batch, WRITE)
+        valid = rollouts.reward[write] >= 0
+        first = rollouts.tokens[write, 0] % 4
+        cut = rollouts.truncated[write] | (rollouts.length[write] < 2)
+        np.testing.assert_array_equal(valid, (first == 0) & ~cut)
+        assert collected.metrics["searches"] > 0
+        seen |= {*first.tolist()}
+    assert seen == {0, 1, 2, 3}
+
+
+def test_a_task_without_tools_is_refused_where_questions_are_searched_for():
+    chain = experience(stages=[recipe("ssp", max_turns=4).experience.stages["pose_questions"]])
+    with pytest.raises(ValueError, match=r"must have an environment of tools .* got 'numbered'"):
+        chain.init(numpy_actor.setting(chain))
+
+
+def test_a_question_of_lookup_is_to_be_answered_by_searching():
+    prompt = load("lookup:people=40,size=32,test_size=8").train[0]
+    found = lookup.read_problem(prompt, f"thought ```text\n{QUESTION}\n``` end")
+    assert found.text.startswith(QUESTION) and "<search>" in found.text
+    assert (found.answer, found.gold) == (prompt.answer, prompt.gold)
+    assert lookup.read_problem(prompt, "no question") is None
 
 
 @pytest.mark.slow

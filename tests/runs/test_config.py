@@ -61,7 +61,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
         ({"hyperparameters": ("clip_low=wide",)}, "must be float like 0.2, got 'wide'"),
         (
             {"method": "ace", "hyperparameters": ("gate=relu",)},
-            "gate of ace must be set in Python, as it is not annotated as bool, int, .*'relu'",
+            "gate of ace must be a name of its method's file or of rlvr_jax.objectives.*'relu'",
         ),
     ],
 )
@@ -137,6 +137,45 @@ def test_hyperparameters_are_read_by_their_annotations(own):
 def test_hyperparameters_that_are_missing_or_cannot_be_read_are_named(own, pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
         dataclasses.replace(OWN, hyperparameters=pairs).method_arguments(40)
+
+
+@pytest.mark.parametrize(
+    ("method", "pair", "label"),
+    [
+        ("intrinsic_rewards", "signal=majority_vote", "vote=True"),
+        ("intrinsic_rewards", "signal=certainty_of_entropy", "certainty_of_entropy"),
+        ("spurious_rewards", "control=column(1)", "column(1)"),
+        ("spurious_rewards", "control=random_reward(chance=0.1)", "random_reward(chance=0.1)"),
+        ("spurious_rewards", "control=training_runs:my_loss", "my_loss"),
+    ],
+)
+def test_hyperparameters_that_are_parts_are_found_by_their_names(own, method, pair, label):
+    config = TrainConfig(method=method, hyperparameters=(pair,))
+    assert label in str(config.method_arguments(40)[pair.partition("=")[0]])
+
+
+def test_a_part_that_is_named_decides_what_is_learned():
+    config = TrainConfig(method="length_rewards", hyperparameters=("form=linear",))
+    recipe = methods.recipe("length_rewards", **config.method_arguments(40))
+    assert any("excess" in label for label in recipe.experience.labels)
+
+
+@pytest.mark.parametrize(
+    ("pair", "sentence"),
+    [
+        ("control=colum(1)", "control of .* must be a name of its .* closest: column, .*'colum'"),
+        ("control=column(1", "must be a name, or one with numbers .* got 'column\\(1'"),
+        ("control=column(open)", "numbers or texts in brackets behind it, got 'column\\(open"),
+        ("control=column(1)(2)", "numbers or texts in brackets behind it, got 'column\\(1"),
+        ("control=column(**{})", "numbers or texts in brackets behind it"),
+        ("control=column()", "must have arguments that column takes, got 'column\\(\\)'"),
+        ("control=no_module:f", "no module 'no_module' can be imported"),
+    ],
+)
+def test_parts_that_cannot_be_found_are_refused_in_a_sentence(pair, sentence):
+    config = TrainConfig(method="spurious_rewards", hyperparameters=(pair,))
+    with pytest.raises(ValueError, match=sentence):
+        check_config(config)
 
 
 def test_lengths_of_a_method_follow_the_budget_unless_they_are_given():

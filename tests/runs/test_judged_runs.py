@@ -9,6 +9,7 @@ import pytest
 import training_runs
 from training_runs import contents, metrics, quietly, settings, values
 
+from rlvr_jax.runs import parse_config
 from rlvr_jax.runs.judging import judging
 
 FAIR = "own_judges:fair"
@@ -92,6 +93,49 @@ def test_a_killed_run_goes_on_in_the_same_bytes_without_the_server(
     assert (again / "judge.jsonl").read_bytes() == (whole / "judge.jsonl").read_bytes()
 
 
+@pytest.mark.slow
+def test_a_policy_without_words_judges_by_giving_answers_again(tmp_path):
+    run_dir = tmp_path / "run"
+    line = ["--task", "hinted_brackets", "--method", "rubric_rewards", "--judge", "policy"]
+    line += ["--judge-prompt", "again", "--hyperparameters", "weights=1", "--steps", "2"]
+    line += ["--prompts-per-step", "8", "--evaluation-prompts", "4", "--evaluation-samples", "2"]
+    quietly(parse_config([*line, "--run-dir", str(run_dir)]))
+    lines = metrics(run_dir)
+    again = values(lines, "info/again")
+    assert all(0 < share < 1 for share in again)
+    np.testing.assert_allclose(values(lines, "reward"), again, rtol=1e-5)
+    assert all(norm > 0 for norm in values(lines, "gradient_norm"))
+
+
+@pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
+def test_a_judge_compares_two_answers(model, tmp_path, method):
+    prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
+    prompt.write_text("|{response}\n|{other}\n")
+    quietly(
+        judged(
+            model,
+            run_dir,
+            "own_judges:wordier",
+            method=method,
+            judge_prompt=str(prompt),
+            hyperparameters=(),
+        )
+    )
+    lines = metrics(run_dir)
+    assert all(pairs > 0 for pairs in values(lines, "experience/compared_pairs"))
+    assert values(lines, "experience/unreadable_pairs") == [0, 0]
+    # Both orders of a pair are asked; equal questions once.
+    assert all(asked > 0 for asked in values(lines, "experience/judge_calls"))
+    assert all(norm > 0 for norm in values(lines, "gradient_norm"))
+    assert (run_dir / "judge.jsonl").exists()
+
+
+def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):
+    config = judged(model, tmp_path / "run", FAIR, judge_prompt="pairs")
+    with pytest.raises(ValueError, match="judge_prompt must show one answer for method 'rlbff'"):
+        quietly(config)
+
+
 def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
     run_dir = tmp_path / "run"
     quietly(judged(model, run_dir, "own_judges:broken"))
@@ -141,6 +185,11 @@ def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
         ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
         ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
         ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),
+        ({"judge": FAIR, "judge_prompt": "again"}, "must come with the judge policy .*got judge"),
+        (
+            {"judge": "policy", "judge_prompt": "again", "judge_options": ("tries=2",)},
+            r"none of judge_rubric, .* got judge 'policy' and \['judge_options'\]",
+        ),
     ],
 )
 def test_a_judge_that_cannot_be_made_is_refused(changes, said, monkeypatch, tmp_path):

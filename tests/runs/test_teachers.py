@@ -1,5 +1,7 @@
 """Teachers: whose whole distribution an objective compares the policy with."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -111,3 +113,31 @@ def test_a_teacher_reads_the_second_prompt_of_rows_that_have_one():
     np.testing.assert_allclose(
         found.teacher_topk_logp, np.where(mask[:, :, None], at, 0), atol=FLOAT32
     )
+
+
+def other_words(folder):
+    """A policy of the same shape whose words have other numbers."""
+    words = [*training_runs.WORDS[1:], training_runs.WORDS[0]]
+    path = training_runs.write_policy(folder)
+    file = path / "tokenizer.json"
+    told = json.loads(file.read_text())
+    told["model"]["vocab"] = {word: number for number, word in enumerate(words)}
+    for added in told["added_tokens"]:
+        added["id"] = words.index(added["content"])
+    file.write_text(json.dumps(told))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (other_words, "must have the policy's tokens, got others"),
+        (
+            lambda folder: training_runs.write_policy(folder, num_layers=3),
+            "must have the policy's num_layers 2, got 3",
+        ),
+    ],
+)
+def test_a_teacher_of_other_tokens_or_another_shape_is_refused(model, tmp_path, make, said):
+    with pytest.raises(ValueError, match=said):
+        run_with(model, str(make(tmp_path)))

@@ -4,8 +4,11 @@ from collections import Counter
 
 import pytest
 
+from rlvr_jax.judges import rubric_question
+from rlvr_jax.objectives import Criterion
 from rlvr_jax.tasks import load
 from rlvr_jax.tasks.brackets import brackets
+from rlvr_jax.tasks.brackets_judge import points
 
 
 def test_a_solution_is_the_gold_word_by_word():
@@ -47,3 +50,25 @@ def test_all_prompts_are_all_prompts():
 def test_a_number_of_prompts_out_of_range_is_refused(number):
     with pytest.raises(ValueError, match=f"brackets: train must be in 3 .. 9768, got {number}"):
         load("brackets", train=number)
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        ("3 * ( 9 - 4 = 5 ) = 15", "right: 1\nlegal: 1"),
+        ("( 3 + 9 = 12 ) - 4 = 8", "right: 0\nlegal: 1"),
+        ("( 3 + 9 = 12 ) - 4 = 8 ; 3 * ( 9 - 4 = 5 ) = 15", "right: 1\nlegal: 1"),
+        ("3 * ( 9 - 4 = 5 ) = 16", "right: 0\nlegal: 0"),
+        ("", "right: 0\nlegal: 0"),
+    ],
+)
+def test_the_perfect_judge_gives_the_points_of_a_rubric(response, said):
+    rubric = [Criterion("right"), Criterion("legal")]
+    shown = rubric_question(rubric)(prompt="3 9 4 15 >", response=response)
+    assert points(shown) == said
+
+
+def test_the_perfect_judge_reads_nothing_else():
+    shown = rubric_question([Criterion("right")])(prompt="How are you?", response="fine")
+    with pytest.raises(ValueError, match="invalid literal"):
+        points(shown)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlvr_jax.tasks.hints import augment, hint_ok
+from rlvr_jax.tasks.hints import augment, hint_ok, leaks
 
 GENERATION = "<think>x</think>\nFirst 3+4=7. Then 7*2=14. So 14."
 
@@ -25,3 +25,22 @@ def test_a_question_shows_the_first_characters_of_its_solution():
     assert augment("P", GENERATION, "14", 0.25) == "P\n\n"
     assert augment("P", GENERATION, "15", 0.5) is None
     assert augment("P", "no thought, 14 and more", "14", 1.0).endswith("no thought, 14 and more")
+
+
+@pytest.mark.parametrize(
+    ("guidance", "leaking"),
+    [
+        ("Look at the parser and  A B c d e f G h of it.", True),
+        ("a b c d e f g", False),
+        ("b c d e f g h i", True),
+        ("a b c d x e f g h", False),
+        ("", False),
+    ],
+)
+def test_guidance_leaks_with_eight_words_of_the_solution_in_a_row(guidance, leaking):
+    assert leaks(guidance, "a b c d e f g h i") is leaking
+
+
+def test_a_short_solution_leaks_as_a_whole_and_none_never():
+    assert leaks("return x + 1 here", "return x") and not leaks("return y", "return x")
+    assert not leaks("anything", "")

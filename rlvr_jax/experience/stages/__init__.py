@@ -28,6 +28,7 @@ from rlvr_jax.experience.stages.donors.traces import add_traces, demonstrate
 from rlvr_jax.experience.stages.grading import (
     ask_verdict,
     compare_with,
+    give_again,
     grade_also,
     judge,
     rate_pairs,
@@ -89,6 +90,7 @@ __all__ = [
     "embed",
     "find_formulas",
     "fuse_statements",
+    "give_again",
     "grade_also",
     "guide_first_rows",
     "imitate_hard",

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.objectives.statistics.groups import group_count, has_tokens
+from rlvr_jax.objectives.statistics.groups import group_count, group_max, has_tokens
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.types import replace
 
@@ -32,6 +32,7 @@ __all__ = [
     "ImplicitRewards",
     "contrastive_pairs",
     "cross_entropy",
+    "first_pairs",
     "implicit_reward_loss",
     "log_ratio_sum",
     "logistic_pairs",
@@ -98,6 +99,31 @@ def right_wrong_pairs(
     return jnp.where(paired, order[jnp.where(paired, other, 0)], -1).astype(jnp.int32)
 
 
+def first_pairs(
+    right: Bool[Array, "B"],
+    group: Int[Array, "B"],
+    rollout_id: Int[Array, "B"],
+    where: Bool[Array, "B"],
+    later: Bool[Array, "B"],
+) -> Int[Array, "B"]:
+    """Pairs the first right with the first wrong rollout of a group, and no others.
+
+    Args:
+      right, group, rollout_id, where: as for `right_wrong_pairs`.
+      later: rows that come behind all others of their kind, such as those with guidance.
+    Returns:
+      Row of the partner; -1 for a row without one, as in a group of one kind.
+    """
+    # As floats, of which a whole number is exact up to 2^24 rows.
+    order = jnp.argsort(jnp.lexsort((rollout_id, later))).astype(jnp.float32)
+    partner = right_wrong_pairs(right, group, order.astype(jnp.int32), where)
+    paired = partner >= 0
+    better = paired & right
+    earliest = better & (order == -group_max(-order, group, better))
+    first = earliest | (paired & earliest[partner])
+    return jnp.where(first, partner, -1)
+
+
 def log_ratio_sum(
     logp: Float[Array, "B T"], reference_logp: Float[Array, "B T"], mask: Bool[Array, "B T"]
 ) -> Float[Array, "B"]:
@@ -148,7 +174,10 @@ def zero_point(values: Float[Array, "B"], where: Bool[Array, "B"]) -> Float[Arra
 
 
 def implicit_reward_loss(
-    scale: float, loss: ImplicitLoss = logistic_pairs, coefficient: float = 1.0
+    scale: float,
+    loss: ImplicitLoss = logistic_pairs,
+    coefficient: float = 1.0,
+    one_pair: bool = False,
 ) -> Transform:
     """Adds c · loss(r), r_i = β Σ_t (logp - reference_logp), to the loss.
 
@@ -159,9 +188,10 @@ def implicit_reward_loss(
       scale: β, positive.
       loss: one of this module.
       coefficient: c.
-    Reads: logp, reference_logp, outcome, group, the mask. Writes: term.
+      one_pair: of each group, that of `first_pairs`, `off_policy` rows behind the others.
+    Reads: logp, reference_logp, outcome, group, the mask, with `one_pair` off_policy. Writes: term.
     Metrics: implicit_reward/right and implicit_reward/wrong, means over the rollouts of a kind that
-      have tokens.
+      have tokens; with `one_pair` paired_groups (count).
     Raises:
       ValueError: scale not positive.
     """
@@ -171,19 +201,23 @@ def implicit_reward_loss(
         rollouts, mask = context.rollouts, signals.mask
         reward = scale * log_ratio_sum(context.stats.logp, rollouts.reference_logp, mask)
         right, written = outcome_is_right(rollouts.outcome), has_tokens(mask)
-        partner = right_wrong_pairs(right, rollouts.group, rollouts.rollout_id, written)
+        known = right, rollouts.group, rollouts.rollout_id, written
+        partner = (
+            first_pairs(*known, rollouts.off_policy) if one_pair else right_wrong_pairs(*known)
+        )
         value = loss(ImplicitRewards(reward, right, written, partner, scale))
         metrics = {
             "implicit_reward/right": masked_mean(reward, written & right),
             "implicit_reward/wrong": masked_mean(reward, written & ~right),
         }
+        if one_pair:
+            metrics["paired_groups"] = jnp.sum(right & (partner >= 0)).astype(reward.dtype)
         term = signals.term + coefficient * value
         return replace(signals, term=term), state, metrics
 
-    label = describe(
-        "implicit_reward_loss", scale=float(scale), loss=loss, coefficient=float(coefficient)
-    )
-    needs = {"logp", "reference_logp", "batch_statistics"}
+    named = {"scale": float(scale), "loss": loss, "coefficient": float(coefficient)}
+    label = describe("implicit_reward_loss", **named, **({"one_pair": True} if one_pair else {}))
+    needs = {"logp", "reference_logp", "batch_statistics"} | ({"off_policy"} if one_pair else set())
     return stateless(apply, needs=needs, label=label)
 
 

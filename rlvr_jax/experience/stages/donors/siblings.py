@@ -15,6 +15,9 @@ from rlvr_jax.objectives.arguments import check_finite
 
 __all__ = ["right_siblings", "show_sibling"]
 
+SHOWN = replace(with_answer(""), responses=1)
+"""The longest view is an answer longer."""
+
 
 def right_siblings(batch: Batch, success: float) -> np.ndarray:
     """For each row the first other row of its group that is right, -1 where there is none; int [B].
@@ -44,8 +47,8 @@ def show_sibling(success: float = 0.5) -> Stage:
     Reads: outcome, the responses' texts. Writes: second_tokens, second_length. Metrics: shown_rows
       (share of the rows that have a second prompt).
     Raises:
-      ValueError: success not finite; when called, a prompt and an answer that together leave no
-        room for a response.
+      ValueError: success not finite; when a run begins, prompts of a length that, with an answer,
+        leaves no room for a response.
     Source: SDPO, https://github.com/lasgroup/SDPO.
     """
     check_finite("show_sibling", success=success)
@@ -68,4 +71,4 @@ def show_sibling(success: float = 0.5) -> Stage:
         return batch.with_rollouts(**second), told
 
     label = describe("show_sibling", success=float(success))
-    return stateless(apply, label, views=(with_answer(""),), gives=GIVES, by_row=True)
+    return stateless(apply, label, views=(SHOWN,), gives=GIVES, by_row=True)

@@ -23,7 +23,8 @@ from rlvr_jax.experience.stages.problems.written import (
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
 from rlvr_jax.objectives import describe, parabola
 from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
-from rlvr_jax.tasks import Prompt
+from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tools.calls import calls_in
 
 __all__ = ["is_question", "pose_questions", "read_stored", "stored"]
 
@@ -79,6 +80,7 @@ def pose_questions(
     intermediate: bool = False,
     characters: tuple[int, int] = (10, 1000),
     least_words: int = 10,
+    searched: bool = False,
 ) -> Stage:
     """Has the policy write a question to the answer of every prompt, and answer it.
 
@@ -94,10 +96,13 @@ def pose_questions(
       clear_every: steps after which they are forgotten.
       intermediate: the parabola.
       characters, least_words: see `is_question`.
+      searched: a question has to be searched for with the tools of the task's environment, by two
+        calls at least, of which none stands twice; for a draw in turns.
     Writes: reward, cell. Metrics: valid_questions (share), question_rate (s), question_reward,
-      reused_questions, kept_questions.
+      reused_questions, kept_questions; searches (calls of who asks, a mean).
     Raises:
-      ValueError: a number outside its range.
+      ValueError: a number outside its range; when a run begins, a task without tools for questions
+        that have to be searched for.
     Source: SSP, https://github.com/Alibaba-Quark/SSP.
     """
     check_finite("pose_questions", penalty=penalty)
@@ -106,7 +111,11 @@ def pose_questions(
     check_count(0, "pose_questions", least_words=least_words)
 
     def init(setting):
-        del setting
+        if searched and getattr(setting.task.environment, "style", None) is None:
+            raise ValueError(
+                "pose_questions: task must have an environment of tools to search with, got"
+                f" {setting.task.name!r}"
+            )
         return empty_store(capacity, problem=((BYTES,), np.uint8))
 
     def apply(batch, actor, state, turn):
@@ -120,15 +129,21 @@ def pose_questions(
         ]
         written = actor.draw(asks, turn.key)
         found = read_problems(written, task)
+        searches = [
+            _searches(response.text, task) if searched else None for response in written.responses
+        ]
         valid = [
             problem is not None
-            and is_question(problem.text, _answer(ask.prompt), characters, least_words)
-            for problem, ask in zip(found, plain, strict=True)
+            and is_question(problem.text, _answer(ask.prompt), characters, least_words, own)
+            for problem, ask, own in zip(found, plain, searches, strict=True)
         ]
         problems = [problem for problem, good in zip(found, valid, strict=True) if good]
         places = uniform_places(state, len(plain) - len(problems), turn.random())
         old = read_stored(taken(state, np.sort(places))["problem"])
-        told = {"valid_questions": float(np.mean(valid)), "reused_questions": float(len(old))}
+        told = {"valid_questions": float(np.mean(valid))}
+        if searched:
+            told["searches"] = float(np.mean([len(own) for own in searches]))
+        told |= {"reused_questions": float(len(old))}
         reward, parts = np.full(len(written), float(penalty)), []
         if problems or old:
             whole = [*problems, *old]
@@ -158,6 +173,7 @@ def pose_questions(
         intermediate=intermediate,
         characters=characters,
         least_words=least_words,
+        **({"searched": True} if searched else {}),
     )
     return Stage(
         apply,
@@ -169,6 +185,11 @@ def pose_questions(
         most=2.0,
         by_row=True,
     )
+
+
+def _searches(text: str, task: Task) -> list[str]:
+    """What was searched for in a text, call by call."""
+    return [str(call.arguments) for call in calls_in(text, task.environment.style)]
 
 
 def _answer(prompt: Prompt) -> str:

@@ -20,7 +20,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.tasks import Prompt, Response
 
-__all__ = ["LikelyAnswerState", "behind_tags", "likely_answers"]
+__all__ = ["LikelyAnswerState", "at_last_word", "behind_tags", "likely_answers"]
 
 
 class Spliced(NamedTuple):
@@ -65,6 +65,19 @@ def behind_tags(prompt: Prompt, response: Response) -> Spliced:
         return Spliced(text[: text.index("<answer>") + 8], reference, True)
     thinking = text.partition("</think>")[0]
     return Spliced(f"{thinking}</think> <answer>", reference, False)
+
+
+def at_last_word(prompt: Prompt, response: Response) -> Spliced:
+    """The last word gives way to that of the prompt's gold response, or of its answer where there
+    is none: for tasks whose answers end with what they come to and have no tags.
+
+    The form is kept by a response that ends by itself, with a word before the last one.
+    """
+    reference = (str(prompt.answer) if prompt.gold is None else prompt.gold).split()[-1:]
+    words = response.text.split()
+    before = response.text.rstrip()[: -len(words[-1])].rstrip() if words else ""
+    answer = f" {reference[0]}" if before and reference else "".join(reference)
+    return Spliced(before, answer, bool(before) and not response.truncated)
 
 
 def likely_answers(

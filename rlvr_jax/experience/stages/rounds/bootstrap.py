@@ -73,5 +73,5 @@ def bootstrap_replies(temperature: float) -> Stage:
         return replies, told | {"kept_replies": len(replies) / len(batch.groups)}
 
     label = describe("bootstrap_replies", temperature=float(temperature))
-    view = with_two_answers("", "", REQUEST)
+    view = replace(with_two_answers("", "", REQUEST), responses=2)
     return stateless(apply, label, views=(view,), gives=GIVES, by_row=True)

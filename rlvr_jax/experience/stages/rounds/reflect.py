@@ -68,6 +68,6 @@ def reflect() -> Stage:
         told["kept_notes"] = len(kept) / len(batch.groups)
         return concatenate([batch, rows]), told
 
-    views = (with_two_answers("", "", REQUEST), with_note(""))
+    views = (replace(with_two_answers("", "", REQUEST), responses=2), with_note(""))
     gives = frozenset({"supervised"})
     return stateless(apply, "reflect()", views=views, gives=gives, most=1.5, by_row=True)

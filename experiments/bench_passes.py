@@ -1,0 +1,254 @@
+"""What passes beside drawing and learning cost: of teachers, of probes; and a store of rows.
+
+    python -m experiments.bench_passes
+    python -m experiments.bench_passes --size M --store 0
+
+A teacher reads the tokens of a batch once more. Its cost is timed as what a program with it takes
+more than the same program without, and stands beside what nothing can be cheaper than: a forward
+pass over these tokens (`forward`), and the vocabulary product of what is asked of it (`product`, on
+stored hidden states). The last column is (cost - product) / forward. Rows with a gradient are
+updates: the policy's part is differentiated, the teacher's is not.
+
+A probe asks a question behind every response and reads one token. Without a cache that is a pass
+over prompt, response and question (`verdicts`), beside a forward pass over as many tokens; with the
+rows' cache still held (`rollout.probe`) it is beside feeding the question alone (`prefill`).
+
+A store is pushed to and read from as a method with replay does in a step; its share is of the time
+of a step of GRPO on the same piece of work.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rlvr_jax import policy
+from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
+from rlvr_jax.rollout import empty, prefill, probe
+from rlvr_jax.runs import guarded
+from rlvr_jax.runs.bench_work import prepared
+from rlvr_jax.runs.step import take_step
+from rlvr_jax.training.statistics import statistics, verdicts
+from rlvr_jax.types import Rollouts, TokenStats, replace
+
+TOP_K = 20
+ASKED = 4
+"""Tokens of a probe's question."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is timed."""
+
+    size: str = "S"
+    """Piece of work, as in experiments.bench."""
+    repeats: int = 7
+    """Times that each is called, in turns; the least is told."""
+    store: int = 100_000
+    """Rows of the store; 0: none is timed."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measures and prints the tables."""
+    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    console = Console(width=100)
+    with tempfile.TemporaryDirectory() as folder:
+        run = prepared(config.size, folder)
+        state = run.initial_state()
+        seconds, batch = [], None
+        for step in range(config.repeats + 1):
+            started = time.perf_counter()
+            taken_step = take_step(run, state, step)
+            jax.block_until_ready(taken_step.state.params)
+            seconds.append(time.perf_counter() - started)
+            state, batch = taken_step.state, taken_step.batch
+        console.print(_teachers(config, run.start.model, state.params, batch.rollouts))
+        console.print(_probes(config, run.start.model, state.params, batch.rollouts))
+        if config.store:
+            step = min(seconds[1:])
+            console.print(_store(config, batch.rollouts, step), highlight=False)
+
+
+def _teachers(config: Config, model: Model, params: Params, batch: Rollouts) -> Table:
+    teacher = jax.tree.map(lambda x: x + 0.01, params)
+    batch = jax.tree.map(jnp.asarray, batch)
+    read = jax.jit(partial(policy.hidden_states, model))
+    hidden, beside = read(params, batch), read(teacher, batch)
+    embedded, embedded_beside = model.unembedding(params), model.unembedding(teacher)
+    ids = jnp.zeros((*batch.tokens.shape, TOP_K), jnp.int32)
+
+    def update(needs, options=()):
+        """The policy's statistics with their gradient, beside the teacher if one is asked for."""
+
+        def of(params, teacher, batch):
+            measured = statistics(model, params, batch, {"logp", *needs}, options, other=teacher)
+            return _total(measured)
+
+        whole = jax.jit(jax.grad(of))
+        return lambda: whole(params, teacher, batch)
+
+    def product(needs):
+        """The same on hidden states that are there."""
+
+        def of(own, other, batch):
+            flat = other[0].reshape(batch.tokens.size, -1), other[1]
+            known = {"other": flat} if needs else {}
+            return _total(score_hidden(model, *own, batch, {"logp", *needs}, **known))
+
+        whole = jax.jit(jax.grad(of))
+        return lambda: whole((hidden, embedded), (beside, embedded_beside), batch)
+
+    def at_ids(states, unembedding, batch, ids):
+        told = score_hidden(model, states, unembedding, batch, {"entropy", "logsumexp"})
+        return told, logits_of_ids(model, states, unembedding, batch, ids)
+
+    def sampled(states, unembedding, batch):
+        return score_hidden(model, states, unembedding, batch, {"logp"}).logp
+
+    scored, sampled, at_ids = (jax.jit(f) for f in (partial(policy.score, model), sampled, at_ids))
+    likeliest = {"topk_logp", "topk_ids"}, (("top_k", TOP_K),)
+    timed = {
+        "forward": lambda: read(teacher, batch),
+        "sampled": lambda: scored(teacher, batch),
+        "sampled, product": lambda: sampled(beside, embedded_beside, batch),
+        "none": update(()),
+        "none, product": product(()),
+        "kl": update({"kl"}),
+        "kl, product": product({"kl"}),
+        "js": update({"js"}),
+        "js, product": product({"js"}),
+        "likeliest, none": update(*likeliest),
+        "likeliest": update({*likeliest[0], "teacher_topk_logp"}, likeliest[1]),
+        "likeliest, product": lambda: at_ids(beside, embedded_beside, batch, ids),
+    }
+    told = _least(config.repeats, timed)
+    table = Table("asked of the teacher", "cost, s", "forward, s", "product, s", "of forward")
+    for name, cost, own in (
+        ("log-probs of the sampled tokens", told["sampled"], told["sampled, product"]),
+        *(
+            (
+                f"{each} over the vocabulary, in an update",
+                told[each] - told["none"],
+                told[f"{each}, product"] - told["none, product"],
+            )
+            for each in ("kl", "js")
+        ),
+        (
+            f"log-probs of the policy's {TOP_K} likeliest, in an update",
+            told["likeliest"] - told["likeliest, none"],
+            told["likeliest, product"],
+        ),
+    ):
+        ratio = (cost - own) / told["forward"]
+        numbers = (f"{x:.4f}" for x in (cost, told["forward"], own))
+        table.add_row(name, *numbers, f"{ratio:.2f}")
+    return table
+
+
+def _probes(config: Config, model: Model, params: Params, batch: Rollouts) -> Table:
+    batch = jax.tree.map(jnp.asarray, batch)
+    rows = len(batch.tokens)
+    question = jnp.ones((rows, ASKED), jnp.int32)
+    count = jnp.full(rows, ASKED, jnp.int32)
+    asked = replace(
+        batch,
+        asked_tokens=question,
+        asked_length=count,
+        verdict_ids=jnp.tile(jnp.arange(2, dtype=jnp.int32), (rows, 1)),
+    )
+    wider = replace(batch, tokens=jnp.pad(batch.tokens, ((0, 0), (0, ASKED + 1))))
+    # Prompts of this piece of work are of one length, and so are responses.
+    whole = jnp.concatenate([batch.prompt_tokens, batch.tokens], axis=1)
+    pool = empty(model, rows, whole.shape[1] + ASKED + 1)
+    pool = replace(pool, key=jax.random.split(jax.random.key(0), rows))
+    feed, ask = (jax.jit(partial(f, model)) for f in (prefill, probe))
+    pool = feed(params, pool, whole, jnp.full(rows, whole.shape[1], jnp.int32))
+    read, verdict = (jax.jit(partial(f, model)) for f in (policy.hidden_states, verdicts))
+    told = _least(
+        config.repeats,
+        {
+            "read": lambda: read(params, wider),
+            "verdict": lambda: verdict(params, asked),
+            "fed": lambda: feed(params, pool, question, count),
+            "probe": lambda: ask(params, pool, question, count),
+        },
+    )
+    table = Table(
+        f"probe of {ASKED} tokens behind {whole.shape[1]}", "cost, s", "floor, s", "ratio"
+    )
+    for name, cost, floor in (
+        ("without a cache: a pass over each row", told["verdict"], told["read"]),
+        ("with the cache held: the question alone", told["probe"], told["fed"]),
+    ):
+        table.add_row(name, f"{cost:.4f}", f"{floor:.4f}", f"{cost / floor:.2f}")
+    return table
+
+
+def _total(stats: TokenStats) -> jax.Array:
+    """A number with a gradient through every statistic that has one."""
+    floats = [x for x in jax.tree.leaves(stats) if jnp.issubdtype(x.dtype, jnp.floating)]
+    # What is constant would not be computed if nothing that is differentiated were to use it.
+    beside = 0 if stats.teacher_topk_logp is None else stats.topk_logp * stats.teacher_topk_logp
+    return sum(jnp.sum(x) for x in [*floats, beside])
+
+
+def _least(repeats: int, timed: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Seconds of a call by name, called in turns: on CPUs those of all cores together, which other
+    work does not change much, else of the clock on the wall."""
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
+    seconds: dict[str, list[float]] = {name: [] for name in timed}
+    for call in timed.values():
+        jax.block_until_ready(call())
+    for _ in range(repeats):
+        for name, call in timed.items():
+            started = clock()
+            jax.block_until_ready(call())
+            seconds[name].append(clock() - started)
+    return {name: min(own) for name, own in seconds.items()}
+
+
+def _store(config: Config, batch: Rollouts, step: float) -> str:
+    rows, budget = batch.tokens.shape
+    random = np.random.default_rng(0)
+    store = empty_store(
+        config.store,
+        number=((), np.int32),
+        tokens=((budget,), np.int32),
+        length=((), np.int32),
+        old_logp=((budget,), np.float32),
+    )
+    new = {
+        "number": np.asarray(batch.group),
+        "tokens": np.asarray(batch.tokens),
+        "length": np.asarray(batch.length),
+        "old_logp": np.asarray(batch.behaviour_logp),
+    }
+    filled = {name: np.repeat(x, -(-config.store // rows), axis=0) for name, x in new.items()}
+    store = push(store, filled, 0)
+    seconds = []
+    for number in range(config.repeats):
+        started = time.perf_counter()
+        store = push(store, new, number)
+        taken(store, uniform_places(store, rows, random))
+        seconds.append(time.perf_counter() - started)
+    own = min(seconds)
+    return (
+        f"store of {config.store:,} rows of {budget} tokens: {rows} pushed and {rows} read in"
+        f" {own:.4f} s, {own / step:.2%} of a step of {step:.2f} s"
+    )
+
+
+if __name__ == "__main__":
+    guarded(main)

@@ -1,0 +1,68 @@
+"""Agent-RLVR: what fails is tried again with guidance, and successes are preferred to failures.
+
+"Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards", of which
+the abstract and the page were read.
+
+    a task without a success is tried once more with guidance in the prompt (`Prompt.hints`)
+    pair of a task: its first success, its first failure, in both cases without guidance first
+    Δ    = Σ_t (logp - reference_logp), of both rows under the prompt without guidance
+    loss = mean over pairs of -log σ(β (Δ_success - Δ_failure)), 0 without pairs
+
+"RLVR" means here that tests choose the sides. The choice of the pair, the prompt under which it is
+scored, β and the test of leaks are ours: guidance in which eight consecutive words of the solution
+stand is not used. The reward model that chooses among answers later is the trained policy beside
+the one it began as (`experiments.evaluate --scorer implicit_prm`). Sums over thousands of tokens
+saturate σ.
+"""
+
+from rlvr_jax.experience import PLAIN, all_wrong, experience, redraw, turns
+from rlvr_jax.experience.views import guidance
+from rlvr_jax.objectives import (
+    implicit_reward_loss,
+    no_advantage,
+    no_policy_loss,
+    objective,
+    token_mean,
+)
+from rlvr_jax.types import Method, Recipe
+
+
+def agent_rlvr(
+    coefficient: float = 0.1,
+    attempts: int = 1,
+    leak_words: int = 8,
+    max_turns: int = 0,
+    reply_tokens: int = 512,
+) -> Recipe:
+    """DPO on a success and a failure of each task, guided where nothing succeeded.
+
+    Args:
+      coefficient: scale of the log-ratios (β).
+      attempts: with guidance, of a task without a success.
+      leak_words: consecutive words of the solution that guidance may not have.
+      max_turns: of an answer in turns with the task's environment; 0: answers are one text.
+      reply_tokens: of the environment's reply, at most.
+    """
+    draw = turns(None, limit=max_turns, reply_tokens=reply_tokens) if max_turns else None
+    return Recipe(
+        objective=objective(
+            advantage=no_advantage(),
+            surrogate=no_policy_loss(),
+            regularizers=[implicit_reward_loss(coefficient, one_pair=True)],
+            aggregation=token_mean(),
+        ),
+        experience=experience(
+            draw=draw,
+            stages=[redraw(all_wrong, guidance(leak_words), "append", attempts, trained=PLAIN)],
+        ),
+    )
+
+
+METHOD = Method(
+    agent_rlvr,
+    "Agent-RLVR: Training Software Engineering Agents via Guidance and Environment Rewards",
+    "",
+    changes="surrogate, guidance, sampling",
+    evidence="reconstruction",
+    left_out="a teacher that writes guidance during the run; tasks of repositories with tests",
+)

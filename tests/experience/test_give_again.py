@@ -1,0 +1,57 @@
+"""The policy judges its own answers by giving them again, or not."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy_actor
+import pytest
+
+from rlvr_jax.experience import experience, give_again, shape
+from rlvr_jax.objectives import column
+from rlvr_jax.tasks import Grade
+
+
+@dataclass(frozen=True)
+class Stubborn(numpy_actor.NumpyActor):
+    """Answers with its first word; shown an answer, it gives it again if that is below "6"."""
+
+    def grade(self, batch):
+        grades = []
+        for ask, response in zip(batch.asks, batch.responses, strict=True):
+            shown = ask.view.show(ask.prompt, numpy_actor.numbered_task()).text
+            answer = None if response.truncated else (response.text.split() or [None])[0]
+            if shown != ask.prompt.text:
+                before = shown.split()[-1]
+                answer = before if before[-1] in "012345" else "another"
+            grades.append(Grade(float(answer == "word3"), info={"ended": 1.0}, answer=answer))
+        outcome = np.array([grade.outcome for grade in grades], np.float32)
+        return replace(batch.with_rollouts(outcome=outcome, reward=outcome), grades=grades)
+
+
+def test_an_answer_that_is_given_again_earns_one_and_the_outcome_stays():
+    chain = experience(stages=[give_again(), shape(column(0))])
+    found = numpy_actor.walk(chain, Stubborn(), steps=1)[0][0]
+    batch = found.batch
+    told = [grade.info["again"] for grade in batch.grades]
+    wanted = [float((grade.answer or "9")[-1] in "012345") for grade in batch.grades]
+    assert told == wanted and 0 < np.mean(told) < 1
+    assert any(grade.answer is None for grade in batch.grades)
+    np.testing.assert_array_equal(batch.rollouts.reward, wanted)
+    right = [float(grade.answer == "word3") for grade in batch.grades]
+    np.testing.assert_array_equal(batch.rollouts.outcome, right)
+    # Equal answers to one prompt are shown once, and what that draws is counted.
+    known = {
+        (ask.number, grade.answer): again
+        for ask, grade, again in zip(batch.asks, batch.grades, told, strict=True)
+        if grade.answer
+    }
+    assert found.metrics["shown_answers"] == len(known) < len(batch)
+    assert found.metrics["answers_given_again"] == sum(known.values())
+    assert found.metrics["drawn_tokens"] > batch.rollouts.length.sum()
+
+
+def test_a_task_without_final_answers_is_refused():
+    task = replace(numpy_actor.numbered_task(), answers=False)
+    chain = experience(stages=[give_again()])
+    with pytest.raises(ValueError, match=r"task must name final answers .* got 'numbered'"):
+        chain.init(numpy_actor.setting(chain, task))

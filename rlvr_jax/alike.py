@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 __all__ = ["Alike"]
 
@@ -86,7 +87,7 @@ def _made_of(value: Any, seen: dict[int, tuple[int, Any]]) -> Hashable:
         return type(value), tuple((of(key), of(item)) for key, item in value.items())
     if isinstance(value, Set):
         return type(value), tuple(map(of, sorted(value, key=repr)))
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return _Same(value)
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         array = np.asarray(value)

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.alike import Alike
@@ -33,7 +34,7 @@ def _pytree(cls):
 
 def axes_of(cls) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
-    found = {f.name: _ANNOTATION.match(f.type) for f in dataclasses.fields(cls)}
+    found = {f.name: _ANNOTATION.match(str(f.type)) for f in dataclasses.fields(cls)}
     return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
 
 
@@ -303,7 +304,7 @@ class Rollouts:
 
 def _numbered(group: Any) -> Any:
     """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""
-    if isinstance(group, jax.core.Tracer):
+    if isinstance(group, Tracer):
         return group
     if isinstance(group, list | tuple) and any(isinstance(label, tuple) for label in group):
         labels = np.empty(len(group), object)  # an array of them would have a second axis

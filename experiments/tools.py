@@ -4,10 +4,10 @@
     python -m experiments.tools
 
 Two arms, each a warm start and then RL (`verltool`, or GRPO without the tool) at equal drawn
-tokens. The first arm imitates a few hundred made traces with a call, what the calculator says left
-out, and is then drawn in turns, what it says off the mask. The second imitates the same answers
-without a call and is drawn plainly. Both are graded by the number that the policy wrote last.
-Prints held-out accuracy and calls of both; reports of the runs show samples turn by turn.
+tokens. The first arm imitates a few hundred made traces, of which some call the calculator, what
+it says left out, and is then drawn in turns, what it says off the mask. The second imitates the
+same answers without a call and is drawn plainly. Both are graded by the number that the policy
+wrote last. Prints held-out accuracy and calls of both; reports show samples turn by turn.
 """
 
 from __future__ import annotations
@@ -59,11 +59,12 @@ MOST_STEPS = 1000
 
 
 @functools.cache
-def questions(tool: bool = True, train: int = 400, test: int = 64, seed: int = 0) -> Task:
+def questions(calls: float = 0.5, train: int = 400, test: int = 64, seed: int = 0) -> Task:
     """Sums and products of two- and three-digit numbers, a quarter each.
 
     Args:
-      tool: the worked solution calls the calculator; False: it is the answer alone.
+      calls: share of the worked solutions that call the calculator; the others are the answer
+        alone. With all of them SmolLM2 calls it always, and there is nothing left to be learned.
       train, test: prompts of the splits, of all kinds together.
       seed: of the numbers.
     """
@@ -74,7 +75,7 @@ def questions(tool: bool = True, train: int = 400, test: int = 64, seed: int = 0
         low, high, sign = KINDS[kind]
         a, b = (int(number) for number in random.integers(low, high + 1, 2))
         value = a + b if sign == "+" else a * b
-        call = (f"{CALL}{a} {sign} {b}{END}",) if tool else ()
+        call = (f"{CALL}{a} {sign} {b}{END}",) if random.random() < calls else ()
         text = f"What is {a} {SHOWN[sign]} {b}?"
         made[text] = Prompt(text, value, kind, str(value), solution=(*call, f"{value}"))
     every = list(made.values())
@@ -125,6 +126,8 @@ class Config:
     """Policy folder; empty: SmolLM2, as its package ships it."""
     traces: int = 400
     """Made traces that each warm start imitates, each once."""
+    calls: float = 0.5
+    """Share of the first arm's traces that call the calculator."""
     drawn_tokens: int = 40_000
     """Of the RL of each arm."""
     prompts_per_step: int = 8
@@ -164,11 +167,11 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _common(config: Config, arm: str) -> TrainConfig:
-    options = {"tool": arm == "calculator", "train": config.traces}
+    options = {"calls": config.calls if arm == "calculator" else 0.0, "train": config.traces}
     options["test"] = config.evaluation_prompts
     return TrainConfig(
         task="experiments.tools:questions",
-        task_options=tuple(f"{name}={value}".lower() for name, value in options.items()),
+        task_options=tuple(f"{name}={value}" for name, value in options.items()),
         seed=config.seed,
         evaluation_prompts=config.evaluation_prompts,
         evaluation_samples=config.evaluation_samples,

@@ -10,13 +10,15 @@ from rlvr_jax.tasks import Response
 
 
 def test_traces_are_right_and_the_calculator_agrees_with_them():
-    task = tools.questions(train=40, test=8)
+    task = tools.questions(calls=1.0, train=40, test=8)
     assert {prompt.kind for prompt in task.train} == set(tools.KINDS)
     for prompt in (*task.train, *task.test):
         call, answer = prompt.solution
         reply = task.environment.reply(task.environment.start(prompt)[0], call)
         assert reply.text == f" = {answer}\n" and answer == str(prompt.answer) == prompt.gold
-    assert all(len(prompt.solution) == 1 for prompt in tools.questions(tool=False).train)
+    assert all(len(prompt.solution) == 1 for prompt in tools.questions(calls=0.0).train)
+    some = [len(prompt.solution) - 1 for prompt in tools.questions(train=400).train]
+    assert 0.4 < sum(some) / len(some) < 0.6
 
 
 @pytest.mark.parametrize(

@@ -200,8 +200,9 @@ def _total(stats: TokenStats) -> jax.Array:
     """A number with a gradient through every statistic that has one."""
     floats = [x for x in jax.tree.leaves(stats) if jnp.issubdtype(x.dtype, jnp.floating)]
     # What is constant would not be computed if nothing that is differentiated were to use it.
-    beside = 0 if stats.teacher_topk_logp is None else stats.topk_logp * stats.teacher_topk_logp
-    return sum(jnp.sum(x) for x in [*floats, beside])
+    if stats.teacher_topk_logp is not None:
+        floats.append(stats.topk_logp * stats.teacher_topk_logp)
+    return sum(jnp.sum(x) for x in floats)
 
 
 def _least(repeats: int, timed: dict[str, Callable[[], object]]) -> dict[str, float]:

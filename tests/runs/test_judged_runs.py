@@ -107,6 +107,13 @@ def test_a_policy_without_words_judges_by_giving_answers_again(tmp_path):
     assert all(norm > 0 for norm in values(lines, "gradient_norm"))
 
 
+def test_a_policy_that_cannot_read_an_answer_is_refused_before_weights_are_read(tmp_path):
+    line = ["--task", "brackets", "--method", "rubric_rewards", "--judge", "policy"]
+    line += ["--judge-prompt", "again", "--hyperparameters", "weights=1"]
+    with pytest.raises(ValueError, match="must have words that the policy's tokenizer knows"):
+        quietly(parse_config([*line, "--run-dir", str(tmp_path / "run")]))
+
+
 @pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
 def test_a_judge_compares_two_answers(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"

@@ -1,6 +1,7 @@
 """Teachers: whose whole distribution an objective compares the policy with."""
 
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -56,6 +57,39 @@ def test_an_average_follows_the_weights(model):
         np.testing.assert_allclose(mean, DECAY * before + (1 - DECAY) * after, atol=1e-6)
     found, _ = divergences(run)
     assert abs(found[0]) < 1e-6 < found[1]
+
+
+def test_an_average_is_sharded_as_the_weights_are(model):
+    config = training_runs.settings(
+        model,
+        "unused",
+        method="opd",
+        hyperparameters=(f"teacher=average:{DECAY}",),
+        mesh="data=4,fsdp=2",
+    )
+    run = training_runs.prepared(config)
+    taken = take_step(run, run.initial_state(), 0)
+    spread = 0
+    for own, mean in zip(
+        *map(jax.tree.leaves, (taken.state.params, taken.state.teacher)), strict=True
+    ):
+        assert mean.sharding.is_equivalent_to(own.sharding, own.ndim)
+        spread += not mean.sharding.is_fully_replicated
+    assert spread > 0
+
+
+def test_an_average_is_saved_and_a_run_goes_on_in_the_same_bytes(model, tmp_path):
+    changes = dict(method="opd", hyperparameters=(f"teacher=average:{DECAY}",))
+    changes |= dict(steps=4, checkpoint_every=2)
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    training_runs.quietly(training_runs.settings(model, whole, **changes))
+    gaps = training_runs.values(training_runs.metrics(whole), "teacher_log_ratio")
+    assert gaps[0] == pytest.approx(0, abs=1e-6) and abs(gaps[-1]) > 1e-6
+    shutil.copytree(whole, again)
+    shutil.rmtree(again / "checkpoints" / "4")
+    (again / "summary.json").unlink()
+    training_runs.quietly(training_runs.settings(model, again, resume=True, **changes))
+    assert training_runs.contents(again) == training_runs.contents(whole)
 
 
 def test_another_folder_is_a_teacher_from_the_first_step_on(model, tmp_path):

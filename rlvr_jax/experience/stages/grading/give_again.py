@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rlvr_jax.experience.parts import Stage, stateless
+from rlvr_jax.experience.stages.donors.siblings import SHOWN
 from rlvr_jax.experience.views import with_answer
 
 __all__ = ["NAME", "give_again"]
@@ -25,7 +26,8 @@ def give_again() -> Stage:
     Reads: final answers. Draws: a response for every answer that is another one. Writes: info of
     grades. Metrics: shown_answers, answers_given_again (counts); a curve info/again.
     Raises:
-      ValueError: when a run begins, a task whose grades name no final answers.
+      ValueError: when a run begins, a task whose grades name no final answers, or one that shows
+        answers in words that the policy does not know.
     """
 
     def init(setting):
@@ -69,5 +71,11 @@ def give_again() -> Stage:
         return replace(batch, grades=grades), {name: float(n) for name, n in counts.items()}
 
     return stateless(
-        apply, "give_again()", init=init, by_row=True, at_grading=True, rewards=(NAME,)
+        apply,
+        "give_again()",
+        init=init,
+        views=(SHOWN,),
+        by_row=True,
+        at_grading=True,
+        rewards=(NAME,),
     )

@@ -25,6 +25,7 @@ ROOMS = [
     "experience.stages.rewards",
     "experience.stages.rounds",
     "experiments",
+    "experiments.papers",
     "judges",
     "kernels",
     "methods",

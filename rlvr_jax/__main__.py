@@ -20,6 +20,8 @@ COMMANDS = {
     "compare": "several methods and seeds with the same budget, and a page",
     "evaluate": "held-out pass@k of a policy folder",
     "sample": "what a policy answers, with its tokens coloured by entropy; or a talk with it",
+    "leaderboard": "many methods with one budget, a line a run, pages made of the lines",
+    "tools": "SmolLM2 learns to call a calculator",
     "smollm2": "RL on a real language model of 135M parameters, offline",
     "traces": "a policy's verified answers as a file to learn from",
     "store_rollouts": "a batch with its statistics as a file, to try losses on",

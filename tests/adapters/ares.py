@@ -26,7 +26,7 @@ from rlvr_jax.objectives.statistics.window_entropy import (
 from rlvr_jax.types import replace
 
 LEFT_OUT = {}
-USED_QUANTILE = 0.4  # of the sheet: the 95th percentile would leave no token
+USED_QUANTILE = 0.4  # of the vectors: the 95th percentile would leave no token
 TABLE_COUNTS, TABLE_TARGET = 25, 6
 
 

@@ -11,7 +11,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.objectives.rollout_budget import extra_rollouts, total_advantage
 
 LEFT_OUT = {}
-TABLE_SIZE = 8  # of the sheet, with these limits
+TABLE_SIZE = 8  # of the vectors, with these limits
 TABLE_LIMITS = {"equal": 32, "hardness": 64}
 
 

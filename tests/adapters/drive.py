@@ -1,4 +1,4 @@
-"""DRIVE's vectors: the pool of each phase. The sheet says where the rates come from."""
+"""DRIVE's vectors: the pool of each phase."""
 
 import math
 

@@ -18,7 +18,7 @@ LEFT_OUT = {}
 def outputs(case, hyper):
     batch = golden.rollouts(case)
     longest = hyper["max_len"] or batch.mask.shape[1]  # 0 stands for the width of the case
-    # The sheet names the ends by length L first.
+    # The vectors name the ends by length L first.
     right, wrong = hyper["right"][::-1], hyper["wrong"]
     length = np.asarray(batch.length, float)
     good = outcome_is_right(batch.outcome)

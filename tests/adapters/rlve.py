@@ -8,7 +8,7 @@ from rlvr_jax.experience.curricula.levels import Levels, counted, lowest, raised
 from rlvr_jax.methods import recipe
 
 LEFT_OUT = {}
-RIGHT_ABOVE = 0.05  # of the values, says the sheet
+RIGHT_ABOVE = 0.05  # of the values, in the vectors
 NO_LAST = np.full(2, 1000)
 
 

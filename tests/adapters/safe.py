@@ -16,7 +16,7 @@ from rlvr_jax.objectives.regularizers.predictive_kl import (
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
 LEFT_OUT = {}
-LOW_THRESHOLD = 0.02  # of the sheet, so that the penalty acts
+LOW_THRESHOLD = 0.02  # of the vectors, so that the penalty acts
 
 
 def outputs(case, hyper):

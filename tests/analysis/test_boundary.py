@@ -146,7 +146,7 @@ def test_support_measures_of_nothing_are_zero():
 
 
 def test_the_published_counts_give_the_published_rates():
-    """ProRL-1.5B-v2 against its base, as the sheet of the paper has them: .93 and .02."""
+    """ProRL-1.5B-v2 against its base, as the paper has them: .93 and .02."""
     found = support(*(np.repeat(kinds, (2388, 48, 175)) for kinds in ([1, 0, 1], [1, 1, 0])))
     assert round(found.retention, 2) == 0.93 and round(found.discovery, 2) == 0.02
     assert_allclose(unseen_mass(8192), 3.66e-4, rtol=1e-3)

@@ -186,7 +186,7 @@ def test_the_mean_outcome_of_a_kept_group_is_strictly_between_the_bounds():
         outside(1, 1)
 
 
-# heat_solved: the sheet's worked example.
+# heat_solved: the worked example.
 
 
 def test_a_prompt_is_asked_hotter_with_each_all_right_visit():

@@ -12,7 +12,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import Spec, group_normalized, objective, ppo_clip, token_mean
 from rlvr_jax.types import Rollouts, TokenStats
 
-HALF = 0.866023904  # 1/2 over the deviation of 1 0 1 0 plus 1e-6, as the sheet prints it
+HALF = 0.866023904  # 1/2 over the deviation of 1 0 1 0 plus 1e-6, as the example prints it
 PRINTED = 1e-9
 
 

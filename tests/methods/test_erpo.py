@@ -1,4 +1,4 @@
-"""ERPO's virtual wrong answer: the sheet's example, and what it leaves alone."""
+"""ERPO's virtual wrong answer: the worked example, and what it leaves alone."""
 
 import golden_vectors as golden
 import jax.numpy as jnp

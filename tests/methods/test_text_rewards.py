@@ -18,7 +18,7 @@ from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.texts.tp_judge import check_lines
 
 PRINTED = 1e-6
-"""As many digits as the sheets print."""
+"""As many digits as the examples print."""
 
 
 @pytest.fixture(scope="module")

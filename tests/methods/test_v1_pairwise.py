@@ -22,7 +22,7 @@ from rlvr_jax.objectives import (
 from rlvr_jax.types import Rollouts, TokenStats
 
 PRINTED = 1e-6
-"""As many digits as the sheet prints."""
+"""As many digits as the example prints."""
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from rlvr_jax.tasks.base import Prompt, Response, Task
 from rlvr_jax.tasks.hinted_brackets import hinted_brackets, read_problem
 from rlvr_jax.types import Rollouts, TokenStats
 
-PRINTED = 1e-8  # as many digits as the sheet prints
+PRINTED = 1e-8  # as many digits as the example prints
 
 
 def walked(name, steps, actor=None, **hyperparameters):

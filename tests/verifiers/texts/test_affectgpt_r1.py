@@ -1,4 +1,4 @@
-"""Lists of words: parts of the score, and the example that the method's sheet works out."""
+"""Lists of words: parts of the score, and the worked example."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""R1-Searcher's rewards: the worked example of the sheet, and each rule by itself."""
+"""R1-Searcher's rewards: the worked example, and each rule by itself."""
 
 import pytest
 

@@ -78,7 +78,8 @@ class Config:
     board: str = "objectives"
     """Name of a board."""
     entries: tuple[str, ...] = ()
-    """Of the board's, or others, which join it; empty: all of the board's."""
+    """Names of the board's, or others as in experiments.compare, which join it; empty: all of the
+    board's."""
     seeds: int = 0
     """Seeds first_seed, first_seed + 1, …; 0: as many as the board has."""
     first_seed: int = 0
@@ -116,22 +117,19 @@ def run_missing(config: Config, console: Console) -> None:
     results = config.out / "results.jsonl"
     known = {(row["board"], row["entry"], row["seed"]) for row in read_rows(results)}
     seeds = range(config.first_seed, config.first_seed + (config.seeds or board.seeds))
-    asked = {
-        run_config(config, board, entry, seed).run_dir: (entry, seed)
-        for seed in seeds
-        for entry in config.entries or board.entries
-    }
-    missing = {path: key for path, key in asked.items() if (config.board, *key) not in known}
+    asked = [(entry, seed) for seed in seeds for entry in config.entries or board.entries]
+    missing = [key for key in asked if (config.board, *key) not in known]
     console.print(
         f"{config.board}: {len(missing)} of {len(asked)} runs are missing; commit {commit[:7]},"
         f" {processor()}",
         highlight=False,
     )
-    configs = {path: run_config(config, board, *key) for path, key in missing.items()}
-    check_together(list(configs.values()))
+    configs = [run_config(config, board, *key) for key in missing]
+    entries = {each.run_dir: entry for each, (entry, _) in zip(configs, missing, strict=True)}
+    check_together(configs)
 
     def note(run: TrainConfig, result: dict[str, Any] | BaseException) -> None:
-        entry = missing[run.run_dir][0]
+        entry = entries[run.run_dir]
         if isinstance(result, BaseException):
             row = failed_row(config.board, entry, run.to_json(), str(result), commit)
         else:
@@ -140,7 +138,7 @@ def run_missing(config: Config, console: Console) -> None:
         append_row(results, row)
 
     try:
-        train_together(list(configs.values()), console, config.jobs, ended=note)
+        train_together(configs, console, config.jobs, ended=note)
     except RunsFailed as failed:
         # Their lines say so, too.
         console.print(str(failed), highlight=False, markup=False)
@@ -154,11 +152,10 @@ def write_pages(out: Path) -> None:
         own = [row for row in rows if row["board"] == name]
         if not own:
             continue
-        budget = (
-            f"Task `{board.task}`, its presets; each run may draw"
-            f" {board.drawn_tokens / 1e6:g} million tokens."
-        )
-        write_board(out / f"{name}.md", board.title, budget, own, board.entries[0])
+        most = f"draw {board.drawn_tokens / 1e6:g} million tokens"
+        most = most if board.drawn_tokens else f"take {board.steps} steps"
+        budget = f"Task `{board.task}`, its presets; each run may {most}."
+        write_board(out / f"{name}.md", board.title, budget, own, next(iter(board.entries)))
         methods = len({row["entry"] for row in own})
         links.append(f"| [{board.title}]({name}.md) | {methods} | {len(own)} | `{board.task}` |")
     readme = out / "README.md"
@@ -230,14 +227,18 @@ def agreement(
 
 def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConfig:
     """The settings of one run of a board."""
-    shared = {
+    shared: dict[str, Any] = {
         "task": board.task,
-        "drawn_tokens": board.drawn_tokens,
         "evaluate_every": board.evaluate_every,
         "run_dir": config.run_dir / config.board / entry / f"seed_{seed}",
         "seed": seed,
     }
-    return dataclasses.replace(entry_config(entry, shared), samples_kept=1)
+    if board.drawn_tokens:
+        shared["drawn_tokens"] = board.drawn_tokens
+    if board.steps:
+        shared["steps"] = board.steps
+    read = entry_config(board.entries.get(entry, entry), shared)
+    return dataclasses.replace(read, samples_kept=1)
 
 
 if __name__ == "__main__":

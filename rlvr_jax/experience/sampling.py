@@ -95,6 +95,9 @@ class Sampler:
                     temperature=None if temperature is None else temperature[part],
                     constants=constants,
                     soft_prompt=None if soft_prompt is None else soft_prompt[part],
+                    # A prompt and its budget were asked for when the policy was loaded; what some
+                    # rows draw behind given tokens beyond their budget is cut.
+                    beyond=True,
                 )
                 order.append(places[part, number : number + samples].reshape(-1))
                 drawn.append(fetch(wave))

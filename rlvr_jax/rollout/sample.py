@@ -67,6 +67,7 @@ def sample(
     constants: Any = None,
     record_top: int = 0,
     soft_prompt: Float[Array, "P E D"] | None = None,
+    beyond: bool = False,
 ) -> Rollouts:
     """Draws `samples` responses of at most `response_tokens` tokens to each prompt.
 
@@ -96,6 +97,8 @@ def sample(
         `drawn_topk_logp` and `drawn_topk_ids`; 0: none.
       soft_prompt: vectors in the place of the embeddings of the first E tokens of every prompt,
         which are longer than that; with no opening, and prompts that are all computed together.
+      beyond: prompts and responses together may be longer than the model has positions, for a
+        caller that cuts each row where its own budget ends.
     Returns:
       Rollouts of B = P · samples rows, group by group; outcome and reward are 0 until verified.
     Raises:
@@ -112,7 +115,7 @@ def sample(
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
     prompt_tokens = _table(prompt_tokens, vocabulary)
     prompts, width = prompt_tokens.shape
-    if width + response_tokens > positions:
+    if width + response_tokens > positions and not beyond:
         raise ValueError(
             f"sample: response_tokens must be at most {positions - width} behind prompts of {width}"
             f" for the {positions} positions of this model, got {response_tokens}"

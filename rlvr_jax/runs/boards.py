@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = ["BOARDS", "Board"]
@@ -14,36 +15,83 @@ class Board:
     Fields:
       title: what is compared.
       task: of all runs; its presets apply.
-      drawn_tokens: that each run may draw; it ends, evaluated, at the first step that reaches them,
-        or at the preset's last step.
+      entries: settings by name, as `entry_config` reads them; all are compared with the first.
       seeds: 0, 1, …
+      drawn_tokens: that each run may draw; it ends, evaluated, at the first step that reaches them,
+        or at its last step; 0: equal steps.
+      steps: of each run at most; 0: the preset's.
       evaluate_every: steps between evaluations, each of which costs some six steps.
-      entries: as in `experiments.compare`; all are compared with the first.
     """
 
     title: str
     task: str
-    drawn_tokens: int
-    seeds: int
-    entries: tuple[str, ...]
+    entries: Mapping[str, str]
+    seeds: int = 3
+    drawn_tokens: int = 1_500_000
+    steps: int = 0
     evaluate_every: int = 40
 
 
-_OBJECTIVES = """
-    grpo clip_cov kl_cov dapo gspo forking_tokens entropy_bonus siren simko passk_advantage nsr
-    lp_reg ace apo archer bapo canon capo_curvature cispo copg d3s dcpo dph_rl dpo_q dr_grpo earl
-    entropy_dynamics etr f_dpg gdpo gdro gmpo gpg gtpo hapo hybrid_npg implicit_prm lite_ppo ma_rlhf
-    mdpo ngrpo noisy_reward_correction oblr_po opo pacs papo ppl_position_shaping ppo prerl progrpo
-    rapid reinforce reinforce_plus_plus riskpo rl_zvp rloo rollout_correction rover rpg safe sapo
-    seed_grpo steer ucas verl_effective_rank vpo
-"""
+def _named(names: str, **others: str) -> dict[str, str]:
+    """Methods by their names with the settings of their presets, and others."""
+    return {**{name: name for name in names.split()}, **others}
 
-BOARDS = {
+
+_HINTED = "hinted_brackets:train=512"
+_PARTS = "rlvr_jax.experience.stages.rewards"
+
+BOARDS: Mapping[str, Board] = {
     "objectives": Board(
         "Objectives: what is done with rewards and tokens that are drawn as by GRPO",
-        task="brackets",
-        drawn_tokens=1_500_000,
+        "brackets",
+        _named("""
+            grpo clip_cov kl_cov dapo gspo forking_tokens entropy_bonus siren simko passk_advantage
+            nsr lp_reg ace apo archer bapo canon capo_curvature cispo copg d3s dcpo dph_rl dpo_q
+            dr_grpo earl entropy_dynamics etr f_dpg gdpo gdro gmpo gpg gtpo hapo hybrid_npg
+            implicit_prm lite_ppo ma_rlhf mdpo ngrpo noisy_reward_correction oblr_po opo pacs papo
+            ppl_position_shaping ppo prerl progrpo rapid reinforce reinforce_plus_plus riskpo rl_zvp
+            rloo rollout_correction rover rpg safe sapo seed_grpo steer ucas verl_effective_rank vpo
+        """),
         seeds=5,
-        entries=tuple(_OBJECTIVES.split()),
+    ),
+    "guidance": Board(
+        "Guidance: hints, solutions and teachers beside what the policy draws",
+        _HINTED,
+        _named(
+            "grpo luffy_mixed rl_plus hpt ghpo guide prefix_rl sdpo expert_iteration",
+            # The policy of a longer run on the same task.
+            opd="opd:teacher=docs/results/guidance/teacher",
+        ),
+    ),
+    "curricula": Board(
+        "Curricula: which prompts are asked, and which answers are learned from",
+        _HINTED,
+        _named("grpo dynamic_sampling mmr1_vas rlve reverse_curriculum drive recap grpo_roc svs"),
+    ),
+    "rollouts": Board(
+        "Rollouts: branches, searches and pruning",
+        _HINTED,
+        _named("grpo cure arpo deepsearch rose arrol"),
+    ),
+    "rewards": Board(
+        "Rewards: with a verifier, without one, and beside the point",
+        "brackets",
+        _named(
+            "grpo empo length_rewards",
+            majority_vote="intrinsic_rewards:signal=majority_vote",
+            self_certainty="intrinsic_rewards",
+            entropy_minimisation="intrinsic_rewards:signal=certainty_of_entropy",
+            rlpr=f"rlpr:splice={_PARTS}.reference_answer:at_last_word,form_share=0",
+            random="spurious_rewards",
+            random_unclipped="spurious_rewards:clipped=false",
+            format="spurious_rewards:control=column(1)",
+            format_unclipped="spurious_rewards:control=column(1),clipped=false",
+            rubric_of_a_perfect_judge="rubric_rewards:weights=2,1,"
+            "judge=rlvr_jax.tasks.brackets_judge:points,"
+            "judge_rubric=docs/results/rewards/rubric.json",
+        ),
+        drawn_tokens=0,
+        steps=1000,
+        evaluate_every=100,
     ),
 }

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "judge_rubric", "judge_prompt", "judge_options", "judge_budget"),
     "sampling": (
         *("prompts_per_step", "samples_per_prompt", "response_tokens", "temperature", "top_k"),
-        *("top_p", "min_p", "mask_truncated", "dynamic_sampling", "sample_waves"),
+        *("top_p", "min_p", "mask_truncated", "dynamic_sampling", "sample_waves", "rows_at_once"),
     ),
     "update": ("minibatches", "epochs", "micro_batches", "critic_epochs"),
     "optimizer": (

@@ -11,7 +11,8 @@ from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.boards import BOARDS, Board
 
-BOARD = Board("Two of them", "brackets", 1000, 2, ("grpo", "clip_cov:fraction=0.01"))
+ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
+BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, drawn_tokens=1000)
 
 
 @pytest.fixture(autouse=True)
@@ -63,9 +64,9 @@ def test_what_is_missing_is_run_and_written_down(tmp_path, monkeypatch, capsys):
     rows = read_rows(tmp_path / "out" / "results.jsonl")
     assert [(row["entry"], row["seed"], "end" in row) for row in rows] == [
         ("grpo", 0, True),
-        ("clip_cov:fraction=0.01", 0, True),
+        ("few", 0, True),
         ("grpo", 1, True),
-        ("clip_cov:fraction=0.01", 1, False),
+        ("few", 1, False),
     ]
     assert rows[3]["failed"] == "step 3: loss is nan"
     assert all(row["settings"]["drawn_tokens"] == 1000 for row in rows)
@@ -87,8 +88,8 @@ def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
     # One pair is no interval, so nothing is said of it.
     assert "Above `grpo` on pass@32 after the correction: none." in page
     assert "- 1 cannot be told apart" in page
-    assert "- `clip_cov:fraction=0.01`, seed 1: step 3: loss is nan" in page
-    line = next(line for line in page.splitlines() if line.startswith("| `clip_cov"))
+    assert "- `few`, seed 1: step 3: loss is nan" in page
+    line = next(line for line in page.splitlines() if line.startswith("| `few"))
     assert line.split(" | ")[1:5] == ["1", "0.350", "0.700", "+0.200"]
     assert (tmp_path / "out" / "two.png").stat().st_size > 1000
     assert (
@@ -134,10 +135,11 @@ def test_an_unknown_board_is_refused():
         leaderboard.main(["--board", "nothing"])
 
 
-@pytest.mark.parametrize("name", ["objectives"])
+@pytest.mark.parametrize("name", BOARDS)
 def test_every_entry_of_a_board_has_settings_that_can_be_read(name):
     board = BOARDS[name]
     config = leaderboard.Config(board=name)
     read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
     assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
+    assert next(iter(board.entries)) == "grpo"
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)

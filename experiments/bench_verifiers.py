@@ -144,7 +144,8 @@ def main(arguments: Sequence[str]) -> None:
         seconds = rate(task, config.rows)
         worst, what = hostile(task)
         told = f"{1 / seconds:,.0f}", f"{1000 * seconds:.3f}", f"{worst:.2f}", what
-        table.add_row(name, *told)
+        known = any(prompt.gold for prompt in task.train)
+        table.add_row(name if known else f"{name}, of no answer", *told)
     console = Console()
     console.print(table)
     for line in left_out:
@@ -157,8 +158,9 @@ def _task(name: str) -> Task:
     if name not in RULES:
         return tasks.load(name)
     check, golds, answer = RULES[name]
-    prompts = [Prompt(name, answer=gold, gold=answer) for gold in golds]
-    return Task(name, prompts, prompts, verifier(check, workers=0), response_tokens=256)
+    train = [Prompt(f"{name} {n}", answer=gold, gold=answer) for n, gold in enumerate(golds)]
+    test = [Prompt(f"{name}, held out", answer=golds[0], gold=answer)]
+    return Task(name, train, test, verifier(check, workers=0), response_tokens=256)
 
 
 def mathematics() -> Task:

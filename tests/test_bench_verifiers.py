@@ -7,9 +7,10 @@ from rlvr_jax.verifiers import examine
 
 
 def test_it_prints_a_row_for_each_task(capsys):
-    bench_verifiers.main(["--tasks", "brackets", "maths", "--rows", "8"])
+    bench_verifiers.main(["--tasks", "brackets", "maths", "dilemma", "tp_judge", "--rows", "8"])
     said = capsys.readouterr().out
     assert "brackets" in said and "maths" in said and "grades / s" in said
+    assert "tp_judge" in said and "dilemma, of no answer" in said
 
 
 @pytest.mark.parametrize("arguments", [["--rows", "0"], ["--tasks", "nothing"]])

@@ -40,6 +40,7 @@ prompts = [tokenizer.encode(row["prompt"]) for row in rows]
 
 
 def padded(lists, dtype, width):
+    """Lists as the rows of a table, 0 behind them."""
     table = np.zeros((len(lists), width), dtype)
     for place, values in zip(table, lists, strict=True):
         place[: len(values)] = values
@@ -95,6 +96,7 @@ print(f"entropy {np.asarray(stats.entropy)[mask].mean():.2f} nats a token")
 
 # %%
 def push_of(made):
+    """How far a step on the recipe's loss would raise the log-prob of each token."""
     objective = made.objective
     questions = {row["question"] for row in rows}
     state = objective.init(Spec(len(questions), *mask.shape))

@@ -10,7 +10,7 @@ from experiments import papers
 from rlvr_jax import methods
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs import papers as runs
-from rlvr_jax.runs.hyperparameters import resolve_hyperparameters
+from rlvr_jax.runs.hyperparameters import AGGREGATIONS, resolve_hyperparameters
 
 NAMES = sorted(module.name for module in pkgutil.iter_modules(papers.__path__))
 # One of each kind: plain, and with what comes before the loss.
@@ -39,13 +39,14 @@ def test_every_number_has_a_source_and_can_be_a_setting(name):
     needed |= {"response_tokens", "learning_rate", "steps"}
     assert needed <= paper.settings.keys()
     config = runs.settings(paper)
-    for name, each in paper.settings.items():
-        assert getattr(config, name) == each.value
+    for setting, each in paper.settings.items():
+        assert getattr(config, setting) == each.value
     arguments = resolve_hyperparameters(
         config.method, config.hyperparameters, config.response_tokens, config.steps
     )
-    for name, each in paper.hyperparameters.items():
-        assert arguments[name] == each.value or callable(arguments[name])
+    for hyperparameter, each in paper.hyperparameters.items():
+        wanted = AGGREGATIONS[each.value]() if hyperparameter == "aggregation" else each.value
+        assert arguments[hyperparameter] == wanted
     methods.recipe(config.method, **arguments)
     assert f"{paper.settings['learning_rate'].value!s}" in str(paper)
 

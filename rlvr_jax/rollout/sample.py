@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, Key
 
@@ -19,6 +18,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
+from rlvr_jax.rollout.arguments import prompt_numbers, prompt_table, stop_ids
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import FINISHED, Pool, empty, widen
@@ -113,7 +113,7 @@ def sample(
     check_count(1, "sample", samples=samples, response_tokens=response_tokens)
     check_count(0, "sample", record_top=record_top)
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
-    prompt_tokens = _table(prompt_tokens, vocabulary)
+    prompt_tokens = prompt_table(prompt_tokens, vocabulary)
     prompts, width = prompt_tokens.shape
     if width + response_tokens > positions and not beyond:
         raise ValueError(
@@ -125,14 +125,14 @@ def sample(
         model,
         params,
         prompt_tokens,
-        _numbers("prompt_length", prompt_length, prompts, 1, width),
-        _numbers("prompt_id", prompt_id, prompts),
-        _numbers("first_sample", first_sample, prompts),
+        prompt_numbers("prompt_length", prompt_length, prompts, 1, width),
+        prompt_numbers("prompt_id", prompt_id, prompts),
+        prompt_numbers("first_sample", first_sample, prompts),
         key,
         samples=samples,
         response_tokens=response_tokens,
         sampling=sampling,
-        stop_tokens=_ids(stop_tokens),
+        stop_tokens=stop_ids(stop_tokens),
         opening=opening,
         at_once=at_once,
         weight_version=weight_version,
@@ -230,72 +230,6 @@ def draw_groups(
         rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
     )
     return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
-
-
-def _on_host(values: Any) -> bool:
-    """Whether values can be looked at for nothing."""
-    return not isinstance(values, jax.Array)
-
-
-def _table(prompts: Any, vocabulary: int) -> Int[Array, "P L"]:
-    """Prompts as an array.
-
-    Raises:
-      ValueError: they are no table of integers, or on the host and not of the vocabulary.
-    """
-    try:
-        table = np.asarray(prompts) if _on_host(prompts) else prompts
-    except ValueError:  # rows of several lengths
-        table = np.empty(len(prompts), object)
-    if table.ndim != 2 or not jnp.issubdtype(table.dtype, jnp.integer):
-        raise ValueError(
-            f"sample: prompt_tokens must be integers [P, L], right-padded, got {table.dtype}"
-            f"{list(table.shape)}"
-        )
-    if _on_host(table) and table.size and not 0 <= table.min() <= table.max() < vocabulary:
-        worst = table.min() if table.min() < 0 else table.max()
-        raise ValueError(f"sample: prompt_tokens must be in 0 … {vocabulary - 1}, got {worst}")
-    return jnp.asarray(table)
-
-
-def _numbers(
-    name: str, values: Any, prompts: int, least: int = 0, most: int = 2**31 - 1
-) -> Int[Array, "P"]:
-    """A number of each prompt as int32.
-
-    Raises:
-      ValueError: other numbers than one whole one for each; on the host, one out of bounds.
-    """
-    array = np.asarray(values) if _on_host(values) else values
-    # Floats that are whole are numbers, too, such as those of np.zeros.
-    whole = jnp.issubdtype(array.dtype, jnp.number)
-    if _on_host(array) and whole:
-        whole = bool(np.all(array == np.floor(array)))
-    if not whole or array.shape != (prompts,):
-        raise ValueError(
-            f"sample: {name} must be {prompts} whole numbers, one for each prompt, got"
-            f" {array.dtype}{list(array.shape)}"
-        )
-    if _on_host(array) and prompts and not least <= array.min() <= array.max() <= most:
-        worst = array.min() if array.min() < least else array.max()
-        raise ValueError(f"sample: {name} must be in {least} … {most}, got {worst}")
-    return jnp.asarray(array, jnp.int32)
-
-
-def _ids(stop_tokens: Any) -> Int[Array, "S"]:
-    """Stop tokens as an array; none are none.
-
-    Raises:
-      ValueError: what is no collection of integers.
-    """
-    if isinstance(stop_tokens, (set, frozenset)):
-        stop_tokens = sorted(stop_tokens)
-    ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
-    whole = ids is not None and (ids.size == 0 or jnp.issubdtype(ids.dtype, jnp.integer))
-    if not whole or ids.ndim != 1:
-        got = "None" if ids is None else f"{ids.dtype}{list(ids.shape)}"
-        raise ValueError(f"sample: stop_tokens must be a sequence of ids, got {got}")
-    return ids.astype(jnp.int32)
 
 
 def _draw_groups(

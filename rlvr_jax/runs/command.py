@@ -180,7 +180,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
     told = Told(directory / TOLD, parallel.is_first())
     setting = dataclasses.replace(run.setting, told=told)
     run = dataclasses.replace(run, setting=setting)
-    return _train(run, first_step, console, watch)
+    return _train(run, card, first_step, console, watch)
 
 
 def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
@@ -288,7 +288,9 @@ def _first_step(config: TrainConfig) -> int:
     return step or 0
 
 
-def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> dict[str, Any]:
+def _train(
+    run: Run, card: dict[str, Any], first_step: int, console: Console, watch: Watch | None
+) -> dict[str, Any]:
     started = time.perf_counter()
     directory = run.config.run_dir
     state = run.initial_state()
@@ -305,7 +307,6 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
     after_step = first_step if first_step else -1
     writer: RunWriter | NoWriter = NoWriter()
     if parallel.is_first():
-        card = json.loads((directory / "config.json").read_text())
         trackers = make_trackers(run.config.log_to, directory, card, after_step >= 0)
         writer = RunWriter(directory, after_step, trackers)
     label = f"{run.config.method} seed {run.config.seed}"
@@ -338,7 +339,6 @@ def _train(run: Run, first_step: int, console: Console, watch: Watch | None) -> 
         summary = _summarize(directory, time.perf_counter() - started)
         # Who finds a summary takes the run for finished.
         writer.write_report(live=False)
-        card = json.loads((directory / "config.json").read_text())
         (directory / "policy/README.md").write_text(policy_card(card, summary))
         write_json(directory / "summary.json", summary)
     return parallel.gather(summary)[0]

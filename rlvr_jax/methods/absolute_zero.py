@@ -58,4 +58,13 @@ METHOD = Method(
     "https://github.com/LeapLabTHU/Absolute-Zero-Reasoner",
     changes="advantage, curriculum, reward",
     left_out="seed batches, and messages beside inductions",
+    reports=(
+        "Qwen2.5-7B-Coder without outside data: 10.2 points more on the mean of code and maths, "
+        "15.2 in maths alone and 5.0 in code"
+    ),
+    traps=(
+        "groups are not compared, so one sample per prompt is enough; means are over tokens, so "
+        "long answers weigh more; the released check evaluates the model's text, and `1) or (True` "
+        "passes it"
+    ),
 )

@@ -55,4 +55,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2602.21420",
     changes="advantage",
     evidence="reconstruction",
+    reports=(
+        "with DAPO 96.1 % pass@32 on MATH-500; on three model families up to 3.0 points of pass@32 "
+        "and pass@1 no worse (a review page)"
+    ),
+    traps=(
+        "c is a sum over tokens without a cap: after some training it scales wrong answers by 10 "
+        "to 100; at the start they already count 1.69 times; it reads the reference although there "
+        "is no KL"
+    ),
 )

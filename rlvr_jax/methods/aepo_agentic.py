@@ -100,4 +100,13 @@ METHOD = Method(
     "Agentic Entropy-Balanced Policy Optimization",
     "https://arxiv.org/abs/2510.14545",
     changes="sampling, advantage, surrogate",
+    reports=(
+        "Qwen3-14B on 1k samples, pass@1: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0, above ARPO and "
+        "GRPO, with a steadier entropy"
+    ),
+    traps=(
+        "the cap changes gradients and not the loss, so its curve shows nothing; below -5 "
+        "deviations of entropy an advantage turns its sign; one other port keeps the gradient on "
+        "sure tokens alone"
+    ),
 )

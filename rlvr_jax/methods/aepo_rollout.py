@@ -81,4 +81,13 @@ METHOD = Method(
     "Agentic Entropy-Balanced Policy Optimization",
     "https://arxiv.org/abs/2510.14545",
     changes="sampling",
+    reports=(
+        "the whole of AEPO, Qwen3-14B on 1k samples: GAIA 47.6, HLE 11.2, WebWalkerQA 43.0 at "
+        "pass@1, and 65.0, 26.0, 70.0 at pass@5"
+    ),
+    traps=(
+        "a probe is a whole rollout before all others; short rounds sum fewer tokens and look "
+        "sure, so m is above k/2 as a rule; after ten forks of a prompt equal entropies fork no "
+        "more"
+    ),
 )

@@ -65,4 +65,13 @@ METHOD = Method(
     changes="surrogate, guidance, sampling",
     evidence="reconstruction",
     left_out="a teacher that writes guidance during the run; tasks of repositories with tests",
+    reports=(
+        "Qwen-2.5-72B-Instruct on SWE-bench Verified: pass@1 9.4 to 22.4 %, 27.8 % where a reward "
+        "model chooses"
+    ),
+    traps=(
+        "a task with no success, or with no failure, gives no pair, and without pairs the loss is "
+        "0; sums over thousands of tokens saturate σ; guidance that quotes the solution is not "
+        "used"
+    ),
 )

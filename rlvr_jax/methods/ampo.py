@@ -71,4 +71,12 @@ METHOD = Method(
     "https://github.com/SII-Enigma/AMPO",
     changes="advantage, surrogate, aggregation, guidance",
     left_out="solutions in other groups by chance; the format's part in the ranking",
+    reports=(
+        "Qwen2.5-7B-Instruct on 8.5k problems: 4.3 points in maths and 12.2 out of domain over "
+        "GRPO; like one strong teacher on 46k"
+    ),
+    traps=(
+        "acts only where every answer of a group fails; the loss is a sum over tokens, not the "
+        "paper's two means, so a long solution outweighs others; give max_length the run's budget"
+    ),
 )

@@ -54,4 +54,13 @@ METHOD = Method(
     "Enhancing Reasoning Ability of MLLMs via Asymmetric Policy Optimization",
     "https://github.com/Indolent-Kawhi/View-R1",
     changes="advantage, regularizer",
+    reports=(
+        "View-R1-3B (Qwen2.5-VL-3B): about 7 % above its base on the mean of reasoning benchmarks, "
+        "and above models of 7B to 11B"
+    ),
+    traps=(
+        "at the authors' b an excess of 1000 tokens pushes 1 % harder; a reward below 1 is never "
+        "right, so rewards in fractions make all wrong; a wrong answer above the group's mean "
+        "gains by length"
+    ),
 )

@@ -66,4 +66,13 @@ METHOD = Method(
     "https://github.com/597358816/DCPO",
     changes="sampling, advantage, mask",
     left_out="sampling with top-p 0.99",
+    reports=(
+        "Qwen2.5-Math-7B, mean of 7 sets: 53.87 (GRPO 51.60, entropy bonus 51.10); scores rise, "
+        "then fall with the entropy held"
+    ),
+    traps=(
+        "its entropy is -logp of drawn tokens, not the full one; it is 0 at first, so the first "
+        "step heats; near the target the temperature flips every step; 60 rows are meant for a "
+        "batch of 2560"
+    ),
 )

@@ -114,4 +114,13 @@ METHOD = Method(
     "https://github.com/Alibaba-NLP/qqr",
     changes="reward",
     left_out="the judge; double elimination",
+    reports=(
+        "Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single "
+        "answers; a seeded knockout ranks nearly as a round robin does"
+    ),
+    traps=(
+        "a knockout knows no ties: by outcomes of 0 and 1, the default, equal answers are ranked "
+        "by their order, at full strength; give a judge as `compare`; seeds depend on the first "
+        "row"
+    ),
 )

@@ -65,4 +65,12 @@ METHOD = Method(
     "https://github.com/shawn0728/ARES",
     changes="reward, surrogate",
     left_out="the KL whose weight adapts to the difficulty",
+    reports=(
+        "Qwen2.5-VL-7B: above open models of 7B in maths, logic and on pictures, with shorter easy "
+        "answers and longer hard ones (abstract)"
+    ),
+    traps=(
+        "every wrong answer earns 0.15 to 0.3; groups of equal outcomes train on counts of trigger "
+        "words; a trigger that is not one token of the tokenizer is never counted"
+    ),
 )

@@ -58,4 +58,12 @@ METHOD = Method(
     changes="sampling, selection",
     evidence="reconstruction",
     left_out="votes at test time that are weighted by the head",
+    reports=(
+        "Qwen3 and Llama-3.2 of 1B to 8B, over GRPO and DAPO: mean accuracy 2.30 to 2.99 up, "
+        "training up to 1.7 times as fast"
+    ),
+    traps=(
+        "prunes nothing until the head has learned; means are of the rows left, not of the policy; "
+        "a group that the head calls all right or all wrong is not balanced, only cheaper"
+    ),
 )

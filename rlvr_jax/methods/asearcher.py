@@ -59,4 +59,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2508.07976",
     changes="selection, advantage, weight",
     left_out="search tools, turns and their reward; trajectories that go on under newer weights",
+    reports=(
+        "QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40 "
+        "tool calls and 150k tokens"
+    ),
+    traps=(
+        "without the normalization over tokens the bias would push every token down; tokens above "
+        "the cap are dropped, not truncated, and stay in the denominator; long rows weigh more in "
+        "mean and std"
+    ),
 )

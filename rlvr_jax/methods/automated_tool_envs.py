@@ -70,4 +70,12 @@ METHOD = Method(
     "https://github.com/bytedance/FTRL",
     changes="reward",
     left_out="the building of environments",
+    reports=(
+        "better use of tools at several model sizes, general abilities kept (abstract, no numbers)"
+    ),
+    traps=(
+        "its F1 is of s/n and s, not of a true recall: two right calls in a turn earn 1.33; the "
+        "final answer too early earns 1 / (1 + u); the task must bring the three rewards of "
+        "`columns`"
+    ),
 )

@@ -64,4 +64,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2510.18927",
     changes="surrogate",
     left_out="the replay of stale and partial rollouts that it was made for",
+    reports=(
+        "BP-Math on AIME24 and AIME25: 70.8 and 62.5 at 7B, 87.1 and 80.0 at 32B; stable on "
+        "replayed and partial rollouts"
+    ),
+    traps=(
+        "the lower search cannot reach its target, it runs to its end; the paper's 0.4 to 0.5 is a "
+        "share, here the target is a quotient; on fresh rollouts all ratios are 1 and bounds do "
+        "nothing"
+    ),
 )

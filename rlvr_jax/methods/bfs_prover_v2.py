@@ -64,4 +64,12 @@ METHOD = Method(
     evidence="reconstruction",
     left_out="a planner's subgoals (`SubgoalCache` keeps them), proofs that are found anew by the"
     " best policy, and the base trained on them from scratch",
+    reports=(
+        "miniF2F test: 82.4 % at 7B, 86.1 % at 32B, 95.08 % with a planner; ProofNet test 41.4 %; "
+        "no ablation of filter or planner"
+    ),
+    traps=(
+        "a state counts as failed when its few drawn tactics did; α of 1 and more dives along sure "
+        "tactics that only reshuffle a state; a long sure tactic beats two short ones"
+    ),
 )

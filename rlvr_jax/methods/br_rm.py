@@ -60,4 +60,9 @@ METHOD = Method(
     changes="reward",
     evidence="reconstruction",
     left_out="the second turn, in whose prompt the first one stands",
+    reports="BR-RM-Qwen-14B: RewardBench 92.1, RM-Bench 85.9, RMB 74.7",
+    traps=(
+        "one malformed answer at -100 hides right from wrong in its group (`malformed=-2` does "
+        "not); draw the order of the two answers for each prompt, and turn its label with it"
+    ),
 )

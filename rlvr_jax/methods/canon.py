@@ -64,4 +64,12 @@ METHOD = Method(
     "CANON: Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models",
     "https://github.com/biuboomc/CANON",
     changes="advantage, aggregation",
+    reports=(
+        "three models in maths and logic: by entropy above Dr. GRPO; by length with α below 1, "
+        "more accuracy per token (abstract)"
+    ),
+    traps=(
+        "with α not 1 or β not 0 groups of equal rewards train too; answers of equal length are "
+        "split by their order; give max_length the run's budget, for it divides all advantages"
+    ),
 )

@@ -64,4 +64,13 @@ METHOD = Method(
     changes="mask",
     left_out="sampling with the same top-k; the optimizer's own step (Adam's moments, the scheduled"
     " learning rate) in the prediction, and masks of whole rollouts and batches",
+    reports=(
+        "Qwen2.5-Math-7B on MATH: stable at rates where GRPO collapses, under 8 % of tokens left "
+        "out; up to 30 times fewer samples"
+    ),
+    traps=(
+        "limits fit their learning rate and advantage: at a smaller rate nothing is left out; "
+        "`learning_rate` does not follow a warm-up; A = 0 is always kept and counts in the "
+        "denominator"
+    ),
 )

@@ -96,4 +96,13 @@ METHOD = Method(
     changes="advantage, surrogate, reward",
     evidence="reconstruction",
     left_out="the judges; settings per task; the DPO warm-up",
+    reports=(
+        "over PPO and DPO 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard; on HumanEval PPO hacked "
+        "its reward (0.006), CRPG reached 0.76"
+    ),
+    traps=(
+        "a response less likely than under the reference counts more than 1, without a bound; "
+        "KL_max is in nats of a whole response, so long ones use it up; rejected and far ones are "
+        "pushed alike"
+    ),
 )

@@ -64,4 +64,12 @@ METHOD = Method(
     "https://github.com/csuking/CLPO",
     changes="regularizer, sampling, selection",
     left_out="training who rewrites, of the second version",
+    reports=(
+        "Qwen3-8B, mean of eight benchmarks: 73.73 (Critique-GRPO 66.77, DAPO 64.50; their README)"
+    ),
+    traps=(
+        "with four rollouts the bands are {0, ¼}, {½}, {¾, 1}; a rewritten problem that leaks a "
+        "part of the answer is trained on; in the released code an error in the labels switches "
+        "the scale off unseen"
+    ),
 )

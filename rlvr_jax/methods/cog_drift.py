@@ -70,4 +70,12 @@ METHOD = Method(
     "https://github.com/dinobby/Cog-DRIFT",
     changes="curriculum, reward",
     left_out="writing and filtering the variants by another model",
+    reports=(
+        "problems unsolved before: 10.11 points (Qwen3-4B-Instruct) and 8.64 (Llama); mean of six "
+        "benchmarks 4.72 and 3.23 over the second best"
+    ),
+    traps=(
+        "a prompt without variants in `Prompt.meta` is asked as it is; at window 1 one lucky group "
+        "moves a prompt up for good; τ counts the format's bonus, so it is an accuracy of 0.3"
+    ),
 )

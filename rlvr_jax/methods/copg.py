@@ -42,4 +42,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2406.19185",
     changes="advantage, surrogate, regularizer",
     evidence="reconstruction",
+    reports=(
+        "IPO and the policy gradient are special cases; tried on a bandit and on summaries with a "
+        "learned reward (abstract)"
+    ),
+    traps=(
+        "equal rewards still pull answers together; log ratios are sums, so β must shrink with the "
+        "length; old data with large log ratios decide, as nothing is clipped; one answer per "
+        "prompt gives 0"
+    ),
 )

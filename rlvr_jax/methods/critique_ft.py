@@ -42,4 +42,13 @@ METHOD = Method(
     "https://github.com/TIGER-AI-Lab/One-Shot-CFT",
     changes="surrogate, guidance",
     left_out="sampling the candidates and their critiques from other models",
+    reports=(
+        "Qwen2.5-Math-7B: 15 points on the mean of six maths sets and 16 on three of logic, in 5 "
+        "GPU hours"
+    ),
+    traps=(
+        "it reads no reward: on a task whose worked solutions are no critiques it is plain "
+        "imitation; at 50 epochs over 600 examples the choice of the step decides, by held-out "
+        "accuracy"
+    ),
 )

@@ -47,4 +47,12 @@ METHOD = Method(
     "https://github.com/TIGER-AI-Lab/Critique-Coder",
     changes="selection",
     left_out="the solutions with labels; cuts of the sampler",
+    reports=(
+        "Qwen3-8B: above 60 % on LiveCodeBench v5; better than RL alone on all benchmarks tried, "
+        "BBEH logic included"
+    ),
+    traps=(
+        "on a task without verdicts it is DAPO's filter and clip; labels out of balance pay a "
+        "constant verdict; the released pattern reads NOT SURE as a yes, here it is no verdict"
+    ),
 )

@@ -78,4 +78,13 @@ METHOD = Method(
     "https://github.com/bytedance/CURE",
     changes="sampling, selection, surrogate, aggregation, reward",
     left_out="further prompts in the place of dropped groups",
+    reports=(
+        "Qwen2.5-Math-7B: about 5 % above other RLVR methods on the mean of six maths benchmarks, "
+        "with more entropy"
+    ),
+    traps=(
+        "tokens of one character are no branch points, digits and operators included; the group's "
+        "size must be a multiple of 1 + samples; rows that start at different values share one "
+        "baseline"
+    ),
 )

@@ -68,4 +68,12 @@ METHOD = Method(
     "https://github.com/M0rtzz/Paper-Notes",
     changes="mask",
     evidence="reconstruction",
+    reports=(
+        "Qwen2.5-Math-7B, mean of seven sets: pass@1 29.8 (GRPO) to 34.3, pass@8 53.1 to 56.8, in "
+        "half the time; without its schedule GRPO passes it late"
+    ),
+    traps=(
+        "by outcomes of 0 and 1 most rows tie and go by their order; what is kept favours the "
+        "rarer side; a fifth of the tokens makes steps per token five times as large"
+    ),
 )

@@ -76,4 +76,12 @@ METHOD = Method(
     "https://github.com/smiles724/DeepSearch",
     changes="sampling, advantage, aggregation",
     left_out="the choice of hard problems, and the replay of solved rollouts in place of a search",
+    reports=(
+        "a 1.5B model: 62.95 % on the mean of six maths sets, with 5.7 times fewer GPU hours than "
+        "longer plain training"
+    ),
+    traps=(
+        "rows are chosen by reward and confidence, so they are no samples of the policy and their "
+        "share of right ones says nothing about it; paths that do not end are thrown away"
+    ),
 )

@@ -67,4 +67,13 @@ METHOD = Method(
     "The Markovian Thinker",
     "https://arxiv.org/abs/2510.06557",
     changes="sampling, advantage, weight, aggregation",
+    reports=(
+        "R1-Distill-Qwen-1.5B at 24k tokens: as good as RL on one long context or better, at a "
+        "cost that is linear in the length"
+    ),
+    traps=(
+        "an answer that ends in its first chunk is plain GRPO; chunks are cut anywhere, so the "
+        "policy must learn to write its state near their end; log-probs must be scored at the "
+        "sampler's temperature, as here"
+    ),
 )

@@ -60,4 +60,12 @@ METHOD = Method(
     "Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration",
     "https://github.com/yangzhch6/DARS",
     changes="advantage, selection, sampling",
+    reports=(
+        "Qwen2.5-Math 1.5B and 7B, Llama 8B: pass@k rises and pass@1 holds; with very large "
+        "batches both rise (abstract)"
+    ),
+    traps=(
+        "an unlucky prompt draws the most, all in vain if it stays unsolved; hard prompts have "
+        "more rows and so more weight in the token mean; `by_hardness` wants `most=8`"
+    ),
 )

@@ -44,4 +44,11 @@ METHOD = Method(
     changes="surrogate",
     evidence="reconstruction",
     left_out="beam search by likelihood",
+    reports=(
+        "beam search on a policy trained by DPO beats sampling from it, on summaries and dialogue"
+    ),
+    traps=(
+        "groups of equal outcomes give no pair; implicit rewards of right and wrong rows both fall "
+        "in training, which is no fault; log-ratios are rewards, not advantages"
+    ),
 )

@@ -75,4 +75,13 @@ METHOD = Method(
     changes="curriculum, reward",
     evidence="reconstruction",
     left_out="fine-tuning on responses of most new 4-grams before",
+    reports=(
+        "Qwen3-4B base: 63.2 on GPQA-diamond, 32.4 on its open form; 13.1k prompts an epoch are "
+        "about as good as all 100k"
+    ),
+    traps=(
+        "8 of 8 in one visit counts as mastered, which is noisy; rewards of a rubric are hardly "
+        "ever equal, so filter groups by outcomes; a pitfall's score is 1 where it was avoided, "
+        "else its sign flips"
+    ),
 )

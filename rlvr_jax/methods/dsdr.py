@@ -63,4 +63,9 @@ METHOD = Method(
     changes="reward, regularizer",
     evidence="reconstruction",
     left_out="the encoder of the responses",
+    reports="Qwen3-1.7B, mean of five sets: 36.8 (a GRPO 29.6, DAPO 32.1), by a summary page",
+    traps=(
+        "an all-right group trains on diversity alone, at full size; a single right row has no "
+        "peer and d = 0; embeddings find nonsense far from everything, so wrong rows get none"
+    ),
 )

@@ -70,4 +70,10 @@ METHOD = Method(
     "Dynamic sampling: DAPO's group filter and its relatives",
     "https://github.com/verl-project/verl-recipe",
     changes="selection, curriculum",
+    reports="Qwen2.5-32B on AIME24: 44 without the filter and the token mean, 50 with both (DAPO)",
+    traps=(
+        "a prompt solved 7 times of 8 in one visit is left out while others remain; the filter "
+        "takes hard and easy prompts out of the gradient, and draws more the more there are; "
+        "surplus groups are thrown away"
+    ),
 )

@@ -52,4 +52,12 @@ METHOD = Method(
     changes="weight, regularizer",
     evidence="reconstruction",
     left_out="rewards from a Verilog tool chain (syntax, interface, function)",
+    reports=(
+        "VerilogEval and RTLLM: up to 14.7 % more functional passes than earlier models, in fewer "
+        "updates (abstract)"
+    ),
+    traps=(
+        "a short response keeps more than the share ρ, as each keeps one token at least; nothing "
+        "in it is about Verilog: the task must bring those rewards"
+    ),
 )

@@ -77,4 +77,13 @@ METHOD = Method(
     "",
     changes="sampling, advantage",
     evidence="reconstruction",
+    reports=(
+        "ALFWorld, Qwen2.5-1.5B: GRPO 65.6 to 73.7, DAPO 80.8 to 88.1; WebShop 7B: DAPO 79.6 to "
+        "82.7; Deep Search 32B: 62.0 to 65.3"
+    ),
+    traps=(
+        "last steps have no bonus, so once centred short episodes lose; groups of equal rewards "
+        "train; one port multiplies the batch by every step's weight in turn; k and ζ are to be "
+        "tuned per task"
+    ),
 )

@@ -58,4 +58,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2504.05812",
     changes="reward",
     left_out="the verifier that compares answers of free text; the guards of questions repeated",
+    reports=(
+        "Qwen2.5-Math-7B base on 20k prompts without labels: 30.7 to 48.1 on the mean of maths "
+        "sets, about what supervised GRPO reaches"
+    ),
+    traps=(
+        "a frequent wrong answer is paid like a right one; groups that all agree or all differ "
+        "teach nothing; answers are compared as texts, so two ways to write a number are two "
+        "answers"
+    ),
 )

@@ -67,4 +67,11 @@ METHOD = Method(
     "https://arxiv.org/abs/2511.04800",
     changes="curriculum, sampling",
     evidence="reconstruction",
+    reports=(
+        "Qwen2.5 models: above baselines like DAPO on several maths sets (abstract, no numbers)"
+    ),
+    traps=(
+        "acts from a prompt's second visit on, so never within the first epoch; one hot mistake "
+        "among right answers gets a large negative advantage; all-wrong prompts are not helped"
+    ),
 )

@@ -45,4 +45,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2601.03723",
     changes="surrogate",
     evidence="reconstruction",
+    reports=(
+        "Qwen3-8B base, Llama-3.1-8B-Instruct and Qwen2.5-Math-7B on AIME and MATH: above GRPO, "
+        "entropy falls more slowly (abstract)"
+    ),
+    traps=(
+        "in the first update after sampling no ratio leaves its region, so it changes nothing; a "
+        "rare outcome has a large advantage in a group of little spread, so its two factors work "
+        "against each other"
+    ),
 )

@@ -52,4 +52,12 @@ METHOD = Method(
     changes="surrogate, selection, curriculum",
     evidence="reconstruction",
     left_out="sampling for every question before a round; return-conditioned RL's tags in prompts",
+    reports=(
+        "Llama-2 7B and 13B on GSM8K: best in most settings, with about as many samples as PPO; "
+        "all methods end close to each other"
+    ),
+    traps=(
+        "the first round only draws: a run of `round_steps` or fewer learns nothing; a prompt that "
+        "is never solved drops out; epochs of imitation raise maj@1 and lower pass@96"
+    ),
 )

@@ -46,4 +46,10 @@ METHOD = Method(
     evidence="reconstruction",
     left_out="tools and their errors, the error simulator, and the reward of calls"
     " (`call_reward`, `trained_reward`)",
+    reports="Qwen3-8B on BFCL v4 multi-turn: 42.75 to 46.75; recovery from errors 5.7 points up",
+    traps=(
+        "by default the feedback is one fixed sentence that knows nothing of the error; a failed "
+        "answer counts in the budget of its recoveries, so long ones leave no room and are not "
+        "kept"
+    ),
 )

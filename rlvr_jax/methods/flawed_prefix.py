@@ -53,4 +53,13 @@ METHOD = Method(
     "",
     changes="curriculum, guidance",
     evidence="reconstruction",
+    reports=(
+        "Qwen3-4B behind flawed beginnings: 24 % (clean RL 19, base 20), clean 41 as by clean RL; "
+        "reasoning errors help more"
+    ),
+    traps=(
+        "prompts without flawed beginnings in `Prompt.meta` are asked as they are, so it is GRPO "
+        "there; a flaw that does not change the answer is none; report clean and begun accuracy "
+        "apart"
+    ),
 )

@@ -58,4 +58,12 @@ METHOD = Method(
     "https://github.com/T-Lab-CUHKSZ/G2RPO-A",
     changes="advantage, surrogate, guidance, sampling",
     left_out="a linear decay of the length, their other script",
+    reports=(
+        "small models in maths and code: far above GRPO; guidance of a fixed length gains little "
+        "(abstract)"
+    ),
+    traps=(
+        "a guided row that fails pushes the solution down; a step without any right answer freezes "
+        "ℓ, when help is needed most; a solution shorter than ℓ is shown whole, answer included"
+    ),
 )

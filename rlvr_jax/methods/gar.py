@@ -62,4 +62,13 @@ METHOD = Method(
     changes="sampling, selection, reward",
     evidence="reconstruction",
     left_out="a second model that writes, and one that translates into Lean",
+    reports=(
+        "miniF2F test, pass@32: Goedel-Prover-V2-8B 77.87 to 80.33, DeepSeek-Prover-V2-7B 70.49 to "
+        "74.18; ProofNet 22.58 to 25.81"
+    ),
+    traps=(
+        "provers weaken the statement: 74 % of proofs did without the penalty, 34 % with it; the "
+        "task must say `altered`; a statement nobody proves earns nothing, the hardest provable "
+        "one most"
+    ),
 )

@@ -73,4 +73,13 @@ METHOD = Method(
     "https://github.com/kishanpb/verl-gdro",
     changes="advantage, regularizer",
     left_out="pass rates over many visits of a prompt; numbers of rollouts by difficulty",
+    reports=(
+        "Qwen3 base 1.7B, 4B, 8B over GRPO: pass@8 up by 9.7, 13.1 and 9.0 % (weights), by 10.6, "
+        "10.6 and 9.2 % (numbers of rollouts)"
+    ),
+    traps=(
+        "`by_share` makes a rare bin's loss extreme; groups of equal rewards carry weight without "
+        "a gradient; the authors' surrogate loss is about 0 on average, so their weights follow "
+        "noise"
+    ),
 )

@@ -51,4 +51,12 @@ METHOD = Method(
     changes="reward, advantage",
     evidence="reconstruction",
     left_out="the model that judges steps",
+    reports=(
+        "R1-Distill-Qwen 1.5B and 7B: above RL on outcomes with 5.6k training samples against 34k "
+        "(abstract)"
+    ),
+    traps=(
+        "on prompts that nobody solves only penalties are left; a right last thought of a wrong "
+        "response is paid; nothing is normalized, so the scale is that of the sums of thoughts"
+    ),
 )

@@ -44,4 +44,13 @@ METHOD = Method(
     "https://github.com/AMAP-ML/GPG",
     changes="advantage, surrogate",
     left_out="drawing more prompts while the share of informative rollouts is below a threshold",
+    reports=(
+        "Qwen2.5-Math-7B, mean of five maths sets: 43.9 plain, 45.3 over the deviation, 47.8 "
+        "rescaled, 48.3 with resampling"
+    ),
+    traps=(
+        "no ratio, so one update per batch; verl rescales by the rows of non-zero reward, by which "
+        "an all-right group counts as informative; where few groups are mixed these few make the "
+        "whole step"
+    ),
 )

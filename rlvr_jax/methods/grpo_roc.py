@@ -57,4 +57,10 @@ METHOD = Method(
     "https://github.com/microsoft/rStar",
     changes="selection, sampling",
     left_out="the penalty for failed tool calls",
+    reports="Qwen3-14B base, 510 steps: AIME24 80.6, AIME25 69.8",
+    traps=(
+        "where the task has no rewards beside the outcome all penalties tie, and the first right "
+        "rows are kept; half of what is drawn is thrown away; the released code fails on odd "
+        "targets"
+    ),
 )

@@ -59,4 +59,12 @@ METHOD = Method(
     "GTPO: Trajectory-Based Policy Optimization in Large Language Models",
     "https://github.com/winstonsmith1897/GTPO",
     changes="advantage, weight, surrogate",
+    reports=(
+        "Llama 8B and Qwen2.5-3B on GSM8K, MATH, AIME 2024: more stable than GRPO and SFT, without "
+        "KL or reference (figures)"
+    ),
+    traps=(
+        "a policy of more than ln 2 nats learns nothing; groups of equal rewards are pushed down, "
+        "right ones too; the GTPO of 2508.04349 is another method; one update per batch"
+    ),
 )

@@ -73,4 +73,12 @@ METHOD = Method(
     "https://github.com/vaskar-open-source-research/guide_rl",
     changes="surrogate, sampling, selection, guidance",
     left_out="other forms of the shaped ratio (a constant γ, a power)",
+    reports=(
+        "7B and 32B: up to about 4 % over GRPO and filtered baselines on the macro mean of maths "
+        "benchmarks"
+    ),
+    traps=(
+        "old log-probs of hinted rows are those with the hint; groups that stay all wrong are "
+        "dropped; the released quantile counts padding, which draws γ to 1 on short rows"
+    ),
 )

@@ -67,4 +67,9 @@ METHOD = Method(
     changes="advantage, surrogate",
     left_out="a sampling temperature that follows the entropy token by token"
     " (`sampling_temperature`); the filter and the length penalty of DAPO",
+    reports="several model sizes in maths: above DAPO on mean accuracy (abstract)",
+    traps=(
+        "the released code takes sure tokens for uncertain ones by a slip of sign; the surest "
+        "token of a batch gets nothing within its zone; statistics depend on how the batch is cut"
+    ),
 )

@@ -60,4 +60,12 @@ METHOD = Method(
     changes="reward",
     evidence="reconstruction",
     left_out="the pairs of problems and solutions",
+    reports=(
+        "verdicts on competition maths: 62.5 to 94.5 % right; AIME25, R1-Distill-Qwen-32B as "
+        "solver: 54.2 to 70.0 at 16 times the budget"
+    ),
+    traps=(
+        "pairs out of balance pay the verdict of the majority; a problem whose solutions are all "
+        "right or all wrong gives the verdict away"
+    ),
 )

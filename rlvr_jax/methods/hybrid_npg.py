@@ -49,4 +49,12 @@ METHOD = Method(
     changes="advantage, mask, surrogate, guidance",
     left_out="the TRPO step (conjugate gradient, line search), a critic for every time step,"
     " and fresh actions with advantage Q - V at offline states",
+    reports=(
+        "combination locks with rich observations: above a hybrid method that is off-policy alone "
+        "(abstract)"
+    ),
+    traps=(
+        "no clip and no normalization, so steps scale with the rewards; worked solutions train the "
+        "critic alone and are never imitated"
+    ),
 )

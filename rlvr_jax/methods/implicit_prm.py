@@ -48,4 +48,13 @@ METHOD = Method(
     "Free Process Rewards without Process Labels",
     "https://github.com/PRIME-RL/ImplicitPRM",
     changes="surrogate",
+    reports=(
+        "MATH, best of n, Llama and Mistral answers: above a Math-Shepherd-like PRM on under 1/38 "
+        "of its data; CE needs one response per prompt"
+    ),
+    traps=(
+        "it fits a reward model, not who answers; r grows with the length, so long answers "
+        "saturate it; pairs fix differences alone; another reference later shifts all token "
+        "rewards"
+    ),
 )

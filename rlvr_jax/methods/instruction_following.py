@@ -63,4 +63,13 @@ METHOD = Method(
     "https://github.com/THU-KEG/VerIF",
     changes="reward",
     left_out="the judge; the constraints that the authors generate",
+    reports=(
+        "gains on several benchmarks of instructions, also with unseen constraints; general "
+        "abilities as before (abstract)"
+    ),
+    traps=(
+        "rules alone are kept by texts without content; S = 0 hides every check; the released "
+        "manager runs generated checks in the trainer, where one exception makes a batch's rewards "
+        "-1"
+    ),
 )

@@ -49,4 +49,10 @@ METHOD = Method(
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
     left_out="the policy as finder of the error; several epochs over the kept pairs",
+    reports="a 4B instruct model: IMO-AnswerBench 11.68 to 25.62 with RL afterwards",
+    traps=(
+        "the bound of 0 fits signed scores: with 0 and 1 nothing is ever wrong; each wrong answer "
+        "costs 32 continuations, and in the paper a quarter gave a target; where none is kept the "
+        "loss is 0"
+    ),
 )

@@ -69,4 +69,12 @@ METHOD = Method(
     "https://arxiv.org/abs/2505.19590",
     changes="reward, advantage",
     left_out="more votes than rows; votes over rephrased questions",
+    reports=(
+        "Qwen3-1.7B base on DAPO-17k: five such rewards rise, then fall, within about 1000 steps; "
+        "sets of 32 to 128 prompts did not collapse"
+    ),
+    traps=(
+        "probability pays short answers, entropy and likelihood repetition; certainty keeps "
+        "pushing on solved prompts; a vote locks in the first majority, right or wrong"
+    ),
 )

@@ -68,4 +68,10 @@ METHOD = Method(
     "https://github.com/RUCBM/LaSeR",
     changes="advantage, regularizer",
     left_out="the phases of training; the weighted vote at test time",
+    reports="several bases: better reasoning than GRPO, and a verdict on itself for one token more",
+    traps=(
+        "token and c are Qwen's: another base needs a token that never occurs, and its c; groups "
+        "whose scores spread little take GRPO's advantage; cut rows count in the mean and have no "
+        "loss"
+    ),
 )

@@ -88,4 +88,11 @@ METHOD = Method(
     "https://arxiv.org/abs/2503.16219",
     changes="reward",
     left_out="the reward of the format",
+    reports=(
+        "Open-RS, an R1-distilled 1.5B: AMC23 63 to 80 %, AIME24 46.7 %, within 24 hours on 4 GPUs"
+    ),
+    traps=(
+        "in all-right and all-wrong groups length alone decides, at full strength; cut answers are "
+        "wrong and longest, so they are punished twice; give max_length the run's budget"
+    ),
 )

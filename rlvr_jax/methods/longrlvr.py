@@ -55,4 +55,10 @@ METHOD = Method(
     "https://github.com/real-absolute-AI/LongRLVR",
     changes="reward",
     left_out="the judge of answers; the filter of groups",
+    reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",
+    traps=(
+        "rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50 "
+        "chunks, 2 of them right, still scores 0.17; the task must bring precision, recall and "
+        "format"
+    ),
 )

@@ -74,4 +74,12 @@ METHOD = Method(
     "https://github.com/ernie-research/MA-RLHF",
     changes="advantage, reward",
     left_out="macros by parsing, perplexity or random lengths; sampling at temperature 0.8",
+    reports=(
+        "Gemma 2B to 27B and CodeGemma over PPO: up to 30 % in summaries and code, 18 in dialogue, "
+        "8 in QA; as good 1.7 to 2 times sooner"
+    ),
+    traps=(
+        "means within a macro make the KL smaller by about n, so κ of PPO does not carry over; "
+        "advantages are not whitened; long macros count more in the token mean"
+    ),
 )

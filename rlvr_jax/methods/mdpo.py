@@ -45,4 +45,9 @@ METHOD = Method(
     changes="surrogate, regularizer",
     evidence="reconstruction",
     left_out="the critic, the Tsallis divergence and the off-policy variant",
+    reports="MuJoCo: on policy as good as TRPO and PPO or better, off policy as SAC or better",
+    traps=(
+        "with one update per batch the KL has no gradient: plain policy gradient; 1 / t_k grows "
+        "without bound at the end, so num_steps must be the run's; ratios are not clipped"
+    ),
 )

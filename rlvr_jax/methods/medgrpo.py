@@ -63,4 +63,12 @@ METHOD = Method(
     changes="reward",
     evidence="reconstruction",
     left_out="the judge of captions; the factor of the format",
+    reports=(
+        "Qwen2.5-VL-7B: collapse without the map (CVS 0.896 to 0.020); with it STG 0.177 to 0.202, "
+        "TAG@0.3 0.142 to 0.216 over SFT"
+    ),
+    traps=(
+        "quartiles of one batch are rough and age as the policy improves, when all earn near 1; a "
+        "metric that is mostly 0 or 1 has equal quartiles and becomes a step"
+    ),
 )

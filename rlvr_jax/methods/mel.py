@@ -49,4 +49,9 @@ METHOD = Method(
     "",
     changes="regularizer, sampling, guidance",
     evidence="reconstruction",
+    reports="models of 4B, 8B and 14B: pass@1 3.92 to 4.73 % above GRPO",
+    traps=(
+        "without mixed groups, or where no replay is right, it is GRPO; replays cost rollouts that "
+        "are not trained on; imitation of its own text lowers the entropy"
+    ),
 )

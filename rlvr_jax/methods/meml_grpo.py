@@ -90,4 +90,11 @@ METHOD = Method(
     changes="advantage, regularizer, sampling, guidance",
     evidence="reconstruction",
     left_out="fine-tuning on the experts' styles before",
+    reports=(
+        "Qwen2.5-Math-1.5B 4.89 % and Llama-3.2-1B 11.33 % on the mean over baselines like GRPO"
+    ),
+    traps=(
+        "an expert with one row of a question has advantage 0: draw several times the number of "
+        "experts; where all experts do equally well there is no mutual term"
+    ),
 )

@@ -71,4 +71,12 @@ METHOD = Method(
     "https://github.com/minnesotanlp/mpo",
     changes="reward",
     left_out="the judge and the models that rewrite its rubric",
+    reports=(
+        "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "
+        "collapse where the first prompt is hacked"
+    ),
+    traps=(
+        "nothing here rewrites the rubric: without that it is PPO on a fixed one; after a rewrite "
+        "the critic's scale is off; the published sum pays longer rubrics more"
+    ),
 )

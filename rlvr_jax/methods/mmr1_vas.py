@@ -92,4 +92,13 @@ METHOD = Method(
     "https://github.com/LengSicong/MMR1",
     changes="curriculum",
     left_out="ratings of all prompts",
+    reports=(
+        "on Qwen2.5-VL-7B: 58.4 on average over their multimodal maths sets; faster than uniform "
+        "draws"
+    ),
+    traps=(
+        "the authors' code scores pass rates alone with 8 answers and gives the worst prompt "
+        "weight 0; momentum of 1 freezes weights; an edit distance in tokens drowns the pass rate "
+        "unless its weight is small"
+    ),
 )

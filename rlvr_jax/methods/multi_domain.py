@@ -58,4 +58,12 @@ METHOD = Method(
     " Learning",
     "https://github.com/Leey21/A-Data-Centric-Study",
     changes="curriculum, reward",
+    reports=(
+        "Qwen2.5-7B base, mean of all sets: 31.5 to 56.6 with maths, code and puzzles together, "
+        "45.1 with maths alone; Knights and Knaves 94.3 mixed, 97.3 in levels, 99.7 with refresh"
+    ),
+    traps=(
+        "another template at test time costs more than any mixture; 1 or 0 for a whole puzzle is "
+        "too sparse where the share of right blanks works; a refresh restarts warm-up, too"
+    ),
 )

@@ -49,4 +49,13 @@ METHOD = Method(
     changes="advantage, reward",
     evidence="reconstruction",
     left_out="the second verifier and the running estimate of the rate of misses",
+    reports=(
+        "Qwen2.5-Math-1.5B on DeepScaleR: 33.7 on average with a second verifier, 31.6 with rules "
+        "alone"
+    ),
+    traps=(
+        "dividing by the group's std undoes it, centring cancels it; all-right groups still push "
+        "up by ρ1; compare it with RLOO, not GRPO; errors must not depend on style, nor ρ1 be "
+        "estimated from the same groups"
+    ),
 )

@@ -53,4 +53,12 @@ METHOD = Method(
     changes="curriculum, sampling, guidance",
     evidence="reconstruction",
     left_out="writing the hints, by the policy before training",
+    reports=(
+        "six benchmarks, three models, above GRPO; Llama 3B 35.87 to 37.49 on average; pass@1024 "
+        "on GPQA 63.6 to 69.7, where GRPO's stays"
+    ),
+    traps=(
+        "hints before GRPO has converged gain less, and ones near the answer are worst; a hint "
+        "that holds the answer is not shown; the plain row's failure lifts the hinted ones"
+    ),
 )

@@ -59,4 +59,13 @@ METHOD = Method(
     "Can LLMs Learn to Reason Robustly under Noisy Supervision?",
     "https://github.com/ShenzhiYang2000/OLR",
     changes="reward",
+    reports=(
+        "Qwen3-4B base, 10 to 90 % of labels wrong: 3.6 to 3.9 points on six maths sets, 3.3 to "
+        "4.6 on three others"
+    ),
+    traps=(
+        "the share is that of each visit's own majority, so a change of majority does not show; "
+        "nothing is relabelled in the first visits or where answers tie; a saturated share gives "
+        "the wrong label back"
+    ),
 )

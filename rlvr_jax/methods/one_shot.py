@@ -73,4 +73,13 @@ METHOD = Method(
     "Reinforcement Learning for Reasoning in Large Language Models with One Training Example",
     "https://arxiv.org/abs/2504.20571",
     changes="curriculum, regularizer, sampling",
+    reports=(
+        "Qwen2.5-Math-1.5B, one example: MATH500 36.0 to 73.6, six sets 17.6 to 35.7, about as a "
+        "pool of 1.2k"
+    ),
+    traps=(
+        "the default prompt 0 is nobody's choice; once all answers are right only KL and entropy "
+        "act; copies keyed by problem would be one group of 1024; the released selection picks "
+        "nothing until its top_n is set"
+    ),
 )

@@ -62,4 +62,10 @@ METHOD = Method(
     "DAPO: soft overlong punishment and overlong filtering",
     "https://arxiv.org/abs/2503.14476",
     changes="reward",
+    reports="in DAPO's table of steps, AIME 2024: the filter 36 to 38, the soft penalty 41 to 42",
+    traps=(
+        "at the default of 20480 tokens a short budget is never charged; all-right groups learn "
+        "from length alone; an answer that ends on the last token pays in full; verl bounds the "
+        "penalty by the budget only"
+    ),
 )

@@ -47,4 +47,10 @@ METHOD = Method(
     "Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR",
     "https://arxiv.org/abs/2509.02522",
     changes="advantage, weight, surrogate",
+    reports="Qwen2.5-7B, AIME 2025: pass@256 59.78 %, 13.32 over PPO and 14.36 over GRPO",
+    traps=(
+        "no trust region: over many updates the scores grow until labels are fitted; a sum over "
+        "tokens makes long answers score more; shaped rewards are not read; a group split over "
+        "micro-batches is wrong"
+    ),
 )

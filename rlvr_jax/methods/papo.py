@@ -90,4 +90,13 @@ METHOD = Method(
     changes="regularizer, surrogate",
     left_out="patches of images (words of the prompt are hidden); annealing of γ, a clip of k, and"
     " k on a share of the tokens",
+    reports=(
+        "Qwen2.5-VL 3B and 7B: 4.4 % on average over GRPO, up to 8 % where vision matters, 30.5 % "
+        "fewer errors of perception"
+    ),
+    traps=(
+        "without the reference KL or the entropy terms it collapses into unrelated text; those "
+        "terms imitate right and wrong answers alike; where hiding changes nothing it does "
+        "nothing"
+    ),
 )

@@ -62,4 +62,9 @@ METHOD = Method(
     "",
     changes="advantage",
     evidence="reconstruction",
+    reports="maths, over GRPO: Qwen2.5-7B 1.51 and Math-7B 2.31 points on average; longer answers",
+    traps=(
+        "with steepness 1 the position bonus is nearly the same for all tokens; a large "
+        "coefficient turns signs; meant for the plateau; the two parts are used one at a time"
+    ),
 )

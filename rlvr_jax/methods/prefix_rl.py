@@ -44,4 +44,13 @@ METHOD = Method(
     changes="advantage, curriculum, guidance",
     evidence="reconstruction",
     left_out="drawing the solutions by rejection sampling; hard prompts alone have prefixes",
+    reports=(
+        "twice as fast in compute as SFT on the traces and then RL, counting their sampling; "
+        "AIME25 38.2 to 61.3; traces of another family of models work, too"
+    ),
+    traps=(
+        "needs a solution of every prompt, and right ones; it is for hard prompts: on easy ones, "
+        "or cut later, every completion is right and nothing is learned; the budget counts the "
+        "prefix"
+    ),
 )

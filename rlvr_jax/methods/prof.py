@@ -60,4 +60,12 @@ METHOD = Method(
     "https://github.com/Chenluye99/PROF",
     changes="selection, sampling",
     evidence="reconstruction",
+    reports=(
+        "five maths sets, over GRPO: 1.5B 37.2 to 39.6, 7B 49.9 to 51.7, where blending the "
+        "scores into rewards gives 35.3 and 47.3"
+    ),
+    traps=(
+        "twice the answers are drawn; groups of one outcome teach nothing; an odd number of kept "
+        "rows has two best splits; a wrong answer of one step is rather kept"
+    ),
 )

@@ -53,4 +53,12 @@ METHOD = Method(
     "https://arxiv.org/abs/2602.05281",
     changes="advantage",
     evidence="reconstruction",
+    reports=(
+        "Qwen2.5-7B, maths: pass@1 37.6 to 43.3 and pass@32 54.7 to 68.5 over GRPO; CodeForces "
+        "1242 to 1422"
+    ),
+    traps=(
+        "all-right groups move, too, their surer half down; unlikely wrong answers are pushed up "
+        "against GRPO; advantages are not centred again; its coefficient is ours"
+    ),
 )

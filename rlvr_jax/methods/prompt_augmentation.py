@@ -57,4 +57,12 @@ METHOD = Method(
     "Prompt Augmentation Scales up GRPO Training on Mathematical Reasoning",
     "https://github.com/wenquanlu/prompt-augmentation-GRPO",
     changes="curriculum, reward",
+    reports=(
+        "Qwen2.5-Math-1.5B, five maths sets: 44.5 (abstract) or 45.2 (README) on average; one "
+        "fixed template collapses in that time"
+    ),
+    traps=(
+        "a wrong answer in perfect form earns as much as a right one without; limits on prompts "
+        "must hold for the longest template; a KL takes its gain away, they say"
+    ),
 )

@@ -43,4 +43,13 @@ METHOD = Method(
     "https://github.com/foreverlasting1202/QuestA",
     changes="curriculum, guidance",
     left_out="asynchronous training",
+    reports=(
+        "OpenMath-Nemotron-1.5B: AIME24 67.1, AIME25 59.5, HMMT25 35.5 (5.3, 10.0 and 4.0 more); "
+        "its README has 72.5 on AIME24; pass@k rises, too"
+    ),
+    traps=(
+        "stage 2 is a run that you start yourself, with pass rates counted anew; the hint may "
+        "hold the answer; it is cut by characters; below ten of them, or where the solution lacks "
+        "the answer, prompts stay plain"
+    ),
 )

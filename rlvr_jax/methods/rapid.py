@@ -49,4 +49,13 @@ METHOD = Method(
     changes="advantage, weight, surrogate",
     evidence="reconstruction",
     left_out="sampling for many updates at once",
+    reports=(
+        "models of 0.5B to 1.5B on MBPP+, MATH and MiniF2F: 11 to 34 % less time at equal or "
+        "better accuracy"
+    ),
+    traps=(
+        "ratios of whole answers degenerate to 0 or the cap far beyond the 512 tokens of theirs; "
+        "all-right groups have advantages after the first update; with one update a batch it is "
+        "REINFORCE with a group mean"
+    ),
 )

@@ -52,4 +52,10 @@ METHOD = Method(
     changes="sampling",
     evidence="reconstruction",
     left_out="training the decoder on question-answer pairs, and the short tuning to its prefixes",
+    reports="steadily above plain RL on reasoning, and control of the style (no number)",
+    traps=(
+        "the default decoder is random and never trained, so prefixes are noise; a score without "
+        "the row's prefix would be off-policy unnoticed; evaluations without a late plain phase "
+        "see what was never trained"
+    ),
 )

@@ -60,4 +60,12 @@ METHOD = Method(
     changes="weight, curriculum",
     evidence="reconstruction",
     left_out="objectives with a supervised loss",
+    reports=(
+        "Qwen2.5-VL-7B: LISA IoU 65.1 falls to 57.6 with reasoning alone, with replay 67.2; "
+        "MathVerse 26.3 to 40.8"
+    ),
+    traps=(
+        "a task of one kind of prompts is plain GRPO; before 20 steps weights are 1; with T = 5 "
+        "they stay near 1, and the README's half more so"
+    ),
 )

@@ -40,4 +40,9 @@ METHOD = Method(
     "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement Learning",
     "https://doi.org/10.1007/BF00992696",
     changes="advantage, surrogate, aggregation",
+    traps=(
+        "nothing corrects a second update on the batch; the loss has no meaning as a value; a "
+        "discount below 1 leaves early tokens of long answers next to nothing; verl's has no "
+        "baseline"
+    ),
 )

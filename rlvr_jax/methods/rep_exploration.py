@@ -57,4 +57,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2510.11686",
     changes="reward",
     left_out="the random projection; the choice of samples at test time",
+    reports="Qwen2.5-7B-Instruct, AIME24: pass@80 as GRPO's pass@256",
+    traps=(
+        "in all-right groups the division by the std makes unit advantages of the bonus, whatever "
+        "its weight; with few wide rows every bonus is near 1 - 1/N: `others=True` spreads them"
+    ),
 )

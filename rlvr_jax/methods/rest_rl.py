@@ -72,4 +72,9 @@ METHOD = Method(
     "https://github.com/THUDM/ReST-RL",
     changes="curriculum, sampling, reward",
     left_out="the value model and the search with it",
+    reports="APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training",
+    traps=(
+        "prompts that are always or never solved are dropped before they are cut; a beginning may "
+        "repeat or be the whole answer; answers of one line give no others"
+    ),
 )

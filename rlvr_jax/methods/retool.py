@@ -81,4 +81,12 @@ METHOD = Method(
     "https://github.com/verl-project/verl-recipe",
     changes="sampling, reward, advantage, surrogate",
     left_out="the supervised start, and the critic's 20 steps alone",
+    reports=(
+        "Qwen2.5-32B-Instruct: AIME24 67.0 % after 400 steps (text alone 40 % at 1080), AIME25 49.3"
+    ),
+    traps=(
+        "verl pays wrong answers up to -0.6 for calls, the paper a flat -1 (`turn_bonus=0`); "
+        "without a supervised start a model may never call; critics that do not skip the tool's "
+        "text take its values in"
+    ),
 )

@@ -59,4 +59,10 @@ METHOD = Method(
     "https://github.com/zhangxy-2019/RetroAgent",
     changes="reward",
     left_out="the reflection after an episode; the memory of lessons",
+    reports="over GRPO: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9 points",
+    traps=(
+        "the share is the response's own claim, so self-praise pays on prompts that stay "
+        "unsolved; all-wrong groups learn from it alone; the moving average and centring in the "
+        "code's comments do not run"
+    ),
 )

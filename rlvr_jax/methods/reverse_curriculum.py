@@ -73,4 +73,13 @@ METHOD = Method(
     "https://github.com/WooooDyy/LLM-Reverse-Curriculum-RL",
     changes="advantage, curriculum, guidance, reward",
     left_out="the critic's coefficient of 5",
+    reports=(
+        "Llama2-7B: 4.1 points over RL on eight reasoning tasks; with programs on GSM8K 4.2 over "
+        "RL, across three models"
+    ),
+    traps=(
+        "the paper's plain form goes stage by stage, the release mixes them and leaves the critic "
+        "to tell hard starts from easy; 0.2 for what can be read only shifts values where all can "
+        "be"
+    ),
 )

@@ -70,4 +70,12 @@ METHOD = Method(
     "https://github.com/fscdc/RewardMap",
     changes="reward, curriculum",
     left_out="the maps, which are pictures",
+    reports=(
+        "Qwen2.5-VL-7B: 3.47 % on average over six benchmarks beyond transit maps; stages and "
+        "partial credit each help"
+    ),
+    traps=(
+        "weights of whole prompts cancel in the division by the group's std; the one leg of a "
+        "direct route counts as too many; a wrong first or last stop loses all detail"
+    ),
 )

@@ -72,4 +72,12 @@ METHOD = Method(
     changes="reward, guidance, surrogate",
     evidence="reconstruction",
     left_out="the judge; a penalty for length whose form is not known",
+    reports=(
+        "over GRPO on verdicts, 14 benchmarks: 7.0 points on maths, 5.4 on physics, 8.4 on "
+        "chemistry, 6.6 in general"
+    ),
+    traps=(
+        "the printed ratio is bounded by 1/γ only, LUFFY's by 1; a revision worse than the best "
+        "answer is pushed down; failing one light factual criterion may cost little"
+    ),
 )

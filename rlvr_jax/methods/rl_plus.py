@@ -62,4 +62,13 @@ METHOD = Method(
     " Hybrid-policy Optimization",
     "https://github.com/YihongDong/RL-PLUS",
     changes="advantage, weight, surrogate, aggregation, guidance",
+    reports=(
+        "Qwen2.5-Math-7B, six maths sets: 53.4 on average, 5.2 over LUFFY's kind, 48.8 out of "
+        "domain; pass@k stays above the base"
+    ),
+    traps=(
+        "own tokens have no clip, so several updates on a batch are unbounded; paper (std, clip) "
+        "and script (neither) differ; a solution's token of almost no probability still moves "
+        "little"
+    ),
 )

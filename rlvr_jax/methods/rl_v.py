@@ -55,4 +55,13 @@ METHOD = Method(
     changes="regularizer",
     evidence="reconstruction",
     left_out="longer budgets until a response is judged right",
+    reports=(
+        "MATH: 20 % more with parallel samples, and 8 to 32 times less test-time compute than the "
+        "base method"
+    ),
+    traps=(
+        "where nearly all answers are right (or wrong) the verdict learns that one word; π(Yes) "
+        "over the vocabulary is tiny at first, so compare Yes with No; texts of more than one "
+        "token do not serve"
+    ),
 )

@@ -46,4 +46,12 @@ METHOD = Method(
     "",
     changes="advantage",
     evidence="reconstruction",
+    reports=(
+        "Qwen3-8B over GRPO: up to 8.61 points of acc@8 on OlympiadBench, 7.77 of pass@8 on "
+        "AIME25; 49.90 on average, 46.88 without the entropy"
+    ),
+    traps=(
+        "a filter of equal rewards takes away what it acts on; its advantages are in nats, "
+        "unbounded by a std; 0.3 was unstable; all-right groups sharpen, all-wrong ones spread"
+    ),
 )

@@ -61,4 +61,13 @@ METHOD = Method(
     changes="sampling, reward, guidance",
     evidence="reconstruction",
     left_out="the warm start by abstractions of a stronger model; two sets of weights",
+    reports=(
+        "more compute for abstractions beats more solutions at large budgets; about 44 % "
+        "(relative) over DAPO on AIME25, at second hand"
+    ),
+    traps=(
+        "a leaking abstraction would earn most, here 0, but only the answer's exact words are "
+        "found; few solutions make noise of its reward; without a warm start abstractions may all "
+        "earn the same"
+    ),
 )

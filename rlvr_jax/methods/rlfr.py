@@ -65,4 +65,12 @@ METHOD = Method(
     "https://github.com/Jinghaoleven/RLFR",
     changes="reward, advantage",
     left_out="hidden states of middle layers; pre-training of the flow on expert text",
+    reports=(
+        "Qwen2.5-1.5B and 7B-Math, Llama-3.1-8B: small steady gains over GRPO and over rewards by "
+        "entropy"
+    ),
+    traps=(
+        "a charged token lowers all before it, right answers too; the noise makes rewards random; "
+        "the released online fit of the flow may leave it as it was; here it starts untrained"
+    ),
 )

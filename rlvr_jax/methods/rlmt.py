@@ -63,4 +63,13 @@ METHOD = Method(
     "https://github.com/princeton-pli/RLMT",
     changes="reward",
     left_out="the reward model; the warm start on thoughts of a larger model",
+    reports=(
+        "Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 "
+        "over the same without thoughts"
+    ),
+    traps=(
+        "the reward is overfitted after half of the run; without the tag the thought reaches the "
+        "judge, unless strict; the first tag counts, quoted ones too; nothing but the budget "
+        "limits a thought"
+    ),
 )

@@ -76,4 +76,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2502.06773",
     changes="reward, advantage",
     left_out="demonstrations before RL; the judge; the critic's first steps alone",
+    reports=(
+        "Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024; "
+        "backtracking appears from the length reward alone"
+    ),
+    traps=(
+        "short right answers may earn less than long wrong ones; padding and repetition pay in "
+        "full; the release pays 0, its best, where its grader fails; no price on length goes "
+        "beside it"
+    ),
 )

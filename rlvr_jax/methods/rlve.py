@@ -74,4 +74,12 @@ METHOD = Method(
     "https://github.com/Zhiyuan-Zeng/RLVE",
     changes="curriculum, selection, reward, weight",
     left_out="the 400 environments, the reward of -1 for malformed answers and partial rollouts",
+    reports=(
+        "from ProRL-1.5B-v2: 3.37 points over six benchmarks with 400 environments; going on with "
+        "the old RL 0.49 at thrice the compute"
+    ),
+    traps=(
+        "levels never fall, so a verifier that passes all drives them to the top; only answers at "
+        "the highest level count; a hard environment keeps its equal share for ever"
+    ),
 )

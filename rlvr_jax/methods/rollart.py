@@ -61,4 +61,10 @@ METHOD = Method(
     "https://arxiv.org/abs/2512.22560",
     changes="sampling, weight",
     left_out="disaggregated hardware, environments in threads beside the device",
+    reports="1.35 to 2.05 times shorter training than synchronous systems, on more than 3000 GPUs",
+    traps=(
+        "the first finished are used first, which favours short answers, redundancy more so; "
+        "`staleness=0` is plain synchronous GRPO; ROLL keeps one version of a trajectory, not of "
+        "each token"
+    ),
 )

@@ -48,4 +48,12 @@ METHOD = Method(
     changes="selection",
     evidence="reconstruction",
     left_out="a schedule of the compensation",
+    reports=(
+        "reasoning 27.7 % shorter from zero, tool calls 46.8 % fewer with better accuracy, up to "
+        "52.5 % shorter in thinking models"
+    ),
+    traps=(
+        "only mixed groups say anything of length; without compensation answers collapse to short "
+        "ones; on the token mean long wrong answers dominate, on a mean of each they do not"
+    ),
 )

@@ -63,4 +63,10 @@ METHOD = Method(
     "Reinforced Efficient Reasoning via Semantically Diverse Exploration",
     "https://github.com/ZiqiZhao1/ROSE-rl",
     changes="sampling, advantage, aggregation, regularizer",
+    reports="Qwen and Llama, maths: above GRPO and tree methods with shorter answers (no number)",
+    traps=(
+        "values pool branches at one position, whatever their parent; where cosines are positive "
+        "it branches at sure tokens; rewards of -1 count as right in the length term; one shared "
+        "prefix trains several times"
+    ),
 )

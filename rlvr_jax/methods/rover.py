@@ -41,4 +41,13 @@ METHOD = Method(
     "https://github.com/tinnerhrhe/ROVER",
     changes="advantage, surrogate",
     left_out="the temperature at which the rollouts are drawn",
+    reports=(
+        "Qwen3-8B base, competition maths: 8.2 points of pass@1 and 16.8 of pass@256 over strong "
+        "RL; 17.6 % more diverse"
+    ),
+    traps=(
+        "with one update per batch it is REINFORCE with a mean baseline; later, groups of equal "
+        "rewards pull towards the old policy; the KL of the released maths code reaches no "
+        "gradient"
+    ),
 )

@@ -59,4 +59,10 @@ METHOD = Method(
     changes="advantage, surrogate, regularizer",
     evidence="reconstruction",
     left_out="the group filter and length penalty of `dapo`, which the paper adds",
+    reports="Qwen3-4B on DAPO-Math-17k: 52 % on AIME25, up to 6 points over DAPO",
+    traps=(
+        "at β 1e-4 and one update per batch the KL does nothing; the released code never calls "
+        "its REINFORCE form, which has a sign unlike the paper's; GRPO's k3 lacks the weight w, "
+        "so it is not that gradient"
+    ),
 )

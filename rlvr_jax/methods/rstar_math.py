@@ -63,4 +63,12 @@ METHOD = Method(
     "https://github.com/microsoft/rStar",
     changes="sampling, selection, surrogate",
     left_out="code in the steps, the process preference model, and rounds that begin with the base",
+    reports=(
+        "with search, MATH: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4; AIME24 53.3 %"
+    ),
+    traps=(
+        "values rest on few visits: below some ten the choice of traces is noise; a problem that "
+        "is never solved trains nothing; the search costs many times a plain draw; steps need the "
+        "separator"
+    ),
 )

@@ -75,4 +75,10 @@ METHOD = Method(
     changes="reward",
     evidence="reconstruction",
     left_out="the judge; the selection of prompts; training in two stages",
+    reports="Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B",
+    traps=(
+        "plain sums are hacked by flattery; a score that could not be read must be none, not 0, "
+        "which may veto; a veto of everything leaves groups equal; the four strategies' formulas "
+        "are ours"
+    ),
 )

@@ -75,4 +75,10 @@ METHOD = Method(
     "https://github.com/ryyzn9/SAFE",
     changes="advantage, regularizer",
     left_out="running normalisation of the reward",
+    reports="a 3B model: training reward 0.725, PPO's 0.689, with hardly any crash",
+    traps=(
+        "by default, as in their code, the KL penalty has no gradient and its controller changes "
+        "nothing: `trained_penalty=True`; the entropy may raise it 20 times; their phases count "
+        "passes, not steps"
+    ),
 )

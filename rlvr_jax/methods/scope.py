@@ -64,4 +64,10 @@ METHOD = Method(
     changes="surrogate, sampling, guidance",
     evidence="reconstruction",
     left_out="another model as teacher, which rectifies step by step",
+    reports="46.6 % on average on maths and 53.4 % out of distribution; diversity 13.5 % higher",
+    traps=(
+        "an answer wrong from its first step, or in none, is not salvaged; one wrong answer of a "
+        "group always stays, else it had no signal; with step scores of 0 and 1 give "
+        "`wrong_below=0.5`"
+    ),
 )

@@ -55,4 +55,9 @@ METHOD = Method(
     changes="advantage",
     evidence="reconstruction",
     left_out="answers that say the same in other words",
+    reports="Qwen2.5-Math-7B: AIME24 56.7, AMC 68.7, MATH 83.4, Minerva 34.2, OlympiadBench 48.0",
+    traps=(
+        "at the port's rate it takes 4 % at most; it never changes order in a group; hard prompts "
+        "disagree, too, and lose weight; the port makes every unread answer a cluster of its own"
+    ),
 )

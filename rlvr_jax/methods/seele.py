@@ -75,4 +75,12 @@ METHOD = Method(
     "https://arxiv.org/abs/2509.06923",
     changes="advantage, surrogate, regularizer, curriculum, sampling, guidance",
     evidence="reconstruction",
+    reports=(
+        "six maths sets: 11.8 over GRPO, 10.5 over SFT, 3.6 over the best other hints; Qwen2.5-3B "
+        "42.2, GRPO 30.4"
+    ),
+    traps=(
+        "needs whole solutions in steps; a group's rows have different hints and one mean; with "
+        "fewer than three hint lengths the curve is a guess; hints are imitated once a row"
+    ),
 )

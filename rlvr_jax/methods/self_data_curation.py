@@ -61,4 +61,9 @@ METHOD = Method(
     "The Reasoning Boundary Paradox: How Reinforcement Learning Constrains Language Models",
     "https://github.com/mail-research/SELF-llm-interference",
     changes="selection, regularizer",
+    reports="better pass@k on maths (abstract, no number)",
+    traps=(
+        "the released script sets no KL, here 0.01; kept groups may be all wrong; batches shrink "
+        "as prompts are solved; the KL at the policy's own states is not that of whole answers"
+    ),
 )

@@ -70,4 +70,13 @@ METHOD = Method(
     "https://github.com/ZJU-REAL/SkillZero",
     changes="curriculum, guidance",
     left_out="episodes with turns, their reward, and contexts that are drawn as images",
+    reports=(
+        "over RL without skills: ALFWorld 9.7 and Search-QA 6.6 points, with under 0.5k tokens of "
+        "context a step"
+    ),
+    traps=(
+        "a rating of 32 prompts is noisy at 0.1, so useless skills stay half of the time; the "
+        "general skill is never judged; a skill whose name is no kind of the task is never rated "
+        "and stays; the code rates dropped skills by noise"
+    ),
 )

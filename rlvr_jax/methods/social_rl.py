@@ -66,4 +66,13 @@ METHOD = Method(
     changes="sampling, advantage",
     evidence="reconstruction",
     left_out="players of different weights; rewards for listening and speaking",
+    reports=(
+        "higher joint payoff and no exploitation by greedy agents in social dilemmas "
+        "(Trust-and-Split)"
+    ),
+    traps=(
+        "products of whitened advantages have heavy tails; with rewards summed over players it is "
+        "cooperation by decree; the released form takes a mean over past turns, its paper a "
+        "discounted sum"
+    ),
 )

@@ -72,4 +72,12 @@ METHOD = Method(
     "https://arxiv.org/abs/2511.06411",
     changes="sampling, surrogate, regularizer",
     left_out="noises other than Gumbel's",
+    reports=(
+        "1.5B to 7B models, five reasoning sets, over GRPO: pass@1 0.13 and pass@32 2.19 points"
+    ),
+    traps=(
+        "the density is a mean over candidates, not a sum: its ratios are mild; noise at its "
+        "bounds and candidates cut by top_p give no gradient; their code falls back to token "
+        "log-probs without its kernel, silently"
+    ),
 )

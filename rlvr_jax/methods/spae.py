@@ -68,4 +68,13 @@ METHOD = Method(
     changes="advantage",
     evidence="reconstruction",
     left_out="short answers drawn after each step, of which the confidence is",
+    reports=(
+        "R1-Distill-Qwen-7B, six sets: 63.86 on average (DAPO 62.73) at length 6825 against 7964; "
+        "right turned wrong 8.1 to 2.65 %"
+    ),
+    traps=(
+        "each step costs a probe; needs the answer as text; after a solved step a turn to wrong "
+        "is charged less by the outcome; the released probe sums entropies where the formula has "
+        "means"
+    ),
 )

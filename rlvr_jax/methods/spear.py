@@ -110,4 +110,12 @@ METHOD = Method(
     "https://github.com/TencentYoutuResearch/SPEAR",
     changes="reward, weight, selection",
     left_out="filters of unreadable answers and of groups of little spread",
+    reports=(
+        "above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)"
+    ),
+    traps=(
+        "replay counts nothing at step 0 and in full at 300, the bonus ends at 200: set both for "
+        "short runs; stored rows wait for 48 above the median; the maths branch never reads its "
+        "replay thresholds"
+    ),
 )

@@ -62,4 +62,13 @@ METHOD = Method(
     "Exploration v.s. Exploitation: Rethinking RLVR through Clipping, Entropy, and Spurious Reward",
     "https://github.com/ruixin31/Spurious_Rewards",
     changes="reward",
+    reports=(
+        "MATH500 with random rewards: Qwen2.5-Math-7B about 53 to 68, R1-Distill-Llama-8B 65.6 to "
+        "79, Qwen2.5-Math-1.5B 44 to 46"
+    ),
+    traps=(
+        "zero in expectation over rewards is not zero in a batch: run several seeds; unclipped "
+        "runs may explode (about step 150); `inverted_outcome` rewards no wrong answer in "
+        "particular"
+    ),
 )

@@ -72,4 +72,12 @@ METHOD = Method(
     changes="advantage, weight, surrogate, guidance",
     evidence="reconstruction",
     left_out="feedback in words",
+    reports=(
+        "Qwen3-8B after 10 hours, five benchmarks: 77.4 on average, GRPO 74.0, SDPO 71.1; steps "
+        "up to 17.2 % cheaper"
+    ),
+    traps=(
+        "all-wrong groups teach nothing, but stay in the denominator; weights normalised in each "
+        "row are another method; failures leave the policy gradient, not the mean"
+    ),
 )

@@ -50,4 +50,10 @@ METHOD = Method(
     "https://github.com/purbeshmitra/semantic-soft-bootstrapping",
     changes="surrogate, guidance",
     left_out="replies and logits made once, before training",
+    reports="over GRPO, same model and data: 10.6 points on MATH500, 10 on AIME24",
+    traps=(
+        "only groups with a right and a wrong answer give a reply, and only a right reply is "
+        "kept: else a step teaches nothing; theirs is offline, LoRA at rate 2e-4; without τ² the "
+        "gradient shrinks"
+    ),
 )

@@ -95,4 +95,13 @@ METHOD = Method(
     "https://github.com/Alibaba-Quark/SSP",
     changes="advantage, sampling, reward",
     left_out="the judge that answers from what was found",
+    reports=(
+        "search agents: gains on several question sets, from scratch and on trained agents (no "
+        "number)"
+    ),
+    traps=(
+        "with 1 - s what nobody can answer pays best, and here no judge stands against it; "
+        "aliases of the answer pass the test for leaks; config and script differ (penalty -1 or "
+        "0, reuse at 0.5 or 1)"
+    ),
 )

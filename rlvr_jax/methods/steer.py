@@ -51,4 +51,13 @@ METHOD = Method(
     "Rethinking Entropy Interventions in RLVR: An Entropy Change Perspective",
     "https://github.com/zz-haooo/STEER",
     changes="weight, surrogate",
+    reports=(
+        "above baselines on six maths and three coding benchmarks, without entropy collapse (no "
+        "number)"
+    ),
+    traps=(
+        "the range hangs on one extreme: a sampled token of tiny old probability leaves all "
+        "others w_max; weights per micro-batch are the authors', here per batch; the denominator "
+        "does not see weights"
+    ),
 )

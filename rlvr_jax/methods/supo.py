@@ -54,4 +54,13 @@ METHOD = Method(
     changes="sampling, advantage, mask",
     evidence="reconstruction",
     left_out="tools: a segment is text without turns",
+    reports=(
+        "over GRPO: CodeGym 3.2 % and BrowseComp-Plus 14.0 %, with no larger context; more "
+        "summaries at test time help further"
+    ),
+    traps=(
+        "answers that end within half the budget are never summed up, and it is GRPO; a mean over "
+        "segments would favour answers of many summaries; answers that use up theirs leave the "
+        "loss, not the group"
+    ),
 )

@@ -76,4 +76,13 @@ METHOD = Method(
     "https://github.com/facebookresearch/sweet_rl",
     changes="sampling, guidance, surrogate",
     left_out="the policy, which `sweet_rl_policy` trains",
+    reports=(
+        "ColBench: 6 % more successes and wins than other multi-turn RL; Llama-3.1-8B as good as "
+        "GPT-4o"
+    ),
+    traps=(
+        "it trains the critic, which sees the answer, not a policy to use; groups of equal "
+        "rewards give no pair; the code's mean lets long turns weigh more, and its sum mode "
+        "indexes wrongly"
+    ),
 )

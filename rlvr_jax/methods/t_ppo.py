@@ -58,4 +58,10 @@ METHOD = Method(
     changes="advantage, sampling",
     evidence="reconstruction",
     left_out="the critic's fit to the earlier windows of a finished response",
+    reports="a 32B base model on AIME 2024: up to 2.5 times as efficient as PPO with no loss",
+    traps=(
+        "responses under a quarter of the budget never meet a cut; the critic learns from "
+        "finished ones alone, so a step may leave it as it is; λ = 1 makes the guess at the cut "
+        "matter everywhere"
+    ),
 )

@@ -67,4 +67,13 @@ METHOD = Method(
     "https://github.com/IlgeeHong/Think-RM",
     changes="advantage, reward",
     left_out="the judge and its training",
+    reports=(
+        "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "
+        "policies than by scores"
+    ),
+    traps=(
+        "by default pairs are compared by the verifier's outcomes, which is nearly GRPO; N (N - "
+        "1) / 2 calls a prompt, each in one order; their binary judge divides by the length of "
+        "its text"
+    ),
 )

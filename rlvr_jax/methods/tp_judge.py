@@ -66,4 +66,13 @@ METHOD = Method(
     changes="reward",
     evidence="reconstruction",
     left_out="the formaliser; a theorem prover; the allocation to imitation and preferences",
+    reports=(
+        "3508 samples: Mistral-7B 5.56 on MultiArith, Llama-2-7B 6.00 on SVAMP; Llama-3.1-8B "
+        "GSM8K 83.75, from all solutions 79.60"
+    ),
+    traps=(
+        "the reward is ours: steps that hold and lead nowhere are paid (`outcome_weight`); what "
+        "cannot be read is no verdict, so short and algebraic answers are kept; a group with one "
+        "verdict is silent"
+    ),
 )

@@ -58,4 +58,13 @@ METHOD = Method(
     changes="reward, sampling",
     evidence="reconstruction",
     left_out="the tournament at test time",
+    reports=(
+        "code, AIME, HMMT: up to 10 % of pass@1 over rating answers singly; 7 to 9 % more at test "
+        "time than RL"
+    ),
+    traps=(
+        "all-wrong groups give no pair; a rating that cannot be read earns 0; a place in the "
+        "prompt may be favoured, so the order of a pair is random; all-right groups train ratings "
+        "alone"
+    ),
 )

@@ -62,4 +62,12 @@ METHOD = Method(
     " RLVR",
     "https://github.com/hf618/VERL",
     changes="advantage",
+    reports=(
+        "several models: up to 21.4 points on Gaokao 2024; above GRPO and PPO in pass@1 and pass@k"
+    ),
+    traps=(
+        "the released script computes no bonus, and its code pays the last token only; answers "
+        "under 80 tokens have no velocity: lower `stride`; the moving means start at 0, so early "
+        "bonuses say little"
+    ),
 )

@@ -65,4 +65,10 @@ METHOD = Method(
     changes="surrogate, regularizer",
     evidence="reconstruction",
     left_out="refitting on all pairs of earlier rounds",
+    reports="TL;DR and dialogue: favoured over DPO's kin (no number)",
+    traps=(
+        "α > 0 has no lower bound: keep it small or let it fall; sums over tokens grow with "
+        "length; without pairs the linear term alone acts; with chosen rows and α < 0 it is DPO "
+        "plus imitation"
+    ),
 )

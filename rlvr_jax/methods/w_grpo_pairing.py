@@ -67,4 +67,13 @@ METHOD = Method(
     "https://arxiv.org/abs/2602.03452",
     changes="reward, advantage, curriculum",
     evidence="reconstruction",
+    reports=(
+        "Qwen2.5-Math-7B, one pair: AIME25 pass@8 16.8 to 22.2 over a pair by variance, AMC23 "
+        "pass@64 94.0 to 97.0, near a pool of 1209"
+    ),
+    traps=(
+        "divided by the group's std λ changes nothing; pooled over the pair rare events count "
+        "less; the hard prompt is said to be of AIME 2025, which is then no test; prompts drift "
+        "until the pair is silent"
+    ),
 )

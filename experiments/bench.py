@@ -3,13 +3,15 @@
     python -m experiments.bench                        # all pieces of work, one after the other
     python -m experiments.bench --size S --json        # one of them, one JSON object as last line
     python -m experiments.bench --size S --micro-batches 1 2 4 8
+    python -m experiments.bench --size Qwen2.5-0.5B --profile 20       # where its time goes
 
-The pieces of work are the first steps of the quickstart and of SmolLM2, and three of fixed size
+The pieces of work are the first steps of the quickstart and of SmolLM2, and some of fixed size
 (`rlvr_jax.runs.bench_work`). A step is the training loop's own, verification and metrics
 included; times are medians of warm steps. The floor is the time that the matrix products take at
-the rate of a large one, or the weights at the speed of memory where that is slower, both measured
-in the same run. It counts the tokens that were drawn and no padding; the prompt of every rollout in
-the update and once per group in the sampler; and no pass for old log-probs. `least_s` counts the
+the rate of a large one in the work's own dtype, or the weights at the speed of memory where that is
+slower, both measured in the same run; `mfu` is the share of that rate. It counts the tokens that
+were drawn and no padding; the prompt of every rollout in the update and once per group in the
+sampler; and no pass for old log-probs. `least_s` counts the
 prompt once per group in the update too, what all prompts begin with once for all, and no pass for
 the last token of a response.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import multiprocessing
 import resource
 import tempfile
@@ -39,7 +42,8 @@ from rich.table import Table
 from rlvr_jax import parallel
 from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import guarded
-from rlvr_jax.runs.bench_work import STEPS, prepared
+from rlvr_jax.runs.bench_work import ACCELERATED, STEPS, prepared
+from rlvr_jax.runs.profile import Operation, profiled
 from rlvr_jax.runs.run import Run
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.types import Rollouts
@@ -50,12 +54,15 @@ class Config:
     """Which work, and what is printed; each column of numbers comes from a process of its own."""
 
     size: tuple[str, ...] = ()
-    """Of quickstart, SmolLM2, S, M and L; none: all, SmolLM2 only where its weights are."""
+    """Of quickstart, SmolLM2, S, M, L and Qwen2.5-0.5B; none: all, SmolLM2 only where its weights
+    are and the last one only on an accelerator."""
     micro_batches: tuple[int, ...] = ()
     """Time the update of Clip-Cov in so many pieces, with old log-probs of its own pass and with
     a scoring pass for them."""
     json: bool = False
     """One JSON object per size as the last lines."""
+    profile: int = 0
+    """So many operations of one more step, those that take longest; 0: none."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -66,7 +73,7 @@ def main(arguments: Sequence[str]) -> None:
         raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")
     console = Console()
     sizes = config.size or _all_sizes(console)
-    work = [partial(_measure_step, size) for size in sizes]
+    work = [partial(_measure_step, size, config.profile) for size in sizes]
     if config.micro_batches:
         work = [
             partial(_measure_update, size, pieces)
@@ -85,24 +92,29 @@ def main(arguments: Sequence[str]) -> None:
                     f"size {measure.args[0]}: its process was killed, as by a system that is out of"
                     " memory"
                 ) from None
+    profiles = [row.pop("profile", ()) for row in rows]
     console.print(f"{rows[0]['device']}, jax {jax.__version__}")
     console.print(_table(rows))
+    for row, operations in zip(rows, profiles, strict=True):
+        if operations:
+            console.print(_profile_table(row["size"], operations))
     if config.json:
         for row in rows:
             print(json.dumps(row))
 
 
 def _all_sizes(console: Console) -> list[str]:
+    left_out = set() if parallel.has_accelerator() else set(ACCELERATED)
     try:
         shipped_weights()
     except ValueError as missing:
         console.print(f"SmolLM2 is left out: {missing}", markup=False, highlight=False)
-        return [size for size in STEPS if size != "SmolLM2"]
-    return list(STEPS)
+        left_out.add("SmolLM2")
+    return [size for size in STEPS if size not in left_out]
 
 
-def _measure_step(size: str) -> dict[str, Any]:
-    """Times of warm steps, memory, and the floor."""
+def _measure_step(size: str, profile: int) -> dict[str, Any]:
+    """Times of warm steps, memory, the floor, and the longest operations of one more step."""
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(size, folder)
         state = run.initial_state()
@@ -118,12 +130,18 @@ def _measure_step(size: str) -> dict[str, Any]:
             else:
                 first = seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        on_device = jax.devices()[0].memory_stats() or {}
+        step = partial(take_step, run, state, 1 + STEPS[size])
+        operations = profiled(step) if profile else []
     warm = {name: _middle(part[name] for part in timings) for name in timings[0]}
     tokens = _middle(rollouts.length.sum() for rollouts in drawn)
-    machine = Machine(_matmul_rate(), _bandwidth())
+    machine = Machine(_matmul_rate(run.config.compute_dtype), _bandwidth())
     least = _middle(sum(_floor(machine, run, rollouts, shared=True)) for rollouts in drawn)
     floors = [_floor(machine, run, rollouts) for rollouts in drawn]
     sampling, updating = (_middle(part) for part in zip(*floors, strict=True))
+    without_memory = dataclasses.replace(machine, bandwidth=math.inf)
+    products = [_floor(without_memory, run, rollouts) for rollouts in drawn]
+    drawing, learning = (_middle(part) for part in zip(*products, strict=True))
     parts = ("sample", "verify", "update")
     return {
         "size": size,
@@ -137,7 +155,11 @@ def _measure_step(size: str) -> dict[str, Any]:
         "sample_tokens_per_s": tokens / warm["sample_s"],
         "update_tokens_per_s": tokens / warm["update_s"],
         "compile_s": first - warm["step_s"],
+        "sample_mfu": drawing / warm["sample_s"],
+        "update_mfu": learning / warm["update_s"],
+        "mfu": (drawing + learning) / warm["step_s"],
         "peak_rss_mb": peak,
+        "peak_device_mb": on_device.get("peak_bytes_in_use", 0) / 2**20,
         "matmul_gflops": machine.rate / 1e9,
         "memory_gb_per_s": machine.bandwidth / 1e9,
         "sample_floor_s": sampling,
@@ -147,6 +169,7 @@ def _measure_step(size: str) -> dict[str, Any]:
         "least_s": least,
         "times_least": warm["step_s"] / least,
         "device": _device(),
+        "profile": operations[:profile],
     }
 
 
@@ -206,7 +229,7 @@ def _floor(
     queries, keys = (n * config.head_size for n in (config.num_heads, config.num_kv_heads))
     layer = config.width * (2 * queries + 2 * keys + 3 * config.mlp_width)
     layers = config.num_layers * layer
-    weights = 4 * (layers + unembedding)
+    weights = layers + unembedding
 
     def attention(seen):
         """FLOPs of one token's scores and values over `seen` positions, all layers."""
@@ -221,7 +244,8 @@ def _floor(
     prefill = heads / machine.rate
     token = 2 * (layers + unembedding) + attention(np.mean(asked + responses / 2))
     drawing = [np.sum(responses > place) for place in range(rollouts.length.max())]
-    least = weights / machine.bandwidth
+    # They are read as what they are multiplied in, and updated as they are kept, in float32.
+    least = jnp.dtype(config.compute_dtype).itemsize * weights / machine.bandwidth
     decode = sum(max(rows * token / machine.rate, least) for rows in drawing[int(shared) :])
     if shared:
         # The token before the first one stands in the prompt; behind the last one nothing is asked.
@@ -230,18 +254,21 @@ def _floor(
         heads, tails = 0.0, np.sum(read(asked + responses))
     forward = heads + tails + np.sum(responses) * 2 * unembedding
     # Adam reads a gradient, a parameter and two moments, and writes three of them.
-    adam = run.config.updates_per_step() * 7 * weights / machine.bandwidth
+    adam = run.config.updates_per_step() * 7 * 4 * weights / machine.bandwidth
     return float(prefill + decode), float(3 * run.config.epochs * forward / machine.rate + adam)
 
 
-def _matmul_rate(size: int = 4096) -> float:
-    """FLOP/s of a large float32 matrix product."""
-    x = jnp.ones((size, size), jnp.float32)
+def _matmul_rate(dtype: str) -> float:
+    """FLOP/s of a large matrix product."""
+    size = 8192 if parallel.has_accelerator() else 4096
+    # Zeros and ones let some chips run faster than anybody's numbers do.
+    x = jax.random.normal(jax.random.key(0), (size, size), dtype)
     return 2 * size**3 / _best(jax.jit(lambda x: x @ x), x)
 
 
-def _bandwidth(size: int = 2**26) -> float:
+def _bandwidth() -> float:
     """Bytes/s that are read and written by adding to a large array in its place."""
+    size = 2**30 if parallel.has_accelerator() else 2**26
     add = jax.jit(lambda x: x + 1, donate_argnums=0)
     x = add(jnp.ones(size, jnp.float32))
 
@@ -272,6 +299,14 @@ def _seconds(function: Callable[[], Any]) -> float:
     started = time.perf_counter()
     function()
     return time.perf_counter() - started
+
+
+def _profile_table(size: str, operations: Sequence[Operation]) -> Table:
+    """The longest operations of a step."""
+    table = Table("program", "operation", "ms", "calls", title=f"{size}: one step")
+    for each in operations:
+        table.add_row(each.program, each.name, f"{1e3 * each.seconds:.1f}", str(each.calls))
+    return table
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:

@@ -3,20 +3,35 @@
 import json
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 
 from experiments import bench
 from rlvr_jax.runs import bench_work, loop
+from rlvr_jax.runs.profile import profiled
 
 
 def test_the_step_is_that_of_the_training_loop():
     assert bench.take_step is loop.take_step
 
 
+def test_a_profile_says_what_the_devices_ran():
+    square = jax.jit(lambda x: jnp.sin(x @ x).sum())
+    x = jnp.ones((300, 300), jnp.float32)
+    jax.block_until_ready(square(x))
+    found = profiled(lambda: [jax.block_until_ready(square(x)) for _ in range(3)])
+    assert found and all(each.seconds > 0 and each.calls > 0 for each in found)
+    assert [each.seconds for each in found] == sorted((e.seconds for e in found), reverse=True)
+    assert any("lambda" in each.program and each.calls % 3 == 0 for each in found)
+
+
 def test_an_unknown_size_is_refused():
-    with pytest.raises(ValueError, match="size must be among quickstart, SmolLM2, S, M, L, got"):
+    with pytest.raises(
+        ValueError, match="size must be among quickstart, SmolLM2, S, M, L, Qwen2.5-0.5B, got"
+    ):
         bench.main(["--size", "XL"])
 
 

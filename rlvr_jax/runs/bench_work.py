@@ -3,14 +3,17 @@
 `quickstart` and `SmolLM2` are the first steps of those programs, with GRPO. S, M and L are fixed:
 a random policy of Qwen2's shape in float32, prompts of 32 tokens, exactly 64 new ones (there is no
 stop token), temperature 1, reward the share of even token ids, GRPO, Adam, one update on the whole
-batch.
+batch. `Qwen2.5-0.5B` is one more of that kind, made for an accelerator: products in bfloat16, 256
+new tokens.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +30,7 @@ from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.tasks import Prompt, Task, graded_one_by_one
 
-PROMPT_TOKENS, NEW_TOKENS, SAMPLES = 32, 64, 8
+PROMPT_TOKENS, SAMPLES = 32, 8
 
 
 @dataclass(frozen=True)
@@ -37,13 +40,17 @@ class Work:
     model: ModelConfig
     prompts: int
     steps: int
+    new_tokens: int = 64
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _work(vocabulary, prompts, steps, width, layers, heads, kv_heads, head_size, mlp) -> Work:
+def _work(
+    vocabulary, prompts, steps, width, layers, heads, kv_heads, head_size, mlp, **others
+) -> Work:
     config = ModelConfig(
-        vocabulary, width, layers, heads, kv_heads, head_size, mlp, qkv_bias=True, max_positions=256
+        vocabulary, width, layers, heads, kv_heads, head_size, mlp, qkv_bias=True, max_positions=512
     )
-    return Work(config, prompts, steps)
+    return Work(config, prompts, steps, **others)
 
 
 _FIXED = {
@@ -51,7 +58,22 @@ _FIXED = {
     "M": _work(8192, 4, 5, width=512, layers=8, heads=8, kv_heads=4, head_size=64, mlp=1536),
     # The shape of SmolLM2-135M.
     "L": _work(49152, 2, 3, width=576, layers=30, heads=9, kv_heads=3, head_size=64, mlp=1536),
+    "Qwen2.5-0.5B": _work(
+        151936,
+        32,
+        20,
+        width=896,
+        layers=24,
+        heads=14,
+        kv_heads=2,
+        head_size=64,
+        mlp=4864,
+        new_tokens=256,
+        settings={"compute_dtype": "bfloat16", "micro_batches": 4},
+    ),
 }
+ACCELERATED = ("Qwen2.5-0.5B",)
+"""Pieces of work for an accelerator, which a CPU is not asked for unless they are named."""
 _PROGRAMS = {"quickstart": ("brackets", "grpo"), "SmolLM2": ("arithmetic", "gdpo")}
 STEPS = {"quickstart": 7, "SmolLM2": 5, **{size: work.steps for size, work in _FIXED.items()}}
 """All pieces of work, and how many warm steps of each are timed."""
@@ -98,7 +120,7 @@ def _prepared(work: Work, folder: str, method: str, pieces: dict[str, int]) -> R
         mask_truncated=False,
         learning_rate=1e-5,
         warmup_updates=0,
-        **pieces,
+        **{**work.settings, **pieces},
     )
     hyperparameters = {"kl_coefficient": 0.0} if method == "grpo" else {}
     recipe = methods.recipe(method, **hyperparameters)
@@ -120,7 +142,7 @@ def _task(work: Work) -> Task:
         return sum(number % 2 == 0 for number in ids) / len(ids)
 
     verify = graded_one_by_one(share_of_even_ids)
-    return Task("bench", prompts[:-1], prompts[-1:], verify, NEW_TOKENS)
+    return Task("bench", prompts[:-1], prompts[-1:], verify, work.new_tokens)
 
 
 def _word(number: int) -> str:

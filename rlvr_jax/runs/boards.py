@@ -72,7 +72,12 @@ BOARDS: Mapping[str, Board] = {
     "rollouts": Board(
         "Rollouts: branches, searches and pruning",
         _HINTED,
-        _named("grpo cure arpo deepsearch rose arrol"),
+        _named(
+            "grpo cure arpo rose arrol",
+            # Of a budget of 24 tokens: six levels, and its last quarter, as in the paper. A node of
+            # 256 would be the whole answer, and a tree of one answer teaches nothing.
+            deepsearch="deepsearch:node_tokens=4,overlong=6",
+        ),
     ),
     "rewards": Board(
         "Rewards: with a verifier, without one, and beside the point",

@@ -91,6 +91,9 @@ def write_run(path):
             "held_out/pass@1": 0.5,
             "held_out/entropy": 0.1,
         },
+        # Nothing was left to be trained on.
+        {"step": 3, "entropy": None, "drawn_tokens": 4.0, "experience/hint/acted": 0.0}
+        | {"held_out/n": 4, "held_out/pass@1": 0.5, "held_out/entropy": 0.1},
     ]
     text = "".join(json.dumps(each) + "\n" for each in metrics)
     (path / "metrics.jsonl").write_text(text)
@@ -103,13 +106,14 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     found = run_row(tmp_path / "run", "x", "grpo:clip_high=0.3", "c0ffee")
     assert found["end"] == {"pass@1": 0.5, "entropy": 0.1, "train_entropy": 0.12346}
     assert found["start"]["train_entropy"] == 0.2
-    assert found["parts"] == {"hint/acted": 0.75}
-    assert (found["drawn_tokens"], found["steps"], found["seconds"]) == (21, 2, 4)
+    assert found["parts"] == {"hint/acted": 0.5}
+    assert (found["drawn_tokens"], found["steps"], found["seconds"]) == (25, 3, 4)
     assert found["metrics_sha256"] == digest
     curves = curve_row(tmp_path / "run", "x", "grpo:clip_high=0.3")
-    assert curves["held_out/pass@1"] == [0.25, 0.5]
-    assert curves["entropy"] == [0.3, 0.12346]  # of the held-out answers where none was drawn
-    assert curves["drawn_tokens"] == [0, 21]
+    assert curves["held_out/pass@1"] == [0.25, 0.5, 0.5]
+    # Of the held-out answers where none was drawn.
+    assert curves["entropy"] == [0.3, 0.12346, None]
+    assert curves["drawn_tokens"] == [0, 21, 25]
     append_row(tmp_path / "new" / "results.jsonl", found)
     failed = failed_row("x", "grpo", {"method": "grpo", "seed": 4}, "loss is nan", "c0ffee")
     append_row(tmp_path / "new" / "results.jsonl", failed)

@@ -96,7 +96,9 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")]
     curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
     # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
-    curves["entropy"] = [_rounded(row.get("entropy", row["held_out/entropy"])) for row in evaluated]
+    # A step that trained on no token has none.
+    entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
+    curves["entropy"] = [None if value is None else _rounded(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
     curves["drawn_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
     key = {"board": board, "entry": entry, "seed": run.seed}

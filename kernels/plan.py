@@ -68,11 +68,12 @@ class Tiles(NamedTuple):
 # TPU: a float32 tile of 2048 x 2048 logits (16 MiB) and one of the unembedding's gradient stay in
 # VMEM. More tokens would not save traffic of the accumulated gradient, and would skip fewer.
 # GPU: matrix products have to be large. Forward, waves of tokens over any vocabulary at once;
-# backward, tiles, as the gradient of the unembedding would otherwise be carried in float32.
+# backward, tiles, as the gradient of the unembedding would otherwise be carried in float32; on an
+# H200 these take 0.92 to 0.96 of the time of 2048 x 16384.
 WHOLE = 2**30
 TILES = (
     Tiles("cpu", forward=(512, 2048), backward=(512, 2048), wave=(2**24, 2048), search=8),
-    Tiles("gpu", forward=(1024, WHOLE), backward=(2048, 16384), wave=(2**27, WHOLE), search=None),
+    Tiles("gpu", forward=(1024, WHOLE), backward=(4096, 32768), wave=(2**27, WHOLE), search=None),
     Tiles("tpu", forward=(2048, 2048), backward=(2048, 2048), wave=(2**27, WHOLE), search=None),
 )
 # Up to so many logits (32 MiB in float32) a vocabulary of one tile is done at once. The choice of

@@ -94,7 +94,8 @@ def statistics(plan: Plan, policy: Policy, other: OtherPolicy | None, tokens: To
 
 
 def _logits(plan, hidden, unembedding, bias, tokens) -> Float[Array, "N V"]:
-    logits = hidden.astype(plan.dtype) @ unembedding.astype(plan.dtype).T
+    operands = hidden.astype(plan.dtype), unembedding.astype(plan.dtype).T
+    logits = jnp.matmul(*operands, precision=jax.lax.Precision.HIGHEST)
     if bias is not None:
         logits = logits + bias.astype(plan.dtype)[None, :]
     if plan.softcap is not None:

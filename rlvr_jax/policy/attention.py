@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.flash import flash_attention, flash_serves
 
@@ -174,10 +175,10 @@ def _attention(scalar: float, query, key, value, visible) -> Float[Array, "B K G
 
 def _forward(scalar, query, key, value, visible):
     dtype = query.dtype
-    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / _root(scalar, dtype)
+    scores = products.einsum("bkgsh,bkht->bkgst", query, key) / _root(scalar, dtype)
     scores = jnp.where(visible, scores, jnp.finfo(dtype).min)
     shares = jax.nn.softmax(scores.astype(wide_dtype(dtype)), axis=-1).astype(dtype)
-    y = jnp.einsum("bkgst,bkth->bkgsh", shares, value)
+    y = products.einsum("bkgst,bkth->bkgsh", shares, value)
     return y, (query, key, value, shares, y)
 
 
@@ -185,14 +186,14 @@ def _backward(scalar, kept, dy):
     # Products in which the matrix over S and T is never the one to be transposed.
     query, key, value, shares, y = kept
     wide, dtype = wide_dtype(shares.dtype), shares.dtype
-    dvalue = jnp.einsum("bkgsh,bkgst->bkht", dy, shares).swapaxes(2, 3)
-    dshares = jnp.einsum("bkgsh,bkth->bkgst", dy, value)
+    dvalue = products.einsum("bkgsh,bkgst->bkht", dy, shares).swapaxes(2, 3)
+    dshares = products.einsum("bkgsh,bkth->bkgst", dy, value)
     # Σ_t share · dshare is the product of the output with its cotangent: H terms instead of T.
     mean = jnp.sum(y.astype(wide) * dy.astype(wide), axis=-1, keepdims=True)
     dscores = (shares.astype(wide) * (dshares.astype(wide) - mean)).astype(dtype)
     dscores /= _root(scalar, dtype)
-    dquery = jnp.einsum("bkgst,bkht->bkgsh", dscores, key)
-    dkey = jnp.einsum("bkgsh,bkgst->bkht", query, dscores)
+    dquery = products.einsum("bkgst,bkht->bkgsh", dscores, key)
+    dkey = products.einsum("bkgsh,bkgst->bkht", query, dscores)
     return dquery, dkey, dvalue, None
 
 

@@ -17,6 +17,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, partition
@@ -271,11 +272,13 @@ def _block(query, key, value, places, first, last, config: ModelConfig) -> _Sums
     places = places[:, None]
     visible = places <= last[:, :, None]
     visible &= places >= first[:, :, None]
-    scores = jnp.einsum("bkgsh,bkht->bkgst", query, key) / root
+    scores = products.einsum("bkgsh,bkht->bkgst", query, key) / root
     scores = jnp.where(visible[:, None, None], scores, jnp.finfo(dtype).min).astype(wide)
     top = jnp.max(scores, axis=-1, keepdims=True)
     mass = jnp.exp(scores - top)
-    mixed = jnp.einsum("bkgst,bkth->bkgsh", mass.astype(dtype), value, preferred_element_type=wide)
+    mixed = products.einsum(
+        "bkgst,bkth->bkgsh", mass.astype(dtype), value, preferred_element_type=wide
+    )
     return _Sums(top, jnp.sum(mass, axis=-1, keepdims=True), mixed)
 
 

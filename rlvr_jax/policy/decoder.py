@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
@@ -116,7 +117,7 @@ class Block(nn.Module):
             kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept)
             # Two axes: XLA:CPU runs the kernel's gradient over (B, S) as one matrix product.
             rows = y.reshape(-1, y.shape[-1])
-            y = rows @ kernel.astype(dtype)
+            y = products.matmul(rows, kernel.astype(dtype))
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
                 # Its gradient is a sum over all tokens: not one in the products' dtype.
@@ -129,7 +130,8 @@ class Block(nn.Module):
                     )
                 down, up = (self.get_variable("params", f"{name}_lora_{side}") for side in "ab")
                 factor = config.lora.alpha / config.lora.rank
-                y += rows @ down.astype(dtype) @ up.astype(dtype) * factor
+                inner = products.matmul(rows, down.astype(dtype))
+                y += products.matmul(inner, up.astype(dtype)) * factor
             return y.reshape(batch, length, outputs)
 
         def split(y, name, count):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, partition
 
@@ -63,7 +64,7 @@ def mixture(
 def _mixture(x, router, gate, up, output, activation, experts_per_token, normalized):
     """`mixture` of the rows and of the part of M that are there."""
     tokens, experts = x.shape[0], router.shape[1]
-    shares = jax.nn.softmax((x @ router).astype(wide_dtype(x.dtype)), axis=-1)
+    shares = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
     share, chosen = jax.lax.top_k(shares, experts_per_token)
     if normalized:
         share = share / jnp.sum(share, axis=-1, keepdims=True)
@@ -71,9 +72,9 @@ def _mixture(x, router, gate, up, output, activation, experts_per_token, normali
     order = jnp.argsort(chosen.reshape(-1))
     visits = x[order // experts_per_token]
     counts = jnp.bincount(chosen.reshape(-1), length=experts).astype(jnp.int32)
-    hidden = activation(jax.lax.ragged_dot(visits, gate, counts))
-    hidden = hidden * jax.lax.ragged_dot(visits, up, counts)
-    given = jax.lax.ragged_dot(hidden, output, counts)
+    hidden = activation(products.ragged_dot(visits, gate, counts))
+    hidden = hidden * products.ragged_dot(visits, up, counts)
+    given = products.ragged_dot(hidden, output, counts)
 
     given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
     return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)

@@ -19,6 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from rlvr_jax.policy import products
+
 __all__ = ["Codes", "Hook", "code_logp", "code_loss", "controlled", "switched_codes"]
 
 
@@ -39,8 +41,8 @@ def controlled(
     basis: Float[Array, "K D D"], codes: Float[Array, "R T K"], stream: Float[Array, "R T D"]
 ) -> Float[Array, "R T D"]:
     """U_z h at every place, U_z = Σ_k z_k B_k: what a controller adds to the stream."""
-    moved = jnp.einsum("kij,rtj->rtki", basis.astype(stream.dtype), stream)
-    return jnp.einsum("rtk,rtki->rti", codes.astype(stream.dtype), moved)
+    moved = products.einsum("kij,rtj->rtki", basis.astype(stream.dtype), stream)
+    return products.einsum("rtk,rtki->rti", codes.astype(stream.dtype), moved)
 
 
 class Codes(NamedTuple):

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array
 from safetensors.numpy import save_file
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.config import ADAPTABLE, LoraConfig, ModelConfig
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.model import Model, Params
@@ -129,7 +130,7 @@ def merged_leaf(
     # A slice that is kept: layer by layer as all layers at once, to the bit.
     layers = slice(index[0], index[0] + 1) if index else slice(None)
     down, up = (side[layers] for side in pair)
-    product = jnp.einsum("lir,lro->lio", down, up, precision=jax.lax.Precision.HIGHEST)
+    product = products.einsum("lir,lro->lio", down, up)
     merged = leaf[layers] + model.config.lora.alpha / model.config.lora.rank * product
     return merged[0] if index else merged
 

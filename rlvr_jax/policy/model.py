@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.attention import NOWHERE, Groups
 from rlvr_jax.policy.cached import LayerCache, SharedCache
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
@@ -175,7 +176,7 @@ class Model:
         """Logits of hidden states; products accumulate in float32 or wider."""
         matrix = self.unembedding(params).astype(hidden.dtype)
         wide = wide_dtype(hidden.dtype)
-        logits = jnp.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
+        logits = products.einsum("...d,vd->...v", hidden, matrix, preferred_element_type=wide)
         cap = self.config.logit_softcap
         return logits if cap is None else cap * jnp.tanh(logits / cap)
 

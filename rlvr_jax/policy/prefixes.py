@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from rlvr_jax.policy import products
+
 __all__ = [
     "PrefixVAE",
     "decode_prefix",
@@ -63,7 +65,7 @@ def new_prefix_vae(
 
 def _linear(x: Array, weights: Array) -> Array:
     flat = weights.reshape(len(weights), -1)
-    moved = x @ flat[:-1] + flat[-1][None]
+    moved = products.matmul(x, flat[:-1]) + flat[-1][None]
     return moved.reshape(len(x), *weights.shape[1:])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
+from rlvr_jax.policy import products
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
@@ -129,7 +130,7 @@ def logits_of_ids(
     def of_block(part):
         states, own = part
         rows = jnp.take(unembedding, own, axis=0).astype(wide)
-        return jnp.einsum("nd,nkd->nk", states.astype(wide), rows)
+        return products.einsum("nd,nkd->nk", states.astype(wide), rows)
 
     logits = jax.lax.map(jax.checkpoint(of_block), tuple(parts))
     logits = logits.reshape(-1, count)[:number].reshape(ids.shape)
@@ -239,7 +240,7 @@ def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
 
     def mixed(row):
         ids, weight = row
-        return jnp.einsum("tk,tkd->td", weight.astype(embedding.dtype), embedding[ids])
+        return products.einsum("tk,tkd->td", weight.astype(embedding.dtype), embedding[ids])
 
     # Row by row: K embeddings of every token of a batch would not fit.
     weight = rollouts.candidate_weight

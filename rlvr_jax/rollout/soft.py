@@ -16,6 +16,7 @@ from rlvr_jax.objectives import (
     perturbed,
     soft_token_logp,
 )
+from rlvr_jax.policy import products
 
 __all__ = ["Mixture", "SoftThinking", "mixture", "mixture_input", "thinks"]
 
@@ -135,5 +136,5 @@ def mixture_input(
     weight: Float[Array, "R k"],
 ) -> Float[Array, "R 1 D"]:
     """What rows feed: the mixture of their last place, or the embedding of its token."""
-    mixed = jnp.einsum("rk,rkd->rd", weight.astype(embedding.dtype), embedding[ids])
+    mixed = products.einsum("rk,rkd->rd", weight.astype(embedding.dtype), embedding[ids])
     return jnp.where(soft[:, None], mixed, embedding[token])[:, None]

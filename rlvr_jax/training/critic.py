@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.objectives import Critic, Scorer, masked_mean, masked_std, value_loss
 from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, row_sharding
-from rlvr_jax.policy import Model, Params, hidden_states
+from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.layout import optimizer_shardings
@@ -52,7 +52,7 @@ def critic_values(
     """
     hidden = hidden_states(model, params["trunk"], rollouts, shared, opening)
     head = params["head"]
-    values = hidden.astype(head["weight"].dtype) @ head["weight"] + head["bias"]
+    values = products.matmul(hidden.astype(head["weight"].dtype), head["weight"]) + head["bias"]
     return jnp.where(rollouts.mask, values, 0)
 
 

@@ -223,4 +223,5 @@ def test_on_a_gpu_it_agrees_with_float64(shape, features, dtype, tolerance):
         "reference", in_float64(arrays), targets, in_float64(options)
     )
     assert_close(stats, expected, FLOAT32)
-    assert_close(gradients, expected_gradients, tolerance)
+    # XLA multiplies the logits' gradient in the operands' dtype there, not in float32.
+    assert_close(gradients, expected_gradients, 1e-2 if dtype == jnp.bfloat16 else tolerance)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_A_CPU, NEEDS_EIGHT_DEVICES
 from jax.experimental import pallas as pl
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -161,6 +162,7 @@ CALLS = {
 }
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("name", CALLS)
 def test_no_array_of_the_batch_leaves_its_device(form, name):
     _, logp, mask, rollout_id, _ = next(trials())
@@ -214,6 +216,7 @@ def test_what_is_off_the_mask_spoils_no_gradient():
         assert not found[~mask].any()
 
 
+@NEEDS_A_CPU
 def test_a_named_kernel_that_cannot_run_says_why(monkeypatch):
     values, mask = np.zeros((ROWS, WIDTH)), np.ones((ROWS, WIDTH), bool)
     quantile = functools.partial(selection.quantile, fraction=0.5, implementation="pallas_tpu")
@@ -226,6 +229,7 @@ def test_a_named_kernel_that_cannot_run_says_why(monkeypatch):
         quantile(np.zeros(3, np.float32), np.ones(3, bool))
 
 
+@NEEDS_EIGHT_DEVICES
 def test_rows_that_the_mesh_does_not_divide_are_refused():
     mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "fsdp"))
     values, mask = np.zeros((12, 3), np.float32), np.ones((12, 3), bool)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import OPTIMIZED
+from devices import NEEDS_A_CPU
 from numpy.testing import assert_array_equal
 from token_stats_cases import FLOAT32, assert_close, evaluate, make_case
 
@@ -41,6 +42,7 @@ def test_a_spoiled_token_without_a_cotangent_spoils_no_gradient(form):
 
 
 @TILED
+@NEEDS_A_CPU  # whose sums do not depend on the number of tokens
 def test_tokens_without_a_cotangent_are_not_visited_backward(form):
     arrays, targets, options = make_case((24, 4, 37))
     chosen = np.arange(24) % 3 == 1  # eight tokens: exactly one tile
@@ -99,6 +101,7 @@ def test_a_small_vocabulary_gives_the_same_up_to_rounding_for_any_number_of_toke
             assert_close({name: getattr(part, name)}, whole, FLOAT32)
 
 
+@NEEDS_A_CPU
 @pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
 def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtype):
     arrays, targets, _ = make_case((700, 896, 4100), (), dtype)
@@ -129,6 +132,7 @@ def test_logp_has_the_same_bits_whatever_else_is_needed(form):
     assert_array_equal(alone["logp"], among["logp"])
 
 
+@NEEDS_A_CPU
 def test_no_array_of_tokens_times_vocabulary_is_made():
     sizes = plan.TILES[0]
     assert sizes.platform == "cpu"

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import compilations
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 from scipy.stats import chi2
@@ -302,6 +303,7 @@ def test_a_shape_is_compiled_once():
     assert len(compiled) == 1
 
 
+@NEEDS_EIGHT_DEVICES
 def test_a_cut_at_the_k_th_token_is_compiled_for_several_devices():
     # In float32, which has a routine of its own for the largest of a row.
     model = replace(MODEL, mesh=make_mesh("data=3", jax.devices()[:3]))

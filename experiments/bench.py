@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> None:
     spawn = multiprocessing.get_context("spawn")
     for measure in work:
         # The devices are the processes' own: this one has none.
-        with ProcessPoolExecutor(1, spawn, parallel.start) as pool:
+        with ProcessPoolExecutor(1, spawn, _start) as pool:
             try:
                 rows.append(pool.submit(measure).result())
             except BrokenProcessPool:
@@ -101,6 +101,12 @@ def main(arguments: Sequence[str]) -> None:
     if config.json:
         for row in rows:
             print(json.dumps(row))
+
+
+def _start() -> None:
+    """Of a process that measures: what it compiles is part of it."""
+    parallel.start()
+    jax.config.update("jax_enable_compilation_cache", False)
 
 
 def _all_sizes(console: Console) -> list[str]:

@@ -5,9 +5,12 @@ speed is lost. A test whose subject is rounding asks for `compiling.OPTIMIZED`; 
 start have LLVM's optimizations, as users do.
 """
 
+import atexit
 import gc
 import itertools
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -20,6 +23,14 @@ compile_in_haste("--xla_force_host_platform_device_count=8")
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# Where processes that tests start keep what they compile, one place for all of them. This one keeps
+# nothing: JAX has read its own variable by now, if a plugin of pytest has not read it before.
+PROGRAMS = "RLVR_JAX_PROGRAMS_OF_TESTS"
+if PROGRAMS not in os.environ:
+    os.environ[PROGRAMS] = tempfile.mkdtemp(prefix="programs_of_tests_")
+    atexit.register(shutil.rmtree, os.environ[PROGRAMS], ignore_errors=True)
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ[PROGRAMS]
 
 # Every compiled program holds some memory maps. Linux allows a process 65,530 of them, and XLA dies
 # of a segmentation fault at the next one.

@@ -3,7 +3,7 @@
 `make_mesh("data=2,fsdp=4")` builds the mesh; one table says which mesh axis a logical axis of a
 parameter lies on, and from it `parameter_shardings` and `row_sharding` say where parameters and
 rollouts lie; `jit` does the rest. `distribute` and `fetch` go between host memory and devices.
-`start` joins the processes of a job.
+`start` joins the processes of a job; `keep_programs` keeps what was compiled for the next one.
 """
 
 from rlvr_jax.parallel.arrays import bytes_per_device, distribute, fetch, placed_shapes
@@ -25,6 +25,7 @@ from rlvr_jax.parallel.processes import (
     num_cores,
     start,
 )
+from rlvr_jax.parallel.programs import keep_programs
 from rlvr_jax.parallel.sharding import (
     LOGICAL_TO_MESH,
     adapter_shardings,
@@ -46,6 +47,7 @@ __all__ = [
     "gather",
     "has_accelerator",
     "is_first",
+    "keep_programs",
     "make_mesh",
     "mesh_sizes",
     "must_stop",

@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from rlvr_jax.parallel.programs import keep_programs
+
 __all__ = ["barrier", "check_alone", "first_says", "gather", "has_accelerator", "is_first"]
 __all__ += ["must_stop", "num_cores", "start"]
 
@@ -28,7 +30,8 @@ _GPU_DEVICES = ("nvidia[0-9]*", "kfd")
 
 
 def start() -> None:
-    """Joins the processes of a job; nothing happens where there is one. Before any array is made.
+    """Joins the processes of a job, if it has several, and keeps compiled programs on disk
+    (`keep_programs`). Before any array is made.
 
     By environment, the first that applies:
       JAX_COORDINATOR_ADDRESS (host:port of process 0), JAX_NUM_PROCESSES and JAX_PROCESS_ID: these.
@@ -41,6 +44,7 @@ def start() -> None:
     Raises:
       ValueError: some of the three variables are missing, or are no numbers.
     """
+    keep_programs()
     if jax.distributed.is_initialized():
         return
     given = {name: os.environ.get(name, "") for name in (_ADDRESS, _COUNT, _INDEX)}

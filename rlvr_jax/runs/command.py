@@ -136,6 +136,8 @@ def train(
     """
     console = console or Console()
     check_config(config)
+    if not config.compile_cache:
+        jax.config.update("jax_enable_compilation_cache", False)
     directory = config.run_dir
     check_directory(directory, config.resume)
     with claimed(directory):

@@ -8,6 +8,8 @@ from functools import partial
 from importlib import metadata
 from typing import Any
 
+import jax
+
 from rlvr_jax import methods
 from rlvr_jax.parallel import bytes_per_device, mesh_sizes
 from rlvr_jax.parallel.measure import measured
@@ -50,6 +52,8 @@ def compile_run(
     Raises:
       ValueError: settings that cannot work, or do not go with the model or the topology.
     """
+    # The report is about compiling: what the compiler dumps, and how long it takes.
+    jax.config.update("jax_enable_compilation_cache", False)
     rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
     length = config.prompt_tokens + config.response_tokens
     hyperparameters = config.method_arguments(config.response_tokens)

@@ -172,6 +172,8 @@ class TrainConfig:
     a CPU one per core to sample from a small model and for large evaluations."""
     sample_mesh: str = ""
     """The same devices as the sampler sees them; empty: as mesh."""
+    compile_cache: bool = True
+    """Keep compiled programs in the user's cache directory, and take them from there."""
 
     evaluate_every: int = 0
     """Steps between evaluations; 0: a tenth of the run."""

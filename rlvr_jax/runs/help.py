@@ -37,7 +37,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("max_gradient_norm", "critic_learning_rate"),
     ),
     "adapters": ("lora_rank", "lora_alpha", "lora_targets"),
-    "devices": ("compute_dtype", "remat", "mesh", "sample_mesh"),
+    "devices": ("compute_dtype", "remat", "mesh", "sample_mesh", "compile_cache"),
     "evaluation": (
         *("evaluate_every", "evaluation_prompts", "evaluation_samples", "samples_kept"),
     ),

@@ -34,6 +34,7 @@ _FREE = {
     "rows_at_once",
     "micro_batches",
     "remat",
+    "compile_cache",
 }
 
 

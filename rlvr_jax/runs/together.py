@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from rlvr_jax import tasks
-from rlvr_jax.parallel import has_accelerator, num_cores
+from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, run_card, train
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.loop import Stopped
@@ -196,6 +196,7 @@ class _Run:
 
 def _work(work, config: TrainConfig, connection: Connection, width: int) -> None:
     """What the process does: the run, with everything it shows sent to the parent."""
+    keep_programs()
     os.setpgrp()  # Ctrl-C goes to the parent alone, which asks every run to stop
     console = Console(file=_Sender(connection), width=width)
 

@@ -1,0 +1,62 @@
+"""Compiled programs are kept on disk, so that a second start does not compile them again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+
+import jax
+
+__all__ = ["keep_programs", "programs_directory"]
+
+_SECONDS = 0.2
+"""What compiles faster is not kept: reading it takes as long."""
+_BYTES = 2**31
+"""Of all that is kept; what was not used for longest goes first."""
+
+
+def keep_programs() -> None:
+    """Lets JAX keep compiled programs, and take them from there. Before anything is compiled.
+
+    Settings of JAX that the environment names (JAX_COMPILATION_CACHE_DIR and its neighbours) stay;
+    JAX_ENABLE_COMPILATION_CACHE=false turns it off. Nothing is kept where nothing can be written.
+    """
+    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        directory = programs_directory()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return
+        if not os.access(directory, os.W_OK):
+            return
+        jax.config.update("jax_compilation_cache_dir", str(directory))
+    for name, value in (
+        ("jax_persistent_cache_min_compile_time_secs", _SECONDS),
+        ("jax_compilation_cache_max_size", _BYTES),
+    ):
+        if name.upper() not in os.environ:
+            jax.config.update(name, value)
+
+
+def programs_directory() -> Path:
+    """Where they are kept: of the user, for processors like this one.
+
+    A home directory may be shared by machines of several kinds, and a program that was compiled
+    for one of them can ask for instructions that another has not; JAX does not tell them apart.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    digest = hashlib.sha256(_processor().encode()).hexdigest()[:16]
+    return Path(base) / "rlvr_jax" / f"programs-{digest}"
+
+
+def _processor() -> str:
+    """The instructions that this machine's processor has, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    wanted = ("flags", "Features", "cpu family", "model", "CPU part")
+    found = [line for line in lines if line.partition(":")[0].strip() in wanted]
+    return "\n".join([platform.machine(), platform.processor(), *dict.fromkeys(found)])

@@ -55,10 +55,12 @@ class Facts(NamedTuple):
       collectives: by kind, those that occur.
       cycles: sum of the compiler's estimates, which fusions have and collectives and kernels of
         Pallas have not; None where it estimates nothing (CPU).
+      operations: cycles by place in the model and shape of the result, those of most cycles first.
     """
 
     collectives: dict[str, Collective]
     cycles: int | None
+    operations: dict[str, int]
 
 
 def read(text: str) -> Facts:
@@ -77,10 +79,11 @@ def read(text: str) -> Facts:
 
     visit(entry, 1)
     sent: dict[tuple[str, str], tuple[int, int]] = {}
-    cycles = 0
+    operations: dict[str, int] = {}
     for name, runs in times.items():
         body = computations[name]
-        cycles += runs * sum(int(found) for found in _CYCLES.findall(body))
+        for operation, cycles in _estimates(body):
+            operations[operation] = operations.get(operation, 0) + runs * cycles
         for kind, channel, size in _collectives(body):
             # One that runs beside products is written into each of their fusions.
             key = kind, channel or f"{name} {size}"
@@ -90,7 +93,8 @@ def read(text: str) -> Facts:
         found = [value for (own, _), value in sent.items() if own == kind]
         if found:
             kinds[kind] = Collective(*map(sum, zip(*found, strict=True)))
-    return Facts(kinds, cycles or None)
+    ranked = dict(sorted(operations.items(), key=lambda item: -item[1]))
+    return Facts(kinds, sum(ranked.values()) or None, ranked)
 
 
 def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) -> list[str]:
@@ -173,6 +177,17 @@ def _called(computations: dict[str, str], body: str) -> Iterator[tuple[str, int]
         for name in names:
             if name in computations:
                 yield name, 1
+
+
+def _estimates(body: str) -> Iterator[tuple[str, int]]:
+    """Operations of a computation, and the cycles of one run of each."""
+    for line in body.splitlines():
+        if estimate := _CYCLES.search(line):
+            defined, named = _DEFINED.match(line), _OPERATION.search(line)
+            name, shape = defined.groups() if defined else ("?", "")
+            # The number of a fusion says nothing; nor does how its arrays lie in memory.
+            place = named[1].split("/", 1)[-1] if named else re.sub(r"[.\d]+$", "", name)
+            yield f"{place} {re.sub(r'{.*?}', '', shape)}".strip(), int(estimate[1])
 
 
 def _collectives(body: str) -> Iterator[tuple[str, str | None, int]]:

@@ -19,6 +19,7 @@ from rlvr_jax.policy import ModelConfig
 
 __all__ = ["measured"]
 
+_LONGEST = 10
 _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds")
 _UNITS = {unit: 1024**power for power, unit in enumerate("KMGT", start=1)}
 
@@ -91,6 +92,8 @@ def measured(
     }
     if chip is not None:
         found["compiler_seconds"] = facts.cycles / chip.clock
+        longest = list(facts.operations.items())[:_LONGEST]
+        found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
         sent = sum(c.bytes for c in facts.collectives.values())
         found["collective_seconds"] = sent / chip.ici_bandwidth
     if not found["fits"]:

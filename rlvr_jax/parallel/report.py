@@ -93,6 +93,10 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
             times.append(f"the compiler's estimate {program['compiler_seconds']:.4g} s")
             times.append(f"links {program['collective_seconds']:.4g} s")
         yield "  " + ", ".join(times)
+        if longest := program.get("longest_operations"):
+            yield "  the operations that the compiler gives most time:"
+            for name, seconds in longest.items():
+                yield f"  {seconds:>11.4g} s  {name}"
     yield f"  compiled in {program['compile_seconds']:.1f} s"
 
 

@@ -142,6 +142,14 @@ def test_collectives_are_counted_as_often_as_they_run():
     assert facts.collectives["all-reduce"] == hlo.Collective(4, 4 * 4 * 8 * 4)
     assert facts.collectives["collective-permute"] == hlo.Collective(1, 32)
     assert facts.cycles == 5 * 10 + 7
+    assert list(facts.operations.items()) == [("f f32[4]", 50), ("n f32[4]", 7)]
+
+
+def test_operations_are_named_by_their_place_in_the_model():
+    named = '{op_name="jit(score)/while/body/layer/dot_general"}, backend_config={'
+    program = PROGRAM.replace("calls=%fused, backend_config={", f"calls=%fused, metadata={named}")
+    place = "while/body/layer/dot_general f32[4]"
+    assert hlo.read(program).operations == {place: 50, "n f32[4]": 7}
 
 
 def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():

@@ -14,7 +14,7 @@ from rlvr_jax.experience.asks import Ask, View
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.told import Told
 from rlvr_jax.tasks import Task
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import Environment, Game
 
 __all__ = [
     "Actor",
@@ -268,7 +268,7 @@ class Draw(Alike):
     evaluation: Draw | None = None
     most: float = 1.0
     splits: bool = False
-    environment: Environment | None = None
+    environment: Environment | Game | None = None
     gives: frozenset[str] = frozenset()
     fewer: bool = False
     views: tuple[View, ...] = ()

@@ -56,7 +56,7 @@ class Spending:
 
     calls: int | None = None
     tokens: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def take(self) -> bool:
         """Takes one call; False if none is left, or no tokens are."""

@@ -128,7 +128,9 @@ class Judge:
 
     def _replies(self, asked, step, spread, shares) -> dict[int, tuple[str, Known]]:
         """Key and reply of each question by its place; what nobody knows is asked."""
-        keys = {place: key_of(self.call.identity, each) for place, each in asked.items()}
+        if (call := self.call) is None:
+            raise ValueError("Judge: call must say who is asked, got None")
+        keys = {place: key_of(call.identity, each) for place, each in asked.items()}
         new = {
             keys[place]: question
             for place, question in asked.items()
@@ -137,6 +139,10 @@ class Judge:
         if new:
             left = self.replies.left(self.most_calls, self.most_tokens, shares)
             spending = Spending(**left)
-            replies = spread(lambda part: self.call.ask(part, spending), list(new.values()))
+            replies = spread(lambda part: call.ask(part, spending), list(new.values()))
             self.replies.keep(list(new), replies, step)
-        return {place: (key, self.replies.find(key, step)) for place, key in keys.items()}
+        return {
+            place: (key, known)
+            for place, key in keys.items()
+            if (known := self.replies.find(key, step)) is not None
+        }

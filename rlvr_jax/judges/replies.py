@@ -46,7 +46,7 @@ class Replies:
         self._writes = writes
         self._known: dict[str, list[Known]] = {}
         self.calls = self.tokens = 0
-        whole = self._read() if path is not None and path.exists() else b""
+        whole = self._read(path) if path is not None and path.exists() else b""
         if path is not None and writes and path.exists() and path.stat().st_size > len(whole):
             path.write_bytes(whole)
 
@@ -82,9 +82,9 @@ class Replies:
         self.calls += known.reply.calls
         self.tokens += known.reply.tokens
 
-    def _read(self) -> bytes:
+    def _read(self, path: Path) -> bytes:
         """Takes in all whole lines, and gives them."""
-        text = self._path.read_bytes()
+        text = path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
@@ -93,8 +93,7 @@ class Replies:
                 self._add(told["key"], Known(told["step"], reply))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(
-                    f"Replies: {self._path} must hold replies of judges, got line {number}"
-                    f" {line[:80]!r}"
+                    f"Replies: {path} must hold replies of judges, got line {number} {line[:80]!r}"
                 ) from error
         return whole
 

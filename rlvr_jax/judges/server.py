@@ -165,7 +165,8 @@ class _Connections:
         try:
             if connection.sock is None:
                 connection.connect()
-            connection.sock.settimeout(_until(end))
+            if connection.sock is not None:
+                connection.sock.settimeout(_until(end))
             connection.request("POST", path, body, dict(headers))
             response = connection.getresponse()
             pieces, size = [], 0

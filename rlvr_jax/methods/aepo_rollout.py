@@ -13,7 +13,8 @@ is `aepo_agentic`. With `tools` a round ends where one is called, as the authors
 `round_tokens`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
@@ -59,12 +60,17 @@ def aepo_rollout(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    branches = dict(weight=weight, base=base, penalty=penalty, sensitivity=sensitivity)
-    branches |= dict(top=top, window=window)
+    branches: Mapping[str, Any] = dict(
+        weight=weight,
+        base=base,
+        penalty=penalty,
+        sensitivity=sensitivity,
+        top=top,
+        window=window,
+    )
     draw = branch_rounds(round_tokens, **branches)
     if tools is None or len(tools):
-        made = dict(most=max_turns, describe=describe)
-        world = None if tools is None else named_toolbox(tools, style, **made)
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
         draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(

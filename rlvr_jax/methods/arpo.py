@@ -16,7 +16,8 @@ it says has mask 0; without, after `round_tokens`. Their reward, which adds 0.1 
 with both of two tools, is left to the task.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rlvr_jax.experience import branch_rounds, branch_turns, experience
 from rlvr_jax.objectives import (
@@ -68,11 +69,12 @@ def arpo(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    branches = dict(weight=weight, base=base, share=share, top=top, window=window)
+    branches: Mapping[str, Any] = dict(
+        weight=weight, base=base, share=share, top=top, window=window
+    )
     draw = branch_rounds(round_tokens, **branches)
     if tools is None or len(tools):
-        made = dict(most=max_turns, describe=describe)
-        world = None if tools is None else named_toolbox(tools, style, **made)
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
         draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(

@@ -54,7 +54,9 @@ def one_shot(
       ValueError: no prompt, a position that is no whole number, a temperature not above 0.
     """
     check_positive("one_shot", temperature=temperature)
-    numbers = [int(number) if float(number).is_integer() else number for number in prompts]
+    if wrong := [number for number in prompts if not float(number).is_integer()]:
+        raise ValueError(f"one_shot: prompts must be whole numbers, got {wrong[0]}")
+    numbers = [int(number) for number in prompts]
     kl = [kl_penalty(kl_coefficient)] if kl_coefficient else []
     bonus = [entropy_bonus(entropy_coefficient)] if entropy_coefficient else []
     return Recipe(

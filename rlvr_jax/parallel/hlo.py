@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 __all__ = ["Collective", "Facts", "bytes_of", "largest", "read", "wide_arrays"]
@@ -36,7 +37,8 @@ _UNITS = {unit: 1024**power for power, unit in enumerate(["", *"KMGT"])}
 _OPERATION = re.compile(r'op_name="([^"]*)"')
 
 
-class Collective(NamedTuple):
+@dataclass(frozen=True)
+class Collective:
     """All collectives of a kind.
 
     Fields:

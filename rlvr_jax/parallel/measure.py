@@ -62,7 +62,8 @@ def measured(
             "compile_seconds": time.perf_counter() - started,
         }
     seconds = time.perf_counter() - started
-    memory = compiled.memory_analysis()
+    if (memory := compiled.memory_analysis()) is None:
+        raise RuntimeError(f"topology {topology.name!r}: its compiler does not say what it takes")
     given_bytes = memory.argument_size_in_bytes
     parts = {
         **given,
@@ -91,7 +92,8 @@ def measured(
         "compile_seconds": seconds,
     }
     if chip is not None:
-        found["compiler_seconds"] = facts.cycles / chip.clock
+        if facts.cycles is not None:
+            found["compiler_seconds"] = facts.cycles / chip.clock
         longest = list(facts.operations.items())[:_LONGEST]
         found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
         sent = sum(c.bytes for c in facts.collectives.values())
@@ -134,7 +136,7 @@ def _compiled(
             size = int(float(needed[1]) * _UNITS[needed[2]])
             raise _TooLargeError(size, _largest(Path(folder))) from None
         if not dumped:
-            return compiled, compiled.as_text(), {}
+            return compiled, compiled.as_text() or "", {}
         text = _longest(Path(folder), "*after_codegen.txt")
         return compiled, text, _largest(Path(folder))
 

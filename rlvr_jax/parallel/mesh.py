@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -35,7 +36,7 @@ def mesh_sizes(spec: str) -> dict[str, int]:
     return {name: sizes.get(name, 1) for name in MESH_AXES}
 
 
-def make_mesh(spec: str = "", devices: Sequence[jax.Device] | None = None) -> Mesh:
+def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:
     """Builds the mesh of a text like "data=2,fsdp=4" from all devices of all processes.
 
     Args:

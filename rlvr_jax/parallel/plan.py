@@ -21,11 +21,14 @@ def train_mesh(config: ModelConfig, topology: Topology, tokens: int, held: int) 
     """
     devices = topology.num_devices
     parameters = num_parameters(config)
-    for tensor in _tensor_sizes(config, devices):
+
+    def fits(tensor: int) -> bool:
         buffers = update_buffers(config, rows=1, tokens=tokens, parts=tensor, devices=devices)
         wanted = sum(buffers.values()) + held * parameters / devices
-        if wanted <= 0.85 * topology.hbm_bytes:
-            break
+        return wanted <= 0.85 * topology.hbm_bytes
+
+    sizes = _tensor_sizes(config, devices)
+    tensor = next(filter(fits, sizes), sizes[-1])
     left = devices // tensor
     fsdp = max(n for n in range(1, left + 1) if left % n == 0 and config.width % n == 0)
     return _mesh(data=left // fsdp, fsdp=fsdp, tensor=tensor)
@@ -38,9 +41,8 @@ def sample_mesh(config: ModelConfig, topology: Topology) -> str:
     """
     devices = topology.num_devices
     weights = computed_bytes(config) * num_parameters(config)
-    for tensor in _tensor_sizes(config, devices):
-        if weights / tensor <= topology.hbm_bytes / 4:
-            break
+    sizes = _tensor_sizes(config, devices)
+    tensor = next((n for n in sizes if weights / n <= topology.hbm_bytes / 4), sizes[-1])
     fsdp = 1
     while weights / tensor / fsdp > topology.hbm_bytes / 2 and tensor * fsdp < devices:
         fsdp *= 2

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +34,8 @@ WIDE = 4  # bytes of a number in float32
 _LANES = 128  # the kernel writes the logarithm of a softmax's sum into whole lanes
 
 
-class Work(NamedTuple):
+@dataclass(frozen=True)
+class Work:
     """On each device.
 
     Fields:
@@ -76,7 +76,7 @@ class _Pass:
         wide = config.mlp_width * (config.experts_per_token or 1) / self.parts
         numbers = 8 * config.width + 4 * wide  # read and written around norms and products
         tokens = self.rows * self.tokens
-        activated = weights if config.num_experts is None else _visited(config) / self.parts
+        activated = _visited(config) / self.parts
         return Work(
             2.0 * config.num_layers * tokens * activated,
             computed_bytes(config) * config.num_layers * (weights + tokens * numbers),
@@ -97,12 +97,13 @@ class _Pass:
         """The same by its kernel: of what comes before the scored tokens, and of these."""
         config = self.config
         heads = config.num_layers * self.rows * config.num_heads / self.parts
-        before = self.tokens - self.scored
-        pairs = heads * (flash_pairs(before, before) + flash_pairs(self.scored, self.tokens))
+        tokens = int(self.tokens)  # whole ones, wherever the kernel runs
+        before = tokens - self.scored
+        pairs = heads * (flash_pairs(before, before) + flash_pairs(self.scored, tokens))
         # A query and what it gets are moved once, a key and its value for each block of queries.
         number = computed_bytes(config)
-        moved = 2 * number * config.head_size * (pairs / BLOCK + heads * self.tokens)
-        sums = heads * self.tokens * _LANES * WIDE
+        moved = 2 * number * config.head_size * (pairs / BLOCK + heads * tokens)
+        sums = heads * tokens * _LANES * WIDE
         return Work(4.0 * pairs * config.head_size, moved + sums)
 
     def vocabulary(self) -> Work:
@@ -124,7 +125,7 @@ def sample_work(
     if prompts:
         # All rows of a group look at one copy of their prompt.
         token += _Pass(config, prompts, rows / prompts, prompt, 0, parts).attention()
-    return read.layers() + read.attention() + Work(*(response * n for n in token))
+    return read.layers() + read.attention() + _times(response, token)
 
 
 def score_work(
@@ -219,8 +220,8 @@ def _layer_weights(config: ModelConfig) -> int:
 def _visited(config: ModelConfig) -> int:
     """Weights of a layer that a token is multiplied with."""
     mlp = 3 * config.width * config.mlp_width
-    router = config.width * config.num_experts
-    return _attention_weights(config) + router + config.experts_per_token * mlp
+    router = config.width * (config.num_experts or 0)
+    return _attention_weights(config) + router + (config.experts_per_token or 1) * mlp
 
 
 def _attention_weights(config: ModelConfig) -> int:

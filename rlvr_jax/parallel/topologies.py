@@ -139,7 +139,7 @@ class Topology:
                     f" with on this host, got {self.name!r}"
                 )
             return found[: self.num_devices]
-        return _tpu_devices(self)
+        return _tpu_devices(self, self.chip)
 
 
 def describe(name: str) -> Topology:
@@ -182,7 +182,7 @@ def _host_devices(number: int) -> list[Any]:
     return jax.devices("cpu")
 
 
-def _tpu_devices(topology: Topology) -> list[Any]:
+def _tpu_devices(topology: Topology, chip: Chip) -> list[Any]:
     from jax.experimental import topologies
 
     # No TPU is asked for its surroundings, of which libtpu would complain, and another process may
@@ -195,7 +195,7 @@ def _tpu_devices(topology: Topology) -> list[Any]:
     }
     for name, value in surroundings.items():
         os.environ.setdefault(name, value)
-    options = dict(topology.chip.options)
+    options = dict(chip.options)
     if topology.num_devices == 1:
         options["chips_per_host_bounds"] = [1, 1, 1]
     try:

@@ -149,7 +149,7 @@ def attend_to_cache(
       sliding: this layer has the sliding window; read only if some layers have one.
     """
     first = jnp.zeros_like(positions)
-    if config.sliding_layers:
+    if config.sliding_window is not None:
         first = jnp.where(sliding, positions - config.sliding_window + 1, first)
     if isinstance(cache, LayerCache):
         sums = _over_written(query, cache, first, positions, config)
@@ -205,7 +205,7 @@ def _over_written(query, cache: LayerCache, first, last, config: ModelConfig, or
         return jnp.moveaxis(x, axis, 0)
 
     parts = split(grouped, 3), split(first, 1), split(last, 1)
-    blocks = jax.lax.map(lambda part: _over_blocks(part[0], cache, *part[1:], config), parts)
+    blocks = jax.lax.map(lambda part: _over_blocks(part[0], cache, *part[1:], config=config), parts)
 
     def joined(x):
         x = jnp.moveaxis(x, 0, 3)

@@ -161,12 +161,13 @@ class ModelConfig:
                 f"ModelConfig: sliding_layers must lie in 0 .. {self.num_layers - 1},"
                 f" got {self.sliding_layers}"
             )
-        if (self.num_experts is None) != (self.experts_per_token is None) or (
-            self.num_experts is not None and self.experts_per_token > self.num_experts
+        experts, visited = self.num_experts, self.experts_per_token
+        if (experts is None) != (visited is None) or (
+            experts is not None and visited is not None and visited > experts
         ):
             raise ValueError(
-                f"ModelConfig: experts_per_token must be 1 .. num_experts = {self.num_experts},"
-                f" got {self.experts_per_token}"
+                f"ModelConfig: experts_per_token must be 1 .. num_experts = {experts},"
+                f" got {visited}"
             )
         if self.num_experts and self.lora and not set(self.lora.targets) <= set(_ATTENTION):
             raise ValueError(
@@ -217,7 +218,7 @@ def _check_numbers(config: Any) -> None:
     """Refuses what is no number, or not positive, in the fields of a dataclass that are numbers."""
     for field in dataclasses.fields(config):
         value, kind = getattr(config, field.name), field.type.removesuffix(" | None")
-        if kind not in _NUMBERS or (value is None and kind != field.type):
+        if kind not in _NUMBERS or (kind != field.type and value is None):
             continue
         words, wanted = _NUMBERS[kind]
         if not isinstance(value, wanted):

@@ -164,7 +164,7 @@ class Block(nn.Module):
 
         y = norm(x, "mlp_norm")
         activation = _ACTIVATIONS[config.activation]
-        if config.num_experts is None:
+        if config.num_experts is None or config.experts_per_token is None:
             opened, passed = (project(y, name, config.mlp_width) for name in ("gate", "up"))
             y = project(gated(activation, opened, passed), "mlp_output", width)
         else:
@@ -178,10 +178,10 @@ class Block(nn.Module):
             y = mixture(
                 y.reshape(-1, width),
                 *(self.param(n, _NORMAL, s, kept).astype(dtype) for n, s in shapes.items()),
-                activation,
-                config.experts_per_token,
-                config.normalized_experts,
-                mesh,
+                activation=activation,
+                experts_per_token=config.experts_per_token,
+                normalized=config.normalized_experts,
+                mesh=mesh,
             ).reshape(batch, length, width)
         x = x + (norm(y, "mlp_output_norm") if config.output_norms else y)
         return constrain(x, self.mesh, ROWS), cache
@@ -230,11 +230,13 @@ class Decoder(nn.Module):
         block = Block
         if remat is not None:
             block = nn.remat(Block, policy=remat, prevent_cse=False)
-        stack = nn.scan(
+        # It takes of all layers what a block takes of one; flax has no types for that.
+        axes: Any = nn.broadcast, nn.broadcast, 0, 0
+        stack: Any = nn.scan(
             block,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=(nn.broadcast, nn.broadcast, 0, 0),
+            in_axes=axes,
             length=config.num_layers,
         )(config, self.mesh, self.groups, name="layers")
         tables = rotary_tables(positions, config)

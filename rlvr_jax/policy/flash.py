@@ -52,7 +52,7 @@ def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
     obstacles = {
         f"compute_dtype {config.compute_dtype}": config.compute_dtype not in _DTYPES,
         "sliding windows": bool(config.sliding_layers),
-        "64-bit numbers": jax.config.jax_enable_x64,
+        "64-bit numbers": jnp.result_type(int) == jnp.int64,
     }
     for obstacle, found in obstacles.items():
         if found:
@@ -133,7 +133,8 @@ def _local(query, key, value, visible):
     key, value = (x.transpose(0, 2, 1, 3) for x in (key, value))
     seen = SegmentIds(jnp.ones(query.shape[3], jnp.int32), visible.astype(jnp.int32))
     each = jax.vmap(kernel, in_axes=(0, 0, 0, None))
-    y = jax.vmap(each, in_axes=(0, 0, 0, SegmentIds(None, 0)))(query, key, value, seen)
+    every = jax.vmap(each, in_axes=(0, 0, 0, seen._replace(q=None, kv=0)))
+    (y,) = jax.tree.leaves(every(query, key, value, seen))  # no residuals beside it
     return y.transpose(0, 3, 1, 2, 4)[:, :length].reshape(batch, length, heads, size)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -166,7 +166,7 @@ def open_gguf(path: str | Path) -> tuple[Any, Any]:
         raise ValueError(f"load: path must be a GGUF file, found no file {str(path)!r}")
     stat = Path(path).stat()
     try:
-        reader = _reader(gguf, str(path), stat.st_mtime_ns, stat.st_size)
+        reader = _reader(gguf.GGUFReader, str(path), stat.st_mtime_ns, stat.st_size)
     except (ValueError, IndexError, KeyError) as error:
         raise ValueError(f"load: {path} must be a GGUF file, got one with: {error}") from None
 
@@ -181,7 +181,7 @@ def open_gguf(path: str | Path) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=1)
-def _reader(gguf: Any, path: str, changed: int, size: int) -> Any:
+def _reader(reader: Callable[[str], Any], path: str, changed: int, size: int) -> Any:
     """The reader of a file as it is now. A vocabulary of 49 thousand words takes it seconds, and
     the tokenizer, the weights and their reading for a reference all ask for it."""
     del changed, size
@@ -190,7 +190,7 @@ def _reader(gguf: Any, path: str, changed: int, size: int) -> Any:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return gguf.GGUFReader(path)
+        return reader(path)
     finally:
         if collects:
             gc.enable()

@@ -78,11 +78,11 @@ def adapter_table(config: ModelConfig) -> list[ParameterEntry]:
 
 def init(model: Model, key: jax.Array) -> Params:
     """A new adapter, which changes nothing yet: A uniform in ±1/√in, B zero (PEFT's default)."""
-    layers = {}
+    layers, rank = {}, _adapter(model.config).rank
     for entry in _targets(model.config):
         stacked = parameter_at(parameter_shapes(model.config), entry.path)
         depth, inputs, outputs = stacked.shape
-        rank, bound = model.config.lora.rank, inputs**-0.5
+        bound = inputs**-0.5
         key, own = jax.random.split(key)
         down = (depth, inputs, rank)
         layers[f"{entry.path[1]}_lora_a"] = jax.random.uniform(
@@ -131,7 +131,8 @@ def merged_leaf(
     layers = slice(index[0], index[0] + 1) if index else slice(None)
     down, up = (side[layers] for side in pair)
     product = products.einsum("lir,lro->lio", down, up)
-    merged = leaf[layers] + model.config.lora.alpha / model.config.lora.rank * product
+    adapter = _adapter(model.config)
+    merged = leaf[layers] + adapter.alpha / adapter.rank * product
     return merged[0] if index else merged
 
 
@@ -143,7 +144,7 @@ def save(path: str | Path, model: Model, adapter: Params, base_model: str) -> No
       adapter: as from `init` or `detach`.
       base_model: name or folder of the base, for who loads the adapter.
     """
-    tensors = {}
+    tensors, lora = {}, _adapter(model.config)
     for entry in adapter_table(model.config):
         for layer, part in enumerate(on_host(parameter_at(adapter, entry.path))):
             tensors[entry.name.format(layer=layer)] = np.ascontiguousarray(part.T)
@@ -156,8 +157,8 @@ def save(path: str | Path, model: Model, adapter: Params, base_model: str) -> No
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "base_model_name_or_path": str(base_model),
-        "r": model.config.lora.rank,
-        "lora_alpha": model.config.lora.alpha,
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
         "lora_dropout": 0.0,
         "target_modules": [_module(entry) for entry in _targets(model.config)],
         "bias": "none",
@@ -223,10 +224,15 @@ def _adaptable(config: ModelConfig) -> list[ParameterEntry]:
     ]
 
 
-def _targets(config: ModelConfig) -> list[ParameterEntry]:
+def _adapter(config: ModelConfig) -> LoraConfig:
     if config.lora is None:
         raise ValueError("lora: config.lora must be the adapter's LoraConfig, got None")
-    return [entry for entry in _adaptable(config) if entry.path[-1] in config.lora.targets]
+    return config.lora
+
+
+def _targets(config: ModelConfig) -> list[ParameterEntry]:
+    targets = _adapter(config).targets
+    return [entry for entry in _adaptable(config) if entry.path[-1] in targets]
 
 
 def _module(entry: ParameterEntry) -> str:

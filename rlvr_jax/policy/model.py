@@ -106,7 +106,7 @@ class Model:
         """
         if positions is None:
             positions = jnp.arange(tokens.shape[1])[None]
-        return self._decoder().apply({"params": params}, tokens, positions)[0]
+        return self._decoded(params, tokens, positions)[0]
 
     def hidden_in_groups(
         self,
@@ -236,7 +236,7 @@ class Model:
           tokens: ids, or embeddings in their place, as in `params["embedding"]`: before the factor
             of a config with `scaled_embedding`.
         """
-        return self._decoder().apply({"params": params}, tokens, positions, caches)
+        return self._decoded(params, tokens, positions, caches)
 
     def hooked(
         self,
@@ -267,9 +267,9 @@ class Model:
                 stream, left = hook.apply(stream, left)
             return stream
 
-        given = {"params": params}
-        hidden, caches = self._decoder().apply(given, tokens, positions, caches, apply)
+        hidden, caches = self._decoded(params, tokens, positions, caches, apply)
         return hidden, caches, left
 
-    def _decoder(self) -> Decoder:
-        return Decoder(self.config, self.mesh)
+    def _decoded(self, params: Params, *given: Any) -> tuple[Array, Any]:
+        """What `Decoder` says of its arguments."""
+        return Decoder(self.config, self.mesh).apply({"params": params}, *given)

@@ -60,7 +60,7 @@ def new_prefix_vae(
         for k, (rows, columns) in zip(keys, sizes, strict=False)
     ]
     last = jax.random.normal(keys[3], (hidden + 1, prefix, width), jnp.float32)
-    return PrefixVAE(*first, scale * last / jnp.sqrt(hidden))
+    return PrefixVAE(*first, output=scale * last / jnp.sqrt(hidden))
 
 
 def _linear(x: Array, weights: Array) -> Array:

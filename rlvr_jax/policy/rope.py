@@ -6,6 +6,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy.config import ModelConfig, RopeScaling, wide_dtype
@@ -41,7 +42,9 @@ def rotary_tables(positions: Int[Array, "B S"], config: ModelConfig) -> tuple[Ro
     return table(far), table(frequencies(config.local_rope_theta))
 
 
-def stretched(frequency: Float[Array, "h"], scaling: RopeScaling) -> Float[Array, "h"]:
+def stretched(
+    frequency: Float[Array | np.ndarray, "h"], scaling: RopeScaling
+) -> Float[Array | np.ndarray, "h"]:
     """Frequencies (radians per position) as `scaling` says.
 
     Source: the reference code of Llama 3.1, https://github.com/meta-llama/llama-models; linear:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy import products
+from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
@@ -57,8 +58,8 @@ def score(
     Raises:
       ValueError: as `hidden_states`; "tempered_logp" without temperatures.
     """
-    options = dict(options)
-    temperatures = options.pop("temperatures", ())
+    further = dict(options)
+    temperatures = further.pop("temperatures", ())
     if "tempered_logp" in needs and not temperatures:
         raise ValueError("score: options must have temperatures for tempered_logp, got none")
     hidden = hidden_states(model, params, rollouts, shared, opening)
@@ -66,16 +67,17 @@ def score(
 
     own = set(needs) - {"hidden", "tempered_logp"}
     if other is not None:
-        options["other"] = other[0].reshape(rollouts.tokens.size, -1), other[1]
-    stats = score_hidden(model, hidden, unembedding, rollouts, own, **options)
+        further["other"] = other[0].reshape(rollouts.tokens.size, -1), other[1]
+    stats = score_hidden(model, hidden, unembedding, rollouts, own, **further)
     if "hidden" in needs:
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
         tempered = [
-            score_hidden(model, *fixed, rollouts, {"logp"}, factor).logp for factor in temperatures
+            score_hidden(model, *fixed, rollouts, {"logp"}, factor) for factor in temperatures
         ]
-        stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
+        stacked = jax.tree.map(lambda *logp: jnp.stack(logp, axis=-1), *tempered)
+        stats = replace(stats, tempered_logp=stacked.logp)
     return stats
 
 
@@ -152,7 +154,7 @@ def score_prompts(
     tokens, length = rollouts.prompt_tokens, rollouts.prompt_length
     rows, width = tokens.shape
     if width == 1:
-        return jnp.zeros((rows, 1), rollouts.behaviour_logp.dtype)
+        return jnp.zeros((rows, 1), wide_dtype(model.config.compute_dtype))
     # The first token is the prompt of the others.
     mask = jnp.arange(1, width, dtype=length.dtype)[None] < length[:, None]
     framed = replace(
@@ -164,7 +166,8 @@ def score_prompts(
         mask=mask,
         temperature=jnp.ones(mask.shape, rollouts.temperature.dtype),
     )
-    logp = score(model, params, jax.tree.map(lambda x: x[::shared], framed)).logp
+    stats = score(model, params, jax.tree.map(lambda x: x[::shared], framed))
+    (logp,) = jax.tree.leaves(stats)
     return jnp.repeat(jnp.pad(logp, ((0, 0), (1, 0))), shared, axis=0)
 
 
@@ -235,7 +238,8 @@ def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int =
 def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
     """The embeddings that were fed in the place of the response's tokens."""
     embedding = params["embedding"]
-    if rollouts.candidate_weight is None:
+    soft, weight = rollouts.soft, rollouts.candidate_weight
+    if soft is None or weight is None:
         return embedding[rollouts.tokens]
 
     def mixed(row):
@@ -243,17 +247,17 @@ def _mixed_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B T D"]:
         return products.einsum("tk,tkd->td", weight.astype(embedding.dtype), embedding[ids])
 
     # Row by row: K embeddings of every token of a batch would not fit.
-    weight = rollouts.candidate_weight
     mixture = jax.lax.map(jax.checkpoint(mixed), (rollouts.candidate_ids, weight))
-    return jnp.where(rollouts.soft[:, :, None], mixture, embedding[rollouts.tokens])
+    return jnp.where(soft[:, :, None], mixture, embedding[rollouts.tokens])
 
 
 def _prompt_inputs(params: Params, rollouts: Rollouts) -> Float[Array, "B P D"]:
     """The embeddings of the prompts, with the vectors that some begin with."""
     own = params["embedding"][rollouts.prompt_tokens]
-    if rollouts.soft_prompt is None:
+    vectors, length = rollouts.soft_prompt, rollouts.soft_length
+    if vectors is None or length is None:
         return own
-    number = rollouts.soft_prompt.shape[1]
-    soft = jax.lax.stop_gradient(rollouts.soft_prompt).astype(own.dtype)
-    there = (rollouts.soft_length > 0)[:, None, None]
+    number = vectors.shape[1]
+    soft = jax.lax.stop_gradient(vectors).astype(own.dtype)
+    there = (length > 0)[:, None, None]
     return own.at[:, :number].set(jnp.where(there, soft, own[:, :number]))

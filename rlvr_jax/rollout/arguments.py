@@ -71,8 +71,7 @@ def stop_ids(stop_tokens: Any) -> Int[Array, "S"]:
     if isinstance(stop_tokens, (set, frozenset)):
         stop_tokens = sorted(stop_tokens)
     ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
-    whole = ids is not None and (ids.size == 0 or jnp.issubdtype(ids.dtype, jnp.integer))
-    if not whole or ids.ndim != 1:
+    if ids is None or ids.ndim != 1 or (ids.size and not jnp.issubdtype(ids.dtype, jnp.integer)):
         got = "None" if ids is None else f"{ids.dtype}{list(ids.shape)}"
         raise ValueError(f"sample: stop_tokens must be a sequence of ids, got {got}")
     return ids.astype(jnp.int32)

@@ -97,7 +97,7 @@ def _adding(deltas: tuple[Delta, ...], slots: int) -> Processor:
                 hidden, own = model.extend(params, own, context.token[:, None], last)
                 others.append(model.to_logits(params, hidden[:, 0]) / heat)
                 kept.append(own)
-            logits = combine_logits(logits, *others, delta.weight)
+            logits = combine_logits(logits, *others, weight=delta.weight)
             moved.append(tuple(kept))
         missing = width - logits.shape[-1]
         logits = jnp.pad(logits, ((0, 0), (0, missing)), constant_values=-jnp.inf)

@@ -15,7 +15,7 @@ from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
-from rlvr_jax.rollout.soft import mixture, mixture_input, thinks
+from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
@@ -153,8 +153,9 @@ def _one_token(
         inputs,
     )
     pool = replace(pool, caches=caches, carry=carry)
-    if sampling.soft is not None:
-        ahead = _softly(sampling.soft, ahead, pool, jnp.asarray(stop_tokens, jnp.int32))
+    if sampling.soft is not None and ahead.policy is not None:
+        stops = jnp.asarray(stop_tokens, jnp.int32)
+        ahead = _softly(sampling.soft, ahead.policy, ahead, pool, stops)
     return draw(pool, ahead, uniform, running, stop_tokens, context.weight_version)
 
 
@@ -213,15 +214,15 @@ def look_ahead(
     given = feed if inputs is None else inputs
     hidden, caches = model.extend(params, caches, given, fed[:, None])
     policy = model.to_logits(params, hidden[:, 0])
-    context = context._replace(token=feed[:, 0], hidden=hidden[:, 0])
-    if context.temperature is None:
+    temperature = context.temperature
+    if temperature is None:
         # Divided by the number itself: compiled with the program, it costs nothing where it is 1.
         policy = policy / sampling.temperature
         temperature = jnp.full(running.shape, sampling.temperature, policy.dtype)
-        context = context._replace(temperature=temperature)
     else:
-        policy = policy / context.temperature[:, None]
-    sampled, drawn = policy, context.temperature
+        policy = policy / temperature[:, None]
+    context = context._replace(temperature=temperature, token=feed[:, 0], hidden=hidden[:, 0])
+    sampled, drawn = policy, temperature
     if processor is not None:
         sampled, state = processor.apply(policy, carry, context)
         if processor.temperature is not None:
@@ -229,7 +230,7 @@ def look_ahead(
         carry = keep(running, state, carry)
     # A soft row's token is not drawn: its log-prob is the policy's all the same.
     kept = None if processor is None and sampling.soft is None else policy
-    ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), context.temperature, drawn)
+    ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), temperature, drawn)
     if record_top:
         largest, ids = jax.lax.top_k(policy, record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -308,17 +309,23 @@ def draw(
     )
 
 
-def _softly(how, ahead: Ahead, pool: Pool, stop_tokens: Int[Array, "n"]) -> Ahead:
+def _softly(
+    how: SoftThinking,
+    policy: Float[Array, "R V"],
+    ahead: Ahead,
+    pool: Pool,
+    stop_tokens: Int[Array, "n"],
+) -> Ahead:
     """What comes next where rows think softly: their token is the most weighty of a mixture."""
-    rows, vocabulary = ahead.policy.shape
+    rows, vocabulary = policy.shape
     sampled = ahead.tiles.reshape(rows, -1)[:, :vocabulary]
     thinking = thinks(pool.tokens, pool.mask, how.end)
     mixed = mixture(how, sampled, thinking, pool.key, pool.length, stop_tokens)
     alone = jnp.arange(vocabulary, dtype=jnp.int32)[None] == mixed.token[:, None]
     alone = jnp.where(alone, jnp.zeros((), sampled.dtype), -jnp.inf)
     tiles, mass = _tiled(jnp.where(thinking[:, None], alone, sampled))
-    own = jnp.take_along_axis(ahead.policy, mixed.token[:, None], axis=-1)[:, 0]
-    own -= jax.nn.logsumexp(ahead.policy, axis=-1)
+    own = jnp.take_along_axis(policy, mixed.token[:, None], axis=-1)[:, 0]
+    own -= jax.nn.logsumexp(policy, axis=-1)
     behaviour_logp = jnp.where(mixed.soft, mixed.logp, own)
     return ahead._replace(
         tiles=tiles,

@@ -23,7 +23,6 @@ from rlvr_jax.rollout.pool import (
     paused_at_limit,
     truncate,
 )
-from rlvr_jax.types import TokenStats
 
 __all__ = ["prefill", "probe", "reset", "verify"]
 
@@ -59,7 +58,7 @@ def prefill(
             "prefill: embeddings and embedded must be given together, got"
             f" {'embedded' if embeddings is None else 'embeddings'} alone"
         )
-    if embeddings is not None:
+    if embeddings is not None and embedded is not None:
         wanted = *jnp.shape(tokens), model.config.width
         if jnp.shape(embeddings) != wanted or jnp.shape(embedded) != wanted[:2]:
             raise ValueError(
@@ -101,7 +100,7 @@ def verify(
     if temperature is None:
         temperature = 1.0 if pool.temperature is None else pool.temperature
     pool, hidden = _fed(model, params, pool, draft, count)
-    stats = _scores(model, params, hidden, draft, count, temperature)
+    logp, entropy = _scores(model, params, hidden, draft, count, temperature)
     positions = start[:, None] + jnp.arange(width, dtype=jnp.int32)[None]
 
     def uniform(key, position):
@@ -111,7 +110,7 @@ def verify(
     uniforms = jax.vmap(jax.vmap(uniform, (None, 0)))(pool.key, positions)
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
     given &= positions < pool.limit[:, None]
-    kept = jnp.cumprod((accept(stats.logp, uniforms) & given).astype(jnp.int32), axis=1)
+    kept = jnp.cumprod((accept(logp, uniforms) & given).astype(jnp.int32), axis=1)
     number = jnp.sum(kept, axis=1, dtype=jnp.int32)
     row, slots = jnp.arange(rows, dtype=jnp.int32)[:, None], pool.tokens.shape[1]
     at = jnp.where(kept == 1, positions, slots)
@@ -119,7 +118,7 @@ def verify(
     def put(array, values):
         return array.at[row, at].set(values.astype(array.dtype), mode="drop")
 
-    recorded = stats.logp if behaviour_logp is None else jnp.asarray(behaviour_logp)
+    recorded = logp if behaviour_logp is None else jnp.asarray(behaviour_logp)
     version = jnp.broadcast_to(jnp.asarray(weight_version, jnp.int32), draft.shape)
     used = jnp.asarray(temperature, pool.logp.dtype)
     used = jnp.broadcast_to(used[:, None] if used.ndim else used, draft.shape)
@@ -131,9 +130,9 @@ def verify(
     pool = replace(
         pool,
         mask=put(pool.mask, kept == 1),
-        logp=put(pool.logp, stats.logp),
+        logp=put(pool.logp, logp),
         behaviour_logp=put(pool.behaviour_logp, recorded),
-        entropy=put(pool.entropy, stats.entropy),
+        entropy=put(pool.entropy, entropy),
         version=put(pool.version, version),
         **temperatures,
     )
@@ -163,7 +162,7 @@ def probe(
     """
     query, count = jnp.asarray(query, jnp.int32), jnp.asarray(count, jnp.int32)
     _, hidden = _fed(model, params, pool, query, count)
-    logp = _scores(model, params, hidden, query, count, temperature).logp
+    logp, _ = _scores(model, params, hidden, query, count, temperature)
     offsets = jnp.arange(query.shape[1], dtype=jnp.int32)[None]
     lost = (offsets < count[:, None]) & (pool.length[:, None] + offsets >= pool.tokens.shape[1])
     behind = jnp.pad(lost, ((0, 0), (1, 0)))[:, :, None]
@@ -210,7 +209,7 @@ def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> 
     before = jnp.take_along_axis(pool.tokens, last[:, None], axis=1)
     feed = jnp.concatenate([before, tokens], axis=1)
     fed = jnp.concatenate([jnp.where(pool.length > 0, last, slots)[:, None], positions], axis=1)
-    if embeddings is not None:
+    if embeddings is not None and embedded is not None:
         looked_up = params["embedding"][feed]
         soft = jnp.asarray(embeddings, looked_up.dtype)
         soft = jnp.pad(soft, ((0, 0), (1, 0), (0, 0)))
@@ -230,20 +229,21 @@ def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> 
     return pool, hidden
 
 
-def _scores(model, params, hidden, tokens, count, temperature) -> TokenStats:
+def _scores(model, params, hidden, tokens, count, temperature) -> list[Array]:
     """Log-prob and entropy of given tokens, [R, n]; 0 behind them."""
     rows, width = tokens.shape
     given = jnp.arange(width, dtype=jnp.int32)[None] < count[:, None]
     if jnp.ndim(temperature):
         temperature = jnp.repeat(temperature, width)
+    needs = "logp", "entropy"
     stats = token_stats(
         hidden[:, :-1].reshape(rows * width, -1),
         model.unembedding(params),
         tokens.reshape(-1),
-        needs=("logp", "entropy"),
+        needs=needs,
         mask=given.reshape(-1),
         temperature=temperature,
         softcap=model.config.logit_softcap,
         mesh=model.mesh,
     )
-    return jax.tree.map(lambda values: values.reshape(rows, width), stats)
+    return [getattr(stats, name).reshape(rows, width) for name in needs]

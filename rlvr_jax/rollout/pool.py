@@ -158,7 +158,7 @@ def widen(pool: Pool, slots: int) -> Pool:
     Raises:
       ValueError: fewer slots than there are, or rows share the caches of their prompts.
     """
-    check_unshared(pool, "widen")
+    own = check_unshared(pool, "widen")
     width = pool.tokens.shape[1]
     if slots < width:
         raise ValueError(f"widen: slots must be at least the {width} of the pool, got {slots}")
@@ -168,7 +168,7 @@ def widen(pool: Pool, slots: int) -> Pool:
         widths[axis] = (0, slots - width)
         return jnp.pad(array, widths)
 
-    caches = tuple(LayerCache(padded(c.keys, 3), padded(c.values, 2)) for c in pool.caches)
+    caches = tuple(LayerCache(padded(c.keys, 3), padded(c.values, 2)) for c in own)
     records = {name: padded(record, 1) for name, record in _records(pool).items()}
     return replace(pool, caches=caches, tokens=padded(pool.tokens, 1), **records)
 
@@ -246,16 +246,18 @@ def fork_into(
     return jax.tree.map(lambda own, new: own.at[into].set(new, mode="drop"), pool, forks)
 
 
-def check_unshared(pool: Pool, name: str) -> None:
-    """Refuses a pool whose rows are tied to their places by shared caches.
+def check_unshared(pool: Pool, name: str) -> tuple[LayerCache, ...]:
+    """The caches of a pool; refuses one whose rows are tied to their places by shared ones.
 
     Raises:
       ValueError: names the primitive that was asked for.
     """
-    if any(isinstance(cache, SharedCache) for cache in pool.caches):
+    own = tuple(cache for cache in pool.caches if not isinstance(cache, SharedCache))
+    if len(own) < len(pool.caches):
         raise ValueError(
             f"{name}: caches must be the rows' own, got some shared by a prompt's rows"
         )
+    return own
 
 
 def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:

@@ -9,10 +9,10 @@ are read from `context.constants`: those that a processor closes over are compil
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -152,7 +152,8 @@ def compose(*processors: Processor) -> Processor:
 
     def temperature(carry, context):
         parts = zip(processors, carry, strict=True)
-        return math.prod(p.temperature(part, context) for p, part in parts if p.temperature)
+        heats = (p.temperature(part, context) for p, part in parts if p.temperature)
+        return reduce(operator.mul, heats)
 
     known = any(p.temperature for p in processors)
     return Processor(

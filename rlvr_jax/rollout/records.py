@@ -58,11 +58,13 @@ def with_records(
     reports = processor is not None and processor.temperature is not None
     if reports and pool.drawn_temperature is None:
         pool = replace(pool, drawn_temperature=earlier)
-    if record_top and pool.topk_logp is None:
+    if not record_top:
+        return pool
+    if pool.topk_logp is None:
         shape = *pool.tokens.shape, record_top
         ids = jnp.zeros(shape, jnp.int32)
-        pool = replace(pool, topk_logp=jnp.zeros(shape, dtype), topk_ids=ids)
-    if record_top and pool.topk_logp.shape[-1] != record_top:
+        return replace(pool, topk_logp=jnp.zeros(shape, dtype), topk_ids=ids)
+    if pool.topk_logp.shape[-1] != record_top:
         raise ValueError(
             f"decode: record_top must be {pool.topk_logp.shape[-1]} as in the pool so far, got"
             f" {record_top}"

@@ -149,14 +149,16 @@ def decode_in_turn(
                 )
                 return jax.tree.map(put, prompt, given), jax.tree.map(put, own, shifted)
 
-            held = tuple(copied(*layer, given) for layer, given in zip(held, prompts, strict=True))
+            held = tuple(
+                copied(*layer, given=given) for layer, given in zip(held, prompts, strict=True)
+            )
             return held, place.at[to].set(begin), origin.at[to].set(first)
 
         carry = tuple(cache[:2] for cache in caches), seats.place, caches[0].origin
         carry = jax.lax.fori_loop(0, jnp.sum(enters, dtype=jnp.int32), enter, carry)
         held, place, origin = carry
         start = jnp.where(enters, prompt_length[seats.row], caches[0].start)
-        caches = tuple(SharedCache(*layer, start, origin) for layer in held)
+        caches = tuple(SharedCache(*layer, start=start, origin=origin) for layer in held)
         return caches, seats._replace(place=place)
 
     def body(carry):

@@ -21,7 +21,7 @@ from rlvr_jax.policy.model import check_opening
 from rlvr_jax.rollout.arguments import prompt_numbers, prompt_table, stop_ids
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
-from rlvr_jax.rollout.pool import FINISHED, Pool, empty, widen
+from rlvr_jax.rollout.pool import FINISHED, Pool, check_unshared, empty, widen
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE, Sampling
 from rlvr_jax.rollout.refill import decode_in_turn
 from rlvr_jax.types import Rollouts
@@ -180,7 +180,7 @@ def draw_groups(
     prompts = prompt_tokens.shape[0]
     mesh = model.mesh
     alone = mesh is not None and mesh.shape["data"] == mesh.size and prompts % mesh.size == 0
-    devices = mesh.size if alone else 1
+    devices = mesh.size if mesh is not None and alone else 1
     if at_once is not None:
         if not (alone or mesh is None):
             raise ValueError(
@@ -256,11 +256,12 @@ def _draw_groups(
     """The rollouts of the given prompts, groups and rows numbered among them."""
     prompts, width = prompt_tokens.shape
     # Rows that think softly are computed all: another's cache is not theirs with equal tokens.
-    in_turn = at_once is not None and at_once < prompts * samples and sampling.soft is None
-    in_turn &= soft_prompt is None
+    soft = sampling.soft is not None or soft_prompt is not None
+    if at_once is not None and (soft or at_once >= prompts * samples):
+        at_once = None
     pool = _opening(model, params, prompt_tokens[:1, :opening], width) if opening else None
     read = partial(_read_prompts, model, params, opening, pool)
-    if in_turn:
+    if at_once is not None:
         # No more prompts together than there are rows for, as without `at_once`. The last part is
         # filled up with prompts of the first: a prime number of them would be read one by one.
         number = -(-prompts // max(at_once // samples, 1))
@@ -271,7 +272,8 @@ def _draw_groups(
     else:
         pool = read(prompt_tokens, prompt_length, soft_prompt)
     # Prompts stay where they are: all rows of a group look at one copy.
-    seen, pool = pool.caches, widen(replace(pool, caches=()), width + response_tokens)
+    seen = check_unshared(pool, "sample")
+    pool = widen(replace(pool, caches=()), width + response_tokens)
     pool = replace(pool, limit=prompt_length + response_tokens, temperature=temperature)
 
     def copies(leaf):
@@ -284,7 +286,7 @@ def _draw_groups(
     pool = replace(pool, key=split_rows(keys, model.mesh))
     how = response_tokens, sampling, stop_tokens, weight_version
     also = dict(constants=constants, record_top=record_top)
-    if in_turn:
+    if at_once is not None:
         pool = decode_in_turn(model, params, pool, seen, at_once, *how, **also)
     else:
         shared = model.shared_caches(seen, pool.prompt_length, response_tokens)

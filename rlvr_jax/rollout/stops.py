@@ -26,7 +26,10 @@ def aligned(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]
 
 
 def paused_at_sequence(
-    pool: Pool, drawn: Bool[Array, "R"], sequences: Int[Array, "K L"], places: Bool[Array, "K L"]
+    pool: Pool,
+    drawn: Bool[Array, "R"],
+    sequences: Int[np.ndarray, "K L"],
+    places: Bool[np.ndarray, "K L"],
 ) -> Pool:
     """The pool with those rows STOPPED that have drawn the end of a sequence."""
     width = sequences.shape[1]

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def save_rollouts(
       ValueError: a statistic of another shape than the mask, an array of a dtype that the format
         cannot hold (bfloat16), or not one text per rollout.
     """
-    arrays = {"version": np.asarray(VERSION)}
+    arrays: dict[str, Any] = {"version": np.asarray(VERSION)}
     for part, values in (("rollouts", rollouts), ("stats", stats)):
         for field in dataclasses.fields(values):
             value = getattr(values, field.name)

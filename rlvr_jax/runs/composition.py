@@ -14,7 +14,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
 from rlvr_jax.runs.judging import judging
 from rlvr_jax.tasks import Task
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
 
 __all__ = ["check_prompts_suffice", "compose", "own_stage", "setting_of", "with_environment"]
@@ -107,7 +107,7 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
                 )
 
 
-def with_environment(task: Task, environment: Environment | None) -> Task:
+def with_environment(task: Task, environment: World | None) -> Task:
     """The task with what an environment says first before each of its prompts."""
     if environment is None:
         return task

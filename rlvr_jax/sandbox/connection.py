@@ -56,7 +56,7 @@ class Server:
         with theirs:
             self.process = subprocess.Popen(
                 [program, "-S", "-s", "-P", "-c", _BOOT, place, json.dumps(list(without))],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
@@ -91,7 +91,7 @@ class Server:
             finally:
                 for handle in handles:
                     os.close(handle)
-            reply = self._follow(outputs, limits)
+            reply: dict[str, Any] | None = self._follow(outputs, limits)
         except OSError as failure:
             reply = {"error": str(failure)}
         except BaseException:

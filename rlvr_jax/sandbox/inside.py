@@ -18,7 +18,7 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rlvr_jax.sandbox import landlock, linux, rights, root, script, seccomp
 
@@ -61,7 +61,7 @@ class Plan:
     filter: bytes
 
 
-def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
+def first(plan: Plan, gate: int, report: int, handles: list[int]) -> NoReturn:
     """The first process. Does not return.
 
     Args:
@@ -84,7 +84,7 @@ def first(plan: Plan, gate: int, report: int, handles: list[int]) -> None:
             sources = root.sources([*plan.read, *plan.further])
         if "user" in plan.layers:
             layer = "uid"
-            rights.become(plan.user)  # with all rights in the namespace
+            rights.become(INSIDE_USER)  # with all rights in the namespace
         if "root" in plan.layers:
             layer = "root"
             user = os.getuid() if plan.user is None else plan.user
@@ -120,14 +120,14 @@ def _unread(report: int) -> bool:
     return any(event & select.POLLERR for _, event in waiting.poll(0))
 
 
-def _fail(report: int, layer: str, error: BaseException) -> None:
+def _fail(report: int, layer: str, error: BaseException) -> NoReturn:
     text = f"{layer}: {type(error).__name__}: {error}"
     with contextlib.suppress(OSError):
         os.write(report, FAILED + text.encode(errors="replace")[:1000])
     os._exit(1)
 
 
-def _program(plan: Plan, work: str, report: int, handles: list[int]) -> None:
+def _program(plan: Plan, work: str, report: int, handles: list[int]) -> NoReturn:
     """Gives up what is left of the rights and runs. Does not return."""
     layer = "start"
     try:
@@ -204,7 +204,7 @@ def _write(files: dict[str, str], work: str) -> None:
         path.write_bytes(text.encode("utf-8"))
 
 
-def _execute(command: list[str]) -> None:
+def _execute(command: list[str]) -> NoReturn:
     """Becomes another program. Does not return; the status is a shell's if there is none."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:

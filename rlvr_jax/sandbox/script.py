@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["run"]
 
 
-def run(source: str, path: str) -> None:
+def run(source: str, path: str) -> NoReturn:
     """Runs a program as `python path` would. Does not return.
 
     Args:
@@ -74,7 +74,7 @@ def _uncaught(error: BaseException) -> int:
 def _finished(status: int, names: dict[str, Any]) -> int:
     """Waits for threads, does what was registered for the end and flushes; the exit status."""
     try:
-        threading._shutdown()
+        vars(threading)["_shutdown"]()  # the interpreter's own, of which no stub knows
         atexit._run_exitfuncs()
         for name in list(names):
             names[name] = None  # closes files that nobody closed

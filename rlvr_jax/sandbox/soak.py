@@ -97,7 +97,7 @@ def _left() -> dict[str, int]:
 
 def main() -> int:
     """Prints the counts; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--at-once", type=int, default=8)
     arguments = parser.parse_args()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import Environment, Game
 
 __all__ = ["Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show", "StepScore", "Task"]
 __all__ += ["Verify"]
@@ -211,7 +211,7 @@ class Task:
     world: Any = None
     derived: Sequence[str] = ()
     notes: Sequence[str] = ()
-    environment: Environment | None = None
+    environment: Environment | Game | None = None
 
     def __post_init__(self):
         for split in ("train", "test"):

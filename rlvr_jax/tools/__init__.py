@@ -1,7 +1,7 @@
 """Tools: what a policy may use while it answers, and the environments that use makes of them.
 
 `environment`: `Environment` answers what a policy writes; `Reply` is one answer. `Game` has several
-  players; `Replies` are its answers.
+  players; `Replies` are its answers. `World` is either.
 `calls`: how a call is written: JSON in tags, tags, fenced blocks.
 `toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
 `python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
@@ -15,7 +15,7 @@ from rlvr_jax.tools.adapters import episode
 from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
 from rlvr_jax.tools.calls import Style, between, fenced, json_calls, tags
-from rlvr_jax.tools.environment import Environment, Game, Replies, Reply
+from rlvr_jax.tools.environment import Environment, Game, Replies, Reply, World
 from rlvr_jax.tools.games import repeated_game
 from rlvr_jax.tools.named import named_toolbox
 from rlvr_jax.tools.python import python
@@ -32,6 +32,7 @@ __all__ = [
     "Style",
     "Tool",
     "ToolError",
+    "World",
     "between",
     "calculator",
     "episode",

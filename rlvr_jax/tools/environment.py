@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-__all__ = ["Environment", "Game", "Replies", "Reply"]
+__all__ = ["Environment", "Game", "Replies", "Reply", "World"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,10 @@ class Replies:
     each: Sequence[Reply]
 
 
-class Environment(Protocol):
-    """Who answers. One object serves all rows, from several threads: what differs is the state.
+class World(Protocol):
+    """What an `Environment` and a `Game` have in common: all but their answers.
+
+    One object serves all rows, from several threads: what differs is the state.
 
     Fields:
       stops: texts behind which a response pauses and the environment is asked. It is asked, too,
@@ -61,9 +63,14 @@ class Environment(Protocol):
         reads the response.
     """
 
-    stops: Sequence[str]
-    label: str
-    judges: bool
+    @property
+    def stops(self) -> Sequence[str]: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def judges(self) -> bool: ...
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
         """The state an episode begins with, picklable, and messages that stand before the prompt
@@ -74,6 +81,10 @@ class Environment(Protocol):
         """
         ...
 
+
+class Environment(World, Protocol):
+    """A world in which every response is alone."""
+
     def reply(self, state: Any, text: str) -> Reply:
         """The answer to what was written since the last one.
 
@@ -83,8 +94,8 @@ class Environment(Protocol):
         ...
 
 
-class Game(Environment, Protocol):
-    """An environment of several players, who move at the same time and answer one prompt.
+class Game(World, Protocol):
+    """A world of several players, who move at the same time and answer one prompt.
 
     The first `players` responses to a prompt play with each other, then the next ones; their number
     is a multiple of it. All players are the policy. A game is over for all where one of them has
@@ -94,7 +105,8 @@ class Game(Environment, Protocol):
       players: of a game, at least 2.
     """
 
-    players: int
+    @property
+    def players(self) -> int: ...
 
     def reply(self, state: Any, text: Sequence[str]) -> Replies:
         """What each player is told about what all have written since the last time.

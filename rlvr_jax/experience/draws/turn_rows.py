@@ -13,14 +13,14 @@ from rlvr_jax.experience.draws.chunks import by_trace
 from rlvr_jax.experience.draws.turns import turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import Environment, Game
 from rlvr_jax.types import Rollouts, axes_of
 
 __all__ = ["turn_rows"]
 
 
 def turn_rows(
-    environment: Environment | None = None,
+    environment: Environment | Game | None = None,
     limit: int = 8,
     reply_tokens: int = 512,
     **sampling: Any,

@@ -17,13 +17,13 @@ from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import Environment, Game
 
 __all__ = ["turns"]
 
 
 def turns(
-    environment: Environment | None = None,
+    environment: Environment | Game | None = None,
     limit: int = 8,
     reply_tokens: int = 512,
     **sampling: Any,
@@ -98,7 +98,7 @@ def turns(
     )
 
 
-def _check_players(world: Environment, samples: Sequence[int]) -> None:
+def _check_players(world: Environment | Game, samples: Sequence[int]) -> None:
     players = getattr(world, "players", 1)
     if wrong := [number for number in samples if number % players]:
         raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_finite, check_positive
@@ -192,7 +192,7 @@ class ScheduledState(NamedTuple):
     own: Any
 
 
-def scheduled(part: Transform, schedule: Callable[[Array], Array]) -> Transform:
+def scheduled(part: Transform, schedule: Callable[[Array], ArrayLike]) -> Transform:
     """Scales what a regularizer adds to the loss by a schedule: penalty' = penalty + s(n) · Δ.
 
     Δ is what the part would have added to the penalty, and to the term. A batch without tokens

@@ -16,6 +16,8 @@ __all__ = ["kept_samples", "number_or", "shown_samples"]
 _RESPONSE_TOKENS = 500  # of one response; the rest is counted, not shown
 _ANSWER = 100  # characters of an answer that are shown
 _JUDGE = 400  # of what a judge said
+_COMPARISONS = 4  # of a response with others, and how much is shown of the other and of the words
+_OTHER, _WORDS = 80, 200
 _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
 _COLUMNS += ("prob_delta", "entropy_delta")  # of a second policy on the same tokens
 _COLUMNS += ("turn", "origin")  # who wrote a token, and when
@@ -89,6 +91,7 @@ def _response(row: dict[str, Any]) -> dict[str, Any]:
         "reward": rounded(number_or(row.get("reward"), math.nan)),
         "truncated": bool(row.get("truncated")),
         "verifier": _verifier(row),
+        "compared": [_comparison(own) for own in (row.get("compared") or [])[:_COMPARISONS]],
     }
     for name in _COLUMNS:
         values = row.get(name)
@@ -102,8 +105,7 @@ def _verifier(row: dict[str, Any]) -> str:
     """What the verifier says besides the outcome: the answer that it read, and where it decided."""
     parts = []
     if row.get("answer") is not None:
-        text = str(row["answer"])
-        parts.append(f"answer {text[:_ANSWER]}{'…' if len(text) > _ANSWER else ''}")
+        parts.append(f"answer {_cut(str(row['answer']), _ANSWER)}")
     if row.get("timed_out"):
         parts.append("timed out")
     elif row.get("stage"):
@@ -111,9 +113,24 @@ def _verifier(row: dict[str, Any]) -> str:
     if row.get("verdict") is False:
         parts.append("no verdict")
     if row.get("said"):
-        text = " ".join(str(row["said"]).split())
-        parts.append(f"judge: {text[:_JUDGE]}{'…' if len(text) > _JUDGE else ''}")
+        parts.append(f"judge: {_line(row['said'], _JUDGE)}")
     return " · ".join(parts)
+
+
+def _comparison(own: dict[str, Any]) -> str:
+    """What a judge said of a response beside another one."""
+    place = "before" if own["first"] else "after"
+    scores = "unreadable" if own["scores"] is None else "{:g} to {:g}".format(*own["scores"])
+    other = f"row {own['other']} “{_line(own['response'], _OTHER)}”"
+    return f"judge, {place} {other}, {scores}: {_line(own['words'], _WORDS)}"
+
+
+def _line(text: Any, most: int) -> str:
+    return _cut(" ".join(str(text).split()), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return f"{text[:most]}{'…' if len(text) > most else ''}"
 
 
 def _are_words(tokens: Sequence[str], text: str) -> bool:

@@ -83,9 +83,6 @@ function responseElement(r) {
   const differs = r.reward !== null && r.reward !== r.outcome;
   row.innerHTML = `<div class="verdict">${outcome}${differs ? `<br>R ${brief(r.reward)}` : ""}${r.truncated ? "<br>cut" : ""}</div><div class="tokens"></div>`;
   const tokens = row.lastElementChild;
-  const said = document.createElement("p");
-  said.className = "note";
-  said.textContent = r.verifier;
   r.tokens.forEach((token, i) => {
     const span = document.createElement("span");
     span.textContent = visible(token);
@@ -104,7 +101,12 @@ function responseElement(r) {
     more.textContent = ` … ${r.length - r.tokens.length} more tokens`;
     tokens.append(more);
   }
-  if (r.verifier) tokens.append(said);
+  for (const text of [r.verifier, ...r.compared].filter(Boolean)) {
+    const said = document.createElement("p");
+    said.className = "note";
+    said.textContent = text;
+    tokens.append(said);
+  }
   return row;
 }
 

@@ -93,8 +93,8 @@ def arena_rl(
 
     Args:
       arena: `KNOCKOUT`, `ANCHOR`, `ROBIN` or `SWISS`.
-      compare: (batch, pairs of rows, actor, turn) -> the scores of both, and counts; such as
-        `compare_with(judge)`.
+      compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
+        said; such as `compare_with(judge)`.
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
     """

@@ -37,8 +37,8 @@ def think_rm(
     """GRPO's clipped loss and KL on the token mean, on advantages of pairwise differences.
 
     Args:
-      compare: (batch, pairs of rows, actor, turn) -> the scores of both, and counts; such as
-        `compare_with(judge)`.
+      compare: (batch, pairs of rows, actor, turn) -> the scores of both, counts, and what was
+        said; such as `compare_with(judge)`.
       kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       clip_low, clip_high: half-widths of the trust region.
       epsilon: inside the root of the deviation.

@@ -113,11 +113,15 @@ class Block(nn.Module):
             scale = self.param(name, norm_initializer(config), y.shape[-1:], kept)
             return rms_norm(y, scale, config)
 
-        def project(y, name, outputs, bias=False):
-            kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept)
+        def project(y, name, outputs, bias=False, lies=((), HEADS)):
+            kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept).astype(dtype)
+            if cache is None:
+                # Gathered over fsdp in the products' dtype. Left alone, the partitioner sends parts
+                # around and adds up as many products as there are: five times as long on a v6e-8.
+                kernel = constrain(kernel, self.mesh, *lies)
             # Two axes: XLA:CPU runs the kernel's gradient over (B, S) as one matrix product.
             rows = y.reshape(-1, y.shape[-1])
-            y = products.matmul(rows, kernel.astype(dtype))
+            y = products.matmul(rows, kernel)
             if bias:
                 offset = self.param(f"{name}_bias", nn.initializers.zeros, (outputs,), kept)
                 # Its gradient is a sum over all tokens: not one in the products' dtype.
@@ -159,14 +163,14 @@ class Block(nn.Module):
         else:
             cache = written(cache, key, value, positions, mesh)
             y = attend_to_cache(query, cache, positions, sliding, config)
-        y = project(y, "attention_output", width)
+        y = project(y, "attention_output", width, lies=(HEADS,))
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 
         y = norm(x, "mlp_norm")
         activation = _ACTIVATIONS[config.activation]
         if config.num_experts is None or config.experts_per_token is None:
             opened, passed = (project(y, name, config.mlp_width) for name in ("gate", "up"))
-            y = project(gated(activation, opened, passed), "mlp_output", width)
+            y = project(gated(activation, opened, passed), "mlp_output", width, lies=(HEADS,))
         else:
             experts, inner = config.num_experts, config.mlp_width
             shapes = {

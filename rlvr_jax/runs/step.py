@@ -149,6 +149,7 @@ def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> di
         for name in ("turn", "origin")
         if getattr(batch.rollouts, name) is not None
     }
+    compared = [own._asdict() for own in grade.compared]
     return {
         "prompt": batch.prompts[row].text,
         "response": response.text,
@@ -162,6 +163,7 @@ def sample_row(batch: Batch, row: int, response: Response, tokenizer: Any) -> di
         "timed_out": grade.timed_out,
         "verdict": grade.outcome is not None,
         "said": grade.said,
+        **({"row": int(batch.rollouts.rollout_id[row]), "compared": compared} if compared else {}),
         "tokens": token_texts(tokenizer, batch.rollouts.tokens[row, :length].tolist()),
         **written,
     }

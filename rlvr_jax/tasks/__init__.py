@@ -47,7 +47,7 @@ from functools import partial
 from typing import Any
 
 from rlvr_jax.own import own
-from rlvr_jax.tasks.base import Grade, Prompt, Response, StepScore, Task
+from rlvr_jax.tasks.base import Comparison, Grade, Prompt, Response, StepScore, Task
 from rlvr_jax.tasks.batches import Batches
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.data.files import from_rows
@@ -59,6 +59,7 @@ from rlvr_jax.tasks.verdicts import Labelled, with_verdicts
 
 __all__ = [
     "Batches",
+    "Comparison",
     "Grade",
     "GradingError",
     "Labelled",

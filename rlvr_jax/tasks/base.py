@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tools import Environment, Game
 
-__all__ = ["Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show", "StepScore", "Task"]
-__all__ += ["Verify"]
+__all__ = ["Comparison", "Grade", "Prompt", "ReadProblem", "Response", "ScoreSteps", "Show"]
+__all__ += ["StepScore", "Task", "Verify"]
 
 
 # Fields of a prompt that are empty in most tasks.
@@ -82,6 +82,24 @@ class Response:
     prompt_tail: str = ""
 
 
+class Comparison(NamedTuple):
+    """What a judge said of a response beside another one.
+
+    Fields:
+      other: row of the other (`Rollouts.rollout_id`).
+      response: how the other begins.
+      first: whether this one was shown before the other.
+      scores: of this one and of the other; None where they could not be read.
+      words: how what was said begins.
+    """
+
+    other: int
+    response: str
+    first: bool
+    scores: tuple[float, float] | None
+    words: str
+
+
 @dataclass(frozen=True)
 class Grade:
     """What the verifier says about one response; numpy's numbers become Python's.
@@ -99,6 +117,7 @@ class Grade:
         the response gives none, or the task does not say (`Task.answers`).
       stage: where the verifier decided, a word or two such as "exact"; for the samples.
       said: the words of a judge; for the samples.
+      compared: what a judge said of it beside others; for the samples.
     Raises:
       ValueError: a reward without a verdict; what is no number where one is wanted, or no text.
     """
@@ -110,6 +129,7 @@ class Grade:
     answer: str | None = None
     stage: str = ""
     said: str = ""
+    compared: Sequence[Comparison] = ()
 
     def __post_init__(self):
         if self.outcome is None and self.reward is not None:
@@ -130,6 +150,8 @@ class Grade:
         object.__setattr__(self, "timed_out", bool(self.timed_out))
         info = {name: _number(f"info[{name!r}]", x) for name, x in self.info.items()}
         object.__setattr__(self, "info", info)
+        compared = tuple(Comparison(*one) for one in self.compared)
+        object.__setattr__(self, "compared", compared)
         object.__setattr__(self, "answer", (self.answer or "").strip() or None)
 
 

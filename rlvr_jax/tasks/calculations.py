@@ -8,6 +8,9 @@ One token per character. What stands between brackets is asked of the calculator
 which writes up to the `;`; the answer is what stands behind the last one, or the whole response. A
 draw without turns has no calculator: the policy writes on behind the bracket by itself.
 
+A note beside a question (`show_hint`) stands before it, a `;` between them; the base model has seen
+none, and errs behind it.
+
 The task is a small model of when to use a tool: the shipped base model adds two-digit numbers in
 its head and cannot multiply them, and asks one time in ten, whatever the question. A call costs
 `call_cost` of the reward, so it is worth its while where the policy would be wrong.
@@ -90,7 +93,13 @@ def calculations(
         rewards=("outcome", "calls"),
         answers=True,
         environment=calculator_calls(),
+        show_hint=_show_hint,
     )
+
+
+def _show_hint(prompt: Prompt, text: str) -> str:
+    """A note in letters of the vocabulary stands before the question."""
+    return f"{''.join(text.split())};{prompt.text}"
 
 
 def _prompt(kind: str, a: int, b: int) -> Prompt:

@@ -23,7 +23,7 @@ def outputs(case, hyper):
 
     def in_a_step(batch, pairs, actor, turn):
         del batch, actor, turn
-        return judge(pairs), {}
+        return judge(pairs), {}, ()
 
     done = golden.evaluate(recipe("think_rm", compare=in_a_step, epsilon=hyper["eps"]), case)
 

@@ -12,7 +12,9 @@ from small_environments import Counting
 from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
+from rlvr_jax.experience.curricula.skills import skill_reward
 from rlvr_jax.experience.draws.asking import as_message
+from rlvr_jax.objectives import outcome_and_turns
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
@@ -148,6 +150,27 @@ def test_an_environment_that_judges_gives_the_grades():
         np.testing.assert_array_equal(rollouts.outcome, wanted)
         np.testing.assert_allclose(rollouts.reward, np.where(replies > 0, 0.25 * replies, wanted))
     assert 0 < np.mean([each.batch.rollouts.outcome.mean() for each in found]) < 1
+
+
+def test_turns_may_cost_what_the_environment_counts():
+    found, charged = collected(Counting(judges=True), costs={"answered": 0.1}, steps=6), 0
+    for each in found:
+        rollouts = each.batch.rollouts
+        replies = np.sum((rollouts.origin == 2) & (rollouts.tokens == WORD), axis=1)
+        charges = -rollouts.process_reward.sum(axis=1) / 0.1
+        # A reply that did not fit was counted, too.
+        assert np.all(charges > replies - 0.5) and np.all(charges < replies + 1.5)
+        np.testing.assert_array_equal(rollouts.reward, rollouts.outcome)
+        own = np.asarray(outcome_and_turns()(rollouts))
+        wanted = [
+            skill_reward(outcome, round(float(n)), 1.0, 8)
+            for outcome, n in zip(rollouts.outcome.tolist(), charges, strict=True)
+        ]
+        np.testing.assert_allclose(own, wanted, atol=1e-6)
+        charged += int(np.sum(charges > 0.5))
+    assert charged > 5
+    with pytest.raises(ValueError, match="turns: answered must be at least 0, got -1"):
+        turns(Counting(), costs={"answered": -1})
 
 
 class Unpaid(Counting):

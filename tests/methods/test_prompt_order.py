@@ -481,3 +481,32 @@ def test_training_with_skills_that_are_withdrawn(tmp_path):
     shown = training_runs.values(steps, "experience/active_skills")
     assert shown[0] == 2 and shown[-1] == 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
+
+
+@pytest.mark.slow
+def test_training_with_skills_in_turns_with_a_calculator(tmp_path):
+    given = ("skills=general=;|product=[*]", "sets=2,0", "every=1", "rated=16", "rating_samples=2")
+    steps = training_runs.on_brackets(
+        "skill0",
+        tmp_path,
+        "calculations:response_tokens=20",
+        steps=4,
+        temperature=1.4,
+        hyperparameters=(*given, "max_turns=2"),
+    )
+    shown, answers, turns, reward, outcome = (
+        np.array(training_runs.values(steps, name))
+        for name in (
+            *(f"experience/{name}" for name in ("active_skills", "answers", "turns")),
+            *("reward", "outcome"),
+        )
+    )
+    assert shown[0] == 2 and shown[-1] == 0
+    assert np.all(turns > answers) and max(training_runs.values(steps, "experience/calls")) > 0
+    # Answers of the two ratings, with and without skills, and those that are learned from.
+    np.testing.assert_array_equal(answers, np.where(shown > 0, 64 + 2 * 16 * 2, 64))
+    # An invalid action costs a tenth.
+    paid = 64 * (outcome - reward) / 0.1
+    np.testing.assert_allclose(paid, np.round(paid), atol=1e-3)
+    assert np.all(paid > -0.5) and paid.max() > 0.5
+    assert max(training_runs.values(steps, "gradient_norm")) > 0

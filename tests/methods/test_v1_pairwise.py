@@ -1,5 +1,7 @@
 """V_1: ratings of pairs are rows beside the answers."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,6 +69,16 @@ def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
         assert len(labels) == len(groups)
         total += wanted
         assert collected.metrics["rated_pairs"] == wanted / 4
+        texts = [response.text for response in batch.responses]
+        said = {text for row in np.flatnonzero(ratings) for text in [texts[row]]}
+        for row in np.flatnonzero(~ratings):
+            for own in batch.grades[row].compared:
+                assert own.words in said and own.response == texts[own.other]
+                assert own.other != row
+        met = [grade.compared for grade in batch.grades]
+        # Of both answers of each of 4 ratings, where words came.
+        words = sum(bool(texts[row]) for row in np.flatnonzero(ratings))
+        assert sum(map(len, met)) == 2 * words > 0 or not wanted
     assert total > 0
 
 
@@ -80,6 +92,11 @@ def test_both_roles_are_trained_and_count_as_wholes(tmp_path):
     assert max(training_runs.values(lines, "experience/rated_pairs")) > 0
     assert max(training_runs.values(lines, "gradient_norm")) > 0
     assert len(training_runs.values(lines, "experience/unreadable_ratings")) > 0
+    kept = (tmp_path / "run" / "samples").glob("*")
+    rows = [json.loads(line) for path in kept for line in path.read_text().splitlines()]
+    said = [own for row in rows for own in row.get("compared", ())]
+    assert said and all(own["words"] for own in said)
+    assert "judge, " in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_the_loss_is_the_sum_of_the_means_of_the_cells():

@@ -9,6 +9,7 @@ import pytest
 import training_runs
 from training_runs import contents, metrics, quietly, settings, values
 
+from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
 from rlvr_jax.runs.judging import judging
 
@@ -30,6 +31,14 @@ def judged(model, run_dir, judge, **changes):
     return settings(model, run_dir, **{**small, **changes})
 
 
+def samples(run_dir):
+    return [
+        json.loads(line)
+        for path in sorted((run_dir / "samples").glob("*"))
+        for line in path.read_text().splitlines()
+    ]
+
+
 def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_path, prompt):
     run_dir = tmp_path / "run"
     config = judged(model, run_dir, "own_judges:longer", judge_prompt=prompt, samples_kept=8)
@@ -37,12 +46,7 @@ def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_pat
     lines = metrics(run_dir)
     asked = values(lines, "experience/judge_asked")
     assert asked == [16.0, 16.0] and all(told > 0 for told in values(lines, "gradient_norm"))
-    rows = [
-        json.loads(line)
-        for path in sorted((run_dir / "samples").glob("*"))
-        for line in path.read_text().splitlines()
-    ]
-    for row in rows:
+    for row in samples(run_dir):
         words = len(row["response"].split())
         # A row without a verdict has the mean of its group, and no loss.
         assert not words or row["reward"] == pytest.approx(words / 10)
@@ -135,6 +139,37 @@ def test_a_judge_compares_two_answers(model, tmp_path, method):
     assert all(asked > 0 for asked in values(lines, "experience/judge_calls"))
     assert all(norm > 0 for norm in values(lines, "gradient_norm"))
     assert (run_dir / "judge.jsonl").exists()
+
+
+def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path):
+    prompt, whole, again = tmp_path / "prompt.txt", tmp_path / "whole", tmp_path / "again"
+    prompt.write_text("|{response}\n|{other}\n")
+    changes = dict(method="think_rm", judge_prompt=str(prompt), samples_kept=8, steps=4)
+    changes |= dict(checkpoint_every=2, evaluate_every=4)
+    quietly(judged(model, whole, "own_judges:wordier", **changes))
+    rows = samples(whole)
+    for row in rows:
+        # All against all of a group of 4, in both orders.
+        assert len(row["compared"]) == 6
+        assert [own["first"] for own in row["compared"]].count(True) == 3
+        first = row["row"] - row["row"] % 4
+        others = sorted(2 * [*range(first, row["row"]), *range(row["row"] + 1, first + 4)])
+        assert sorted(own["other"] for own in row["compared"]) == others
+        for own in row["compared"]:
+            scores = [1 + len(text.split()) for text in (row["response"], own["response"])]
+            assert own["scores"] == scores
+            one, two = scores if own["first"] else scores[::-1]
+            assert own["words"] == f"so\n{one}, {two}"
+    own = rows[0]["compared"][0]
+    place = "before" if own["first"] else "after"
+    told = f"judge, {place} row {own['other']} “{own['response']}”, "
+    told += f"{own['scores'][0]:g} to {own['scores'][1]:g}: {' '.join(own['words'].split())}"
+    assert embedded_json(told) in (whole / "report.html").read_text()
+    shutil.copytree(whole, again)
+    shutil.rmtree(again / "checkpoints" / "4")
+    (again / "summary.json").unlink()
+    quietly(judged(model, again, "own_judges:wordier", resume=True, **changes))
+    assert contents(again) == contents(whole)
 
 
 def test_two_answers_are_refused_where_none_are_compared(model, tmp_path):

@@ -73,10 +73,10 @@ def withdraw_skills(
 ) -> Curriculum:
     """Shows skills beside every prompt, fewer from phase to phase, and in the last phase none.
 
-    A skill of another name than "general" belongs to the prompts of that kind. Every so many steps
-    some prompts are rated with the skills that are shown and without any; those that did not help
-    with their own kind are taken away, down to the number of the phase. What a skill has gained is
-    remembered from when it was last shown.
+    Every prompt is shown all skills that are active, whatever its kind. Every so many steps some
+    prompts are rated with them and without any. A skill of another name than "general" is judged
+    by the prompts of that kind: those that did not help there are taken away, down to the number
+    of the phase. What a skill has gained is remembered from when it was last shown.
 
     Args:
       skills: texts by name, the general one first.

@@ -27,14 +27,14 @@ _MARK = "\ue000"  # stands for a message while a chat template is read; nobody w
 class Driver:
     """What the answers of a batch have in common."""
 
-    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads):
+    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads, costs=None):
         self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
         self.told = turn.setting.told or Told()
         # Where the environment judges, it says nothing of the task's other rewards.
         self.unsaid = unsaid(turn.setting.task)
         self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
         self.limit, self.reply_tokens = limit, reply_tokens
-        self.threads = threads
+        self.threads, self.costs = threads, costs
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
         # One that the tokenizer cannot write ends no response; the environment is asked at its end.
         stops = tuple(dict.fromkeys(stop for stop in stops if stop))
@@ -94,6 +94,12 @@ class Driver:
         episode.state = reply.state
         episode.texts.append(text)
         return reply
+
+    def paid(self, reply: Reply) -> float | None:
+        """The reward of a turn, its costs where there are any; None: there is none."""
+        if self.costs is None:
+            return reply.reward
+        return -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
 
     def tokens_of(self, reply: Reply, tokenizer: Any, paused: bool, last: int) -> list[int]:
         """The tokens of a reply; none where there is nothing to read.

@@ -109,9 +109,11 @@ class Half:
             self.lost[row] |= reply.lost
             if reply.outcome is not None:
                 self.outcome[row] = reply.outcome
-            if reply.reward is not None and length[row] > 0:
-                reward[row, length[row] - 1] += reply.reward
-                self.paid[row] = True
+            paid = self.how.paid(reply)
+            if paid is not None and length[row] > 0:
+                reward[row, length[row] - 1] += paid
+                # What turns cost is no reward of the environment's.
+                self.paid[row] = self.how.costs is None
             paused = bool(truncated[row])
             if reply.done or (reply.text is None and not paused):
                 if paused:

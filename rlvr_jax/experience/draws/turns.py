@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from rlvr_jax.experience.draws.asking import THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.arguments import check_at_least, check_count
 from rlvr_jax.tools import Environment, Game
 
 __all__ = ["turns"]
@@ -26,6 +26,7 @@ def turns(
     environment: Environment | Game | None = None,
     limit: int = 8,
     reply_tokens: int = 512,
+    costs: Mapping[str, float] | None = None,
     **sampling: Any,
 ) -> Draw:
     """Writes each answer in turns: the policy until it pauses or ends, then the environment.
@@ -47,15 +48,19 @@ def turns(
       limit: replies of a response at most, at least 1; behind the last one the policy goes on, and
         is not asked again.
       reply_tokens: of a reply at most; what is longer loses its middle.
+      costs: what a turn costs for each of what the environment counts in its reply
+        (`Reply.info`), such as {"malformed_calls": 0.1}; in place of the environment's own rewards
+        of turns, which stand where it is None.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
     Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
       not fit), lost_answers (without a verdict), and the sums of what the environment counts.
     Raises:
-      ValueError: a number that is no count; when a run begins, a task without an environment where
-        none is given; groups that are no multiple of a game's players.
+      ValueError: a number that is no count; a cost below 0; when a run begins, a task without an
+        environment where none is given; groups that are no multiple of a game's players.
     """
     check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
+    check_at_least(0, "turns", **(costs or {}))
 
     def init(setting):
         _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
@@ -65,7 +70,7 @@ def turns(
         world = environment_of("turns", environment, turn.setting.task)
         _check_players(world, [ask.samples for ask in asks])
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
-            how = Driver(actor, world, turn, limit, reply_tokens, sampling, threads)
+            how = Driver(actor, world, turn, limit, reply_tokens, sampling, threads, costs)
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
             half_of = Half if getattr(world, "players", 1) == 1 else PlayedHalf
@@ -87,6 +92,8 @@ def turns(
 
     label = "task" if environment is None else environment.label
     named = {"environment": label, "limit": limit, "reply_tokens": reply_tokens, **sampling}
+    if costs is not None:
+        named["costs"] = dict(costs)
     return Draw(
         apply,
         describe("turns", **named),

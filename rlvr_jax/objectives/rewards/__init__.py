@@ -7,7 +7,7 @@
     without labels   `agreement` (consensus), `Certainty` (certainty)
     controls         `random_reward`, `inverted_outcome`
     beside being right `decoupled_exploration`, `confident_abstention`, `grounded`, `useful_calls`,
-                     `right_or_readable`, `ended_bonus`
+                     `right_or_readable`, `ended_bonus`, `outcome_and_turns`
     of criteria      `Criterion`, `by_rubric` with `share_of_rubric`, `all_factual_or_share`,
                      `anchored`; `with_evidence`
     against each other schedules (tournaments) and what is made of the results (standings)

@@ -1,4 +1,4 @@
-"""Rewards for answers that are at least readable, or ended."""
+"""Rewards for answers that are at least readable, or ended, and for what was done on the way."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -7,7 +7,7 @@ from rlvr_jax.objectives.arguments import check_finite, check_within
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
 from rlvr_jax.objectives.rewards.parts import Shaping, shaping
 
-__all__ = ["ended_bonus", "partial_credit", "right_or_readable"]
+__all__ = ["ended_bonus", "outcome_and_turns", "partial_credit", "right_or_readable"]
 
 
 def ended_bonus(bonus: float) -> Shaping:
@@ -26,6 +26,18 @@ def ended_bonus(bonus: float) -> Shaping:
         return rollouts.outcome + ended.astype(rollouts.outcome.dtype)
 
     return shaping(reward, f"ended_bonus({bonus:g})")
+
+
+def outcome_and_turns() -> Shaping:
+    """The outcome, and the sum of what the turns earned.
+
+    Reads: outcome, process_reward.
+    """
+
+    def reward(rollouts):
+        return rollouts.outcome + jnp.sum(rollouts.process_reward, axis=1)
+
+    return shaping(reward, "outcome_and_turns()", needs=("process_reward",))
 
 
 def partial_credit(

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.heard import Heard
 from rlvr_jax.experience.parts import Actor, Stage, stateless
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import Call, Judge, Replies, Reply, Verdicts
@@ -86,11 +87,16 @@ def compare_with(
             texts += [
                 {**one, "other": two["response"]} for one, two in zip(first, second, strict=True)
             ]
-        numbers, _, counts = _asked(asked, texts, actor, turn.step, turn.key, sampling)
+        numbers, words, counts = _asked(asked, texts, actor, turn.step, turn.key, sampling)
+        heard = [
+            Heard(tuple(rows), None if np.isnan(own).any() else tuple(own), said)
+            for rows, own, said in zip(np.concatenate(shown).tolist(), numbers, words, strict=True)
+        ]
         if not both_orders:
-            return np.where(swapped[:, None], numbers[:, ::-1], numbers), counts
+            return np.where(swapped[:, None], numbers[:, ::-1], numbers), counts, heard
         one, two = numbers[: len(pairs)], numbers[len(pairs) :, ::-1]
-        return np.where(np.isnan(one), two, np.where(np.isnan(two), one, (one + two) / 2)), counts
+        scores = np.where(np.isnan(one), two, np.where(np.isnan(two), one, (one + two) / 2))
+        return scores, counts, heard
 
     compare.__name__ = "compare_with_judge"
     return compare

@@ -9,6 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.views import digest
 from rlvr_jax.judges import two_numbers
@@ -40,12 +41,18 @@ def rating_reward(words: str, right: tuple[bool, bool], tolerance: float) -> flo
     A rating from 1 to 10, scaled to [0, 1], is near if it is within the tolerance of 1 for a right
     answer and of 0 for a wrong one.
     """
-    read = two_numbers(LEAST, MOST)(words)
-    if read is None or any(value != round(value) for value in read):
+    read = _ratings(words)
+    if read is None:
         return None
     scaled = [(value - LEAST) / (MOST - LEAST) for value in read]
     near = [abs(own - truth) <= tolerance for own, truth in zip(scaled, right, strict=True)]
     return sum(near) / 2
+
+
+def _ratings(words: str) -> tuple[float, ...] | None:
+    """The two ratings; None if they cannot be read."""
+    read = two_numbers(LEAST, MOST)(words)
+    return None if read is None or any(value != round(value) for value in read) else tuple(read)
 
 
 def rate_pairs(
@@ -63,7 +70,8 @@ def rate_pairs(
       tolerance: of a rating, in [0, 1].
       show: (prompt, first answer, second answer) -> what the policy is shown.
       label: of `show`.
-    Reads: outcome, the texts of answers. Draws: a group for each pair. Writes: cell.
+    Reads: outcome, the texts of answers. Draws: a group for each pair. Writes: cell; what was
+      said of each answer into its grade.
     Metrics: rated_pairs (per group), unreadable_ratings (share), rating_reward (mean).
     Raises:
       ValueError: no pairs, or a tolerance out of range; when called, answers that leave no room.
@@ -75,22 +83,24 @@ def rate_pairs(
     def apply(batch, actor, turn):
         random, texts = turn.random(), [response.text for response in batch.responses]
         right = np.asarray(batch.rollouts.outcome) > RIGHT
-        asks, truths = [], []
+        asks, met, truths = [], [], []
         for rows in batch.groups:
             for first, second in _drawn(rows[batch.decided[rows]], right, pairs, random):
                 shown = show(batch.asks[first].prompt.text, texts[first], texts[second])
                 ask = batch.asks[first]
                 asks.append(replace(ask, view=_view(shown), samples=turn.setting.samples, given=()))
+                met.append((first, second))
                 truths.append((bool(right[first]), bool(right[second])))
         batch = batch.with_rollouts(cell=np.zeros(len(batch), np.int32))
         told = {"rated_pairs": len(asks) / len(batch.groups)}
         if not asks:
             return batch, told
-        rated, earned = _graded(actor.draw(asks, turn.key), truths, tolerance)
+        drawn = actor.draw(asks, turn.key)
+        rated, earned = _graded(drawn, truths, tolerance)
         unread = np.isnan(earned)
         told["unreadable_ratings"] = float(unread.mean())
         told["rating_reward"] = float(np.where(unread, 0, earned).mean())
-        return concatenate([batch, rated]), told
+        return with_heard(concatenate([batch, rated]), _heard(drawn, met)), told
 
     named = f"rate_pairs(pairs={pairs}, tolerance={tolerance:g}, {label})"
     views = (_view(show("", "", "")),)
@@ -116,6 +126,18 @@ def _drawn(rows, right, pairs, random) -> list[tuple[int, int]]:
 def _view(text: str) -> View:
     # What is shown is made in the step: equal texts are equal views.
     return View(f"rate_pairs({digest(text)})", lambda prompt, task: Shown(text))
+
+
+def _heard(drawn: Batch, met) -> list[Heard]:
+    """What each pair was rated, the first rating of every pair before all second ones."""
+    words = [response.text for response in drawn.responses]
+    ratings = [
+        (place, pair, words[row])
+        for pair, rows in zip(met, drawn.groups, strict=True)
+        for place, row in enumerate(rows)
+    ]
+    ratings.sort(key=lambda rating: rating[0])
+    return [Heard(pair, _ratings(said), said) for _, pair, said in ratings]
 
 
 def _graded(drawn: Batch, truths, tolerance: float) -> tuple[Batch, np.ndarray]:

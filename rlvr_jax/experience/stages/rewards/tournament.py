@@ -8,15 +8,16 @@ import numpy as np
 
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.grades import component_rewards
+from rlvr_jax.experience.heard import Heard, with_heard
 from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
 from rlvr_jax.objectives import Met, Schedule, round_robin
 
 __all__ = ["compare_by", "tournament"]
 
 Rows = Sequence[tuple[int, int]]
-Compare = Callable[[Batch, Rows, Actor, Turn], tuple[np.ndarray, dict[str, float]]]
-"""(batch, pairs of rows, actor, turn) -> [n, 2], the scores of both, NaN where nobody can say; and
-counts."""
+Compare = Callable[[Batch, Rows, Actor, Turn], tuple[np.ndarray, dict[str, float], Sequence[Heard]]]
+"""(batch, pairs of rows, actor, turn) -> [n, 2], the scores of both, NaN where nobody can say;
+counts; and what was said of them, if it was words."""
 Standing = Callable[[int, Sequence[Sequence[Met]]], np.ndarray]
 """(players, rounds) -> [players]."""
 
@@ -35,7 +36,7 @@ def compare_by(column: int | None = None) -> Compare:
             known = batch.rollouts.component_rewards
             own = component_rewards(batch, turn.setting.task) if known is None else known
             numbers = np.asarray(own)[:, column]
-        return numbers[np.array(pairs)], {}
+        return numbers[np.array(pairs)], {}, ()
 
     compare.__name__ = "compare_by_outcome" if column is None else f"compare_by_{column}"
     return compare
@@ -56,7 +57,8 @@ def tournament(
       reward: of the rounds.
       schedule: who meets.
       advantage: of the rounds; the rows then bring it, and the objective estimates none.
-    Reads: outcome, what `compare` reads. Writes: reward, and advantage if it is given.
+    Reads: outcome, what `compare` reads. Writes: reward, and advantage if it is given; what was
+      said of each answer into its grade.
     Metrics: what `compare` counts, compared_pairs, unreadable_pairs, right_wins (of the pairs of a
       right and a wrong answer, the share in which the right one has the higher score; a draw is
       half).
@@ -65,9 +67,11 @@ def tournament(
     def apply(batch, actor, turn):
         players = [rows[batch.decided[rows]] for rows in batch.groups]
         counts: dict[str, float] = {}
+        heard: list[Heard] = []
 
         def ask(pairs):
-            scores, told = compare(batch, pairs, actor, turn)
+            scores, told, said = compare(batch, pairs, actor, turn)
+            heard.extend(said)
             for name, count in told.items():
                 counts[name] = counts.get(name, 0.0) + count
             return scores
@@ -83,7 +87,8 @@ def tournament(
         if advantage is not None:
             mask = batch.rollouts.mask
             known["advantage"] = np.where(mask, credit[:, None], 0).astype(credit.dtype)
-        return batch.with_rollouts(**known), counts | _told(batch, players, rounds)
+        told = counts | _told(batch, players, rounds)
+        return with_heard(batch, heard).with_rollouts(**known), told
 
     label = f"tournament({compare.__name__}, {reward.__name__}, {schedule.__name__})"
     gives = frozenset({"advantage"} if advantage is not None else ())

@@ -10,8 +10,9 @@ https://github.com/THUDM/ReST-RL
 
 The authors do so in cycles over all prompts; here some prompts are rated in every step, and what
 they give waits in a queue. Their penalty of 1e-6 for each character behind the end cannot arise:
-nothing stands behind the stop token. Their decoding, a tree search with a value model, is left to
-the room of draws; its formulas are `rlvr_jax.objectives.tree_choice`.
+nothing stands behind the stop token. Their tree search is `search_lines`, by tests or by a value of
+beginnings, and its `value_targets` are what their value model learns; that model, a second one with
+a head of its own, and the decoding with it train no policy and are no part of a run.
 """
 
 from rlvr_jax.experience import experience, shape, start_from_prefixes
@@ -71,7 +72,7 @@ METHOD = Method(
     "ReST-RL: Achieving Accurate Code Reasoning of LLMs with Optimized Self-Training and Decoding",
     "https://github.com/THUDM/ReST-RL",
     changes="curriculum, sampling, reward",
-    left_out="the value model and the search with it",
+    left_out="the value model, and with it the decoding; the search is a function, no draw",
     reports="APPS, BigCodeBench, HumanEval: ahead of GRPO and ReST-DPO in training",
     traps=(
         "prompts that are always or never solved are dropped before they are cut; a beginning may "

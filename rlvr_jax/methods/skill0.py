@@ -29,6 +29,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
+from rlvr_jax.objectives.arguments import check_at_least
 from rlvr_jax.types import Method, Recipe
 
 
@@ -61,7 +62,7 @@ def skill0(
       clip_low, clip_high: half-widths of the trust region (ε).
       epsilon: added to the standard deviation of a group's rewards.
     Raises:
-      ValueError: a skill without a name.
+      ValueError: a skill without a name; a cost below 0.
     """
     table = {}
     for line in skills.split("|"):
@@ -69,6 +70,7 @@ def skill0(
         if not there or not name.strip():
             raise ValueError(f"skill0: skills must be name=text with | between them, got {line!r}")
         table[name.strip()] = text.strip()
+    check_at_least(0, "skill0", invalid_cost=invalid_cost)
     costs = dict.fromkeys(invalid, invalid_cost)
     draw = turns(None, max_turns, reply_tokens, costs) if max_turns else None
     return Recipe(
@@ -97,8 +99,7 @@ METHOD = Method(
     ),
     traps=(
         "a rating of 32 prompts is noisy at 0.1, so useless skills stay half of the time; the "
-        "general skill is never judged; a kind whose prompts see another kind's skill pays for its "
-        "tokens, too; a skill whose name is no kind of the task is never rated "
+        "general skill is never judged; a skill whose name is no kind of the task is never rated "
         "and stays; the code rates dropped skills by noise"
     ),
 )

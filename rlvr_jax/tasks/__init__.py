@@ -126,7 +126,7 @@ _PREFIXES = {
     "tfds": "tfds:name",
     "traces": "traces:path/to/file.jsonl",
 }
-_MODULES = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
+_MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
 _MODULES["enigmata"] = "puzzles.enigmata"
 # Modules that tasks import when they are loaded, and what pip installs them by.
 _PACKAGES = {

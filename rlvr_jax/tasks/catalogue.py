@@ -94,7 +94,8 @@ def packages_of(module: str) -> dict[str, bool]:
     """Packages that a module of ours imports, by itself or by what it names, and whether each is
     installed; without those of the standard library and numpy."""
     seen: set[str] = set()
-    waiting, found = [module], set()
+    found: set[str] = set()
+    waiting = [module]
     while waiting:
         name = waiting.pop()
         if name in seen:

@@ -110,7 +110,8 @@ def _own_step(kind: type, step: str) -> bool:
 
 
 def _marked(task: Any, mark: str) -> list[Callable[..., Any]]:
-    if callable(hooks := getattr(task, "hooks", None)):
+    hooks: Callable[[str], list[Callable[..., Any]]] | None = getattr(task, "hooks", None)
+    if callable(hooks):
         return hooks(mark)  # with those that its configuration adds or replaces
     names = {
         name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
 
@@ -28,7 +29,7 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
     """
     try:
         given = task.verify(prompts, responses)
-        grades = list(given) if isinstance(given, Iterable) else [given]
+        grades: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     except GradingError:
         raise
     except Exception as error:

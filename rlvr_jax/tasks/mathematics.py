@@ -85,7 +85,8 @@ def mathematics(
         )
     verifier = MathVerifier(**{**grading, "answer_line": lines})
     checked = _Checked(name, verifier, grading, instruction, lines)
-    test = test and consistent(name, checked.gradable(test), checked.same, drop_contradictions)
+    if test:
+        test = consistent(name, checked.gradable(test), checked.same, drop_contradictions)
     train = consistent(name, checked.gradable(train), checked.same, drop_contradictions)
     if test is None:
         train, test = split_off(name, train, held_out)
@@ -152,7 +153,7 @@ def _first(answer: str | Sequence[str]) -> str:
     return answer if isinstance(answer, str) else answer[0]
 
 
-def _fresh(name: str, train: list[Placed], test: list[Placed]) -> list[Placed]:
+def _fresh(name: str, train: list[Placed], test: Sequence[Placed]) -> list[Placed]:
     """The questions of train that are not in test; a warning counts the others."""
     fresh = without(train, test)
     if len(fresh) < len(train):

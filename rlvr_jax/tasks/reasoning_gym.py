@@ -283,9 +283,9 @@ class _Scorer:
                 grades.append(None)
                 jobs.append({**self._job, "entry": prompt.answer, "answer": answer})
         results = iter(self._pool.map(jobs) if jobs else ())
-        grades = [grade or _from_result(next(results)) for grade in grades]
+        graded = [grade or _from_result(next(results)) for grade in grades]
         return [
-            replace(grade, answer=answer) for grade, answer in zip(grades, answers, strict=True)
+            replace(grade, answer=answer) for grade, answer in zip(graded, answers, strict=True)
         ]
 
 

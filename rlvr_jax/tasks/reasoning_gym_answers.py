@@ -102,8 +102,10 @@ _FRACTION = re.compile(
 def _whole(text: str) -> tuple[bool, str] | None:
     """Sign and digits; not as an int, which Python refuses to make of very many digits."""
     match = _WHOLE.fullmatch(text)
-    digits = match and (match[2].replace(",", "").lstrip("0") or "0")
-    return match and (match[1] == "-" and digits != "0", digits)
+    if match is None:
+        return None
+    digits = match[2].replace(",", "").lstrip("0") or "0"
+    return match[1] == "-" and digits != "0", digits
 
 
 def _fraction(text: str) -> tuple[str, ...] | None:
@@ -140,7 +142,8 @@ def _rows(text: str) -> list[list[Fraction]] | None:
         listed = listed if all(isinstance(row, list) for row in listed) else [listed]
         text = "\n".join(" ".join(map(str, row)) for row in listed)
     rows = [[_decimal(number) for number in line.split()] for line in text.splitlines()]
-    return rows if rows and not any(None in row for row in rows) else None
+    known = [[number for number in row if number is not None] for row in rows]
+    return known if rows and known == rows else None
 
 
 def _complex(text: str) -> tuple[Fraction, Fraction] | None:

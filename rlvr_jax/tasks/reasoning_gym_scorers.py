@@ -102,7 +102,7 @@ def _coefficients(text: str) -> dict[tuple[tuple[str, int], ...], int] | None:
     position, text = 0, text.strip()
     while position < len(text):
         match = _TERM.match(text, position)
-        if match.end() == position or (position and not match[1]):
+        if match is None or match.end() == position or (position and not match[1]):
             return None
         if not (match[2] or match[3]) or len(match[2] or "") > MAX_CHARACTERS:
             return None

@@ -127,6 +127,7 @@ def tfds(
 def _prepared(name: str, data_dir: str | None) -> Any:
     """The package's builder of a data set, prepared as array_record files."""
     import tensorflow_datasets
+    from tensorflow_datasets.core import registered
 
     # The package looks through its folders in an order in which, without TensorFlow, the first that
     # fails hides the rest; data sets of text are known once their folders are imported.
@@ -138,7 +139,7 @@ def _prepared(name: str, data_dir: str | None) -> Any:
             name, data_dir=data_dir, file_format="array_record", try_gcs=False
         )
     except (tensorflow_datasets.core.DatasetNotFoundError, ValueError) as error:
-        known = tensorflow_datasets.core.registered.list_imported_builders()
+        known = registered.list_imported_builders()
         close = difflib.get_close_matches(name, known, n=3)
         hint = f"; closest: {', '.join(close)}" if close else ""
         reason = str(error).partition("\n")[0]
@@ -167,7 +168,8 @@ def _check_reach(builder: Any, name: str, place: str) -> None:
         return
     source = ""
     with contextlib.suppress(OSError, TypeError):  # there may be none to read
-        source = inspect.getsource(inspect.getmodule(type(builder)))
+        if (module := inspect.getmodule(type(builder))) is not None:
+            source = inspect.getsource(module)
     found = dict.fromkeys(_HOST.findall(source))
     hosts = [host for host in found if host != _LICENCE][:_HOSTS]
     if not hosts:

@@ -63,7 +63,7 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     if len(names) != 1:
         raise ValueError(f"traces: rows of {path} must be of one task, got {sorted(names)}")
     task = load(names.pop())
-    known = {prompt.text: prompt for prompt in task.train}
+    known: dict[Any, Prompt] = {prompt.text: prompt for prompt in task.train}
     found = {row.get("prompt"): row for row in rows}
     strange = [text for text in found if text not in known]
     if strange:

@@ -77,14 +77,14 @@ def with_verdicts(
     shares = {kind: (1 - share) * weight / whole for kind, weight in mixture.items()}
 
     def verify(asked: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        found: list[Grade | None] = [None] * len(asked)
+        found: dict[int, Grade] = {}
         for own, grade in ((True, _VERIFY), (False, task.verify)):
             rows = [row for row, prompt in enumerate(asked) if (prompt.kind == KIND) == own]
             if rows:
                 told = grade([asked[row] for row in rows], [responses[row] for row in rows])
                 for row, one in zip(rows, told, strict=True):
                     found[row] = _with_names(one, task.rewards) if own else one
-        return found
+        return [found[row] for row in range(len(asked))]
 
     return dataclasses.replace(
         task,

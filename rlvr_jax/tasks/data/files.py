@@ -30,7 +30,7 @@ from rlvr_jax.tasks.base import Task, Verify
 from rlvr_jax.tasks.data.columns import Columns, named_columns, recognised
 from rlvr_jax.tasks.data.paths import find_files, listed
 from rlvr_jax.tasks.data.questions import Collected, Placed, consistent, split_off, without
-from rlvr_jax.tasks.data.tables import Row, rows_of
+from rlvr_jax.tasks.data.tables import rows_of
 from rlvr_jax.tasks.mathematics import LEFT_OUT, mathematics
 from rlvr_jax.tasks.options import known_options, takes_options_of
 from rlvr_jax.verifiers.maths.verifier import MathVerifier
@@ -105,8 +105,7 @@ def from_files(
 
 def _of_kind(kind: str) -> Callable[..., Task]:
     function = functools.partial(from_files, kind)
-    function.hands_on = from_files.hands_on
-    return function
+    return takes_options_of(MathVerifier, leave_out=LEFT_OUT)(function)
 
 
 jsonl, json, csv, parquet, arrow = map(_of_kind, ("jsonl", "json", "csv", "parquet", "arrow"))
@@ -150,20 +149,23 @@ def from_rows(
             f" {', '.join(unknown)}"
         )
     if verify is not None and (grading or answer_after is not None):
-        given = sorted({*grading, *(["answer_after"] if answer_after is not None else [])})
+        given = sorted([*grading, *["answer_after"] * (answer_after is not None)])
         raise ValueError(
             f"from_rows: {', '.join(given)} must be left out with a verify of your own, which reads"
             " answers itself"
         )
     if isinstance(rows, Mapping):
-        if "train" not in rows:
-            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(rows)}")
+        splits: Mapping[Any, Any] = rows
+        if "train" not in splits:
+            raise ValueError(f"from_rows: rows by split must have 'train', got {sorted(splits)}")
         if test_rows is None:
-            test_rows = rows.get("test", rows.get("validation"))
-        rows = rows["train"]
+            test_rows = splits.get("test", splits.get("validation"))
+        learned = splits["train"]
+    else:
+        learned = rows
     reading = _Reading(name, named_columns(columns), answer_after, verify is None)
     test = None if test_rows is None else reading.rows(test_rows, f"{name}, test")
-    train = reading.rows(rows, name)
+    train = reading.rows(learned, name)
     if verify is None:
         return mathematics(
             name,
@@ -185,7 +187,13 @@ def from_rows(
         test = consistent(name, test, _equal, drop_contradictions)
         train = without(train, test)
     prompts = ([instructed(p, instruction or "") for _, p in part] for part in (train, test))
-    return Task(name, *prompts, verify, response_tokens, notes=tuple(reading.notes))
+    return Task(
+        name,
+        *prompts,
+        verify=verify,
+        response_tokens=response_tokens,
+        notes=tuple(reading.notes),
+    )
 
 
 def _equal(pairs: Sequence[tuple[Any, Any]]) -> list[bool]:
@@ -251,7 +259,12 @@ class _Reading:
         self.read.append(columns)
         return columns
 
-    def _collect(self, rows: Iterator[Row], columns: Columns, collected: Collected) -> None:
+    def _collect(
+        self,
+        rows: Iterator[tuple[str, Mapping[str, Any]]],
+        columns: Columns,
+        collected: Collected,
+    ) -> None:
         for place, row in rows:
             _check_row(collected.name, place, row)
             try:

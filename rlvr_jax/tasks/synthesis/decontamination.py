@@ -84,9 +84,9 @@ def decontaminate(
             members = np.array([place for place, own in enumerate(names) if own == name])
             order = np.argsort(-likeness[:, members], axis=1, kind="stable")[:, :k]
             for question, near in enumerate(members[order]):
-                for test in near.tolist():
-                    pair = questions[question], tests[test]
-                    if judge(*pair) or judge(*pair[::-1]):
+                for test in map(int, near):
+                    first, second = questions[question], tests[test]
+                    if judge(first, second) or judge(second, first):
                         hits[question].append(test)
     return Contamination(np.array([not found for found in hits], bool), hits)
 

@@ -32,7 +32,7 @@ def passed(row: dict, place: int, path: Path, least: float) -> tuple[str, dict]:
         if not hard:
             return "difficulty", row
     keep, answer = agreement(wanted(row, "answers", place, path), row.get("answer"))
-    if not keep:
+    if not keep or answer is None:
         return "agreement", row
     told = {"answer": answer, "difficulty": mean}
     return "", row | told | {"names_answer": names_answer(row["question"], answer)}

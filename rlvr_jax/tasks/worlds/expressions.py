@@ -109,9 +109,10 @@ def _value(text: str) -> int | None:
 
 def _proposal(kind: str, text: str) -> tuple[str, list[int]] | None:
     first, mark, behind = text.partition(";")
-    program, inputs = _program(first), [_number(word) for word in behind.split()]
-    number = range(2, MOST_INPUTS + 1) if kind == "induction" else (1,)
-    if program is None or not mark or len(inputs) not in number or None in inputs:
+    program, words = _program(first), behind.split()
+    inputs = [number for word in words if (number := _number(word)) is not None]
+    allowed = range(2, MOST_INPUTS + 1) if kind == "induction" else (1,)
+    if program is None or not mark or len(words) not in allowed or len(inputs) < len(words):
         return None
     return (program, inputs) if len({*inputs}) == len(inputs) else None
 

@@ -121,8 +121,9 @@ def python_functions(response_tokens: int = 512) -> Task:
     Raises:
       ValueError: a machine on which nothing keeps a program in.
     """
-    runs = run_functions(list(PROGRAMS.items()))
-    if None in runs:
+    told = run_functions(list(PROGRAMS.items()))
+    runs = [outputs for outputs in told if outputs is not None]
+    if len(runs) < len(told):
         raise ValueError(
             "python_functions: programs must be kept in by this machine (see python -m"
             " rlvr_jax.sandbox), got no outputs of those of the task"

@@ -114,7 +114,7 @@ def proposal_in(world: World, prompts: Sequence[Prompt], texts: Sequence[str]):
     found: list[Triplet | None] = []
     for prompt, proposal in zip(prompts, read, strict=True):
         outputs = None if proposal is None else next(runs)
-        if outputs is None:
+        if proposal is None or outputs is None:
             found.append(None)
             continue
         program, inputs = proposal
@@ -128,7 +128,7 @@ def verify_in(world: World) -> Verify:
     """Grades answers and proposals; `readable` of a grade says whether there is any."""
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
-        grades: list[Grade | None] = [None] * len(prompts)
+        grades: dict[int, Grade] = {}
         asked = [k for k, prompt in enumerate(prompts) if is_proposal(prompt)]
         texts = [responses[k].text for k in asked]
         cut = [responses[k].truncated for k in asked]
@@ -138,7 +138,7 @@ def verify_in(world: World) -> Verify:
             grades[place] = Grade(valid, info={"readable": valid})
         waiting: list[tuple[int, str, Sequence[Any], Triplet]] = []
         for place, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
-            if grades[place] is not None:
+            if place in grades:
                 continue
             hidden = Triplet.of(prompt.answer["triplet"])
             if prompt.answer["kind"] == "induction":
@@ -161,7 +161,7 @@ def verify_in(world: World) -> Verify:
             )
             induced = prompts[place].answer["kind"] == "induction"
             grades[place] = _graded(right, program if induced else inputs[0])
-        return grades
+        return [grades[place] for place in range(len(prompts))]
 
     return verify
 

@@ -145,6 +145,8 @@ def test_a_prompt_of_one_token_has_nothing_to_score():
     model, params = policy()
     one = {"prompt_tokens": rollouts().prompt_tokens[:, :1], "prompt_length": jnp.ones(ROWS, int)}
     assert not np.any(score_prompts(model, params, replace(rollouts(), **one)))
+    unknown = replace(rollouts(), **one, behaviour_logp=None)
+    assert not np.any(score_prompts(model, params, unknown))
 
 
 def test_off_the_mask_everything_is_zero():

@@ -25,7 +25,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # Where processes that tests start keep what they compile, one place for all of them. This one keeps
-# nothing: JAX has read its own variable by now, if a plugin of pytest has not read it before.
+# nothing: some of its tests count what is compiled, and some have a disk that is full.
+jax.config.update("jax_enable_compilation_cache", False)
 PROGRAMS = "RLVR_JAX_PROGRAMS_OF_TESTS"
 if PROGRAMS not in os.environ:
     os.environ[PROGRAMS] = tempfile.mkdtemp(prefix="programs_of_tests_")

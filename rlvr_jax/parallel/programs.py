@@ -23,21 +23,27 @@ def keep_programs() -> None:
     Settings of JAX that the environment names (JAX_COMPILATION_CACHE_DIR and its neighbours) stay;
     JAX_ENABLE_COMPILATION_CACHE=false turns it off. Nothing is kept where nothing can be written.
     """
-    if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        directory = programs_directory()
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return
-        if not os.access(directory, os.W_OK):
-            return
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
+    directory = programs_directory()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _remove_halves(directory)
+    except OSError:
+        return
+    if os.access(directory, os.W_OK):
         jax.config.update("jax_compilation_cache_dir", str(directory))
-    for name, value in (
-        ("jax_persistent_cache_min_compile_time_secs", _SECONDS),
-        ("jax_compilation_cache_max_size", _BYTES),
-    ):
-        if name.upper() not in os.environ:
-            jax.config.update(name, value)
+        jax.config.update("jax_compilation_cache_max_size", _BYTES)
+
+
+def _remove_halves(directory: Path) -> None:
+    """Removes programs that a killed process left without the time of their last use, at which JAX
+    would stumble whenever it keeps another one."""
+    for path in directory.glob("*-cache"):
+        if not path.with_name(path.name.removesuffix("-cache") + "-atime").exists():
+            path.unlink(missing_ok=True)
 
 
 def programs_directory() -> Path:

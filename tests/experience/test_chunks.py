@@ -216,6 +216,7 @@ def test_evaluations_write_in_chunks_too(run):
     assert found[0].n == found[1].n
 
 
+@pytest.mark.slow
 def test_it_trains_to_the_end(run, tmp_path):
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run", steps=2))
     lines = [line for line in training_runs.metrics(tmp_path / "run") if "loss" in line]

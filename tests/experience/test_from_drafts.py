@@ -293,6 +293,7 @@ def test_it_trains_and_reuses(run, tmp_path):
     assert shares[0] == 0 < shares[1] <= 1
 
 
+@pytest.mark.slow
 def test_it_trains_in_the_exact_mode_and_its_ratios_are_one(run, tmp_path):
     exact = ("kl_coefficient=0", "lenience=0", "exact_mb=10")
     config = replace(run.config, run_dir=tmp_path / "run", steps=3, hyperparameters=exact)

@@ -89,6 +89,7 @@ def test_a_share_outside_its_range_is_refused():
         in_windows(2)
 
 
+@pytest.mark.slow
 def test_t_ppo_trains_and_scores_windows_in_their_context(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(

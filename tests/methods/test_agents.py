@@ -34,10 +34,12 @@ def assert_turns_were_learned_from(steps):
     assert np.isfinite(training_runs.values(steps, "loss")).all()
 
 
+@pytest.mark.slow
 def test_empg_credits_turns_by_their_entropy(tmp_path):
     assert_turns_were_learned_from(run_of(tmp_path, "empg"))
 
 
+@pytest.mark.slow
 def test_aepo_learns_from_answers_of_the_tasks_environment(tmp_path):
     steps = run_of(tmp_path, "aepo_agentic", "tools=None", "top=5", "window=2")
     assert_turns_were_learned_from(steps)

@@ -132,6 +132,7 @@ def run_of(tmp_path, method, *hyperparameters, **changes):
     return config
 
 
+@pytest.mark.slow
 def test_rstar_math_trains_by_its_name(tmp_path):
     given = ("separator=+", "candidates=4", "iterations=6", "depth=3")
     training_runs.quietly(run_of(tmp_path, "rstar_math", *given))

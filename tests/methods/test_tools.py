@@ -34,6 +34,7 @@ def test_a_wrong_answer_is_paid_for_calls_up_to_the_ceiling(turns, outcome, call
     np.testing.assert_allclose(tool_use_reward(bonus=0)(batch), [plain])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "given", "curves"),
     [

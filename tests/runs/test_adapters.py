@@ -80,6 +80,7 @@ class Crash(BaseException):
     """Nothing in a run expects it."""
 
 
+@pytest.mark.slow
 def test_adapters_in_bfloat16_go_on_where_they_were(model, tmp_path):
     changes = {**LORA, "compute_dtype": "bfloat16", "remat": "layers", "checkpoint_every": 1}
 

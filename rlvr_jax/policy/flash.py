@@ -8,6 +8,8 @@ heads. Dao et al. 2022, https://arxiv.org/abs/2205.14135, is the idea.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.splash_attention import (
@@ -133,8 +135,8 @@ def _local(query, key, value, visible):
     key, value = (x.transpose(0, 2, 1, 3) for x in (key, value))
     seen = SegmentIds(jnp.ones(query.shape[3], jnp.int32), visible.astype(jnp.int32))
     each = jax.vmap(kernel, in_axes=(0, 0, 0, None))
-    every = jax.vmap(each, in_axes=(0, 0, 0, seen._replace(q=None, kv=0)))
-    (y,) = jax.tree.leaves(every(query, key, value, seen))  # no residuals beside it
+    # Residuals stand beside it only where they are asked for.
+    y: Any = jax.vmap(each, in_axes=(0, 0, 0, seen._replace(q=None, kv=0)))(query, key, value, seen)
     return y.transpose(0, 3, 1, 2, 4)[:, :length].reshape(batch, length, heads, size)
 
 

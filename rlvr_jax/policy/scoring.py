@@ -73,11 +73,10 @@ def score(
         stats = replace(stats, hidden=jnp.where(rollouts.mask[:, :, None], hidden, 0))
     if "tempered_logp" in needs:
         fixed = jax.lax.stop_gradient((hidden, unembedding))
-        tempered = [
-            score_hidden(model, *fixed, rollouts, {"logp"}, factor) for factor in temperatures
+        tempered: list[Any] = [
+            score_hidden(model, *fixed, rollouts, {"logp"}, factor).logp for factor in temperatures
         ]
-        stacked = jax.tree.map(lambda *logp: jnp.stack(logp, axis=-1), *tempered)
-        stats = replace(stats, tempered_logp=stacked.logp)
+        stats = replace(stats, tempered_logp=jnp.stack(tempered, axis=-1))
     return stats
 
 
@@ -166,8 +165,7 @@ def score_prompts(
         mask=mask,
         temperature=jnp.ones(mask.shape, rollouts.temperature.dtype),
     )
-    stats = score(model, params, jax.tree.map(lambda x: x[::shared], framed))
-    (logp,) = jax.tree.leaves(stats)
+    logp: Any = score(model, params, jax.tree.map(lambda x: x[::shared], framed)).logp
     return jnp.repeat(jnp.pad(logp, ((0, 0), (1, 0))), shared, axis=0)
 
 

@@ -73,9 +73,8 @@ BOARDS: Mapping[str, Board] = {
         "Rollouts: branches, searches and pruning",
         _HINTED,
         _named(
-            "grpo cure rose arrol",
-            # Rounds that are shorter than the budget, or nothing branches.
-            arpo="arpo:round_tokens=4",
+            # Rounds of ARPO that are shorter than the budget, or nothing branches.
+            "grpo cure arpo:round_tokens=4 rose arrol",
             # Of a budget of 24 tokens: six levels, and its last quarter, as in the paper. A node of
             # 256 would be the whole answer, and a tree of one answer teaches nothing.
             deepsearch="deepsearch:node_tokens=4,overlong=6",

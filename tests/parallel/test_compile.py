@@ -562,23 +562,22 @@ def test_an_unknown_libtpu_is_warned_of():
     assert "jax 1.2\n" in told(None) and "warning" not in told(None)
 
 
+def run_on(topology, shape, prompts, samples, prompt, response, **options):
+    """A GRPO run on a slice that is not there."""
+    lengths = dict(prompt_tokens=prompt, response_tokens=response)
+    config = TrainConfig(prompts_per_step=prompts, samples_per_prompt=samples, **lengths, **options)
+    return abstract_run(config, shape, methods.recipe("grpo"), describe(topology).devices(), 0)
+
+
 @pytest.mark.slow
 def test_no_device_of_a_slice_gathers_the_cache_of_others():
     """Some versions of libtpu did, where the layout of the cache is asked for as a whole."""
     pytest.importorskip("libtpu")
     shape = named_config("tiny", vocab_size=512)
     shape = dataclasses.replace(shape, compute_dtype="bfloat16", max_positions=8192)
-    config = TrainConfig(
-        prompts_per_step=8,
-        samples_per_prompt=4,
-        prompt_tokens=128,
-        response_tokens=4096,
-        micro_batches=1,
-        mesh="data=4,tensor=2",
-    )
+    options = dict(micro_batches=1, mesh="data=4,tensor=2")
     with jax.enable_x64(False):
-        devices = describe("v5e-8").devices()
-        run = abstract_run(config, shape, methods.recipe("grpo"), devices, 0)
+        run = run_on("v5e-8", shape, 8, 4, 128, 4096, **options)
         text = run.lower_sample(8, 4).compile().as_text()
     gathered = [line for line in text.splitlines() if " all-gather" in line and "4096" in line]
     assert gathered == []
@@ -586,21 +585,14 @@ def test_no_device_of_a_slice_gathers_the_cache_of_others():
 
 @pytest.mark.slow
 def test_layers_gather_their_weights_and_send_no_parts_around():
-    """Left alone, the partitioner multiplied part by part: 6 times as long on this slice."""
+    """Left alone, the partitioner multiplied part by part: by the compiler's estimate six times as
+    long on this slice."""
     pytest.importorskip("libtpu")
     options = dict(compute_dtype="bfloat16", remat="layers")
     shape = dataclasses.replace(PUBLISHED["qwen3-8b"], **options)
-    config = TrainConfig(
-        prompts_per_step=512,
-        samples_per_prompt=16,
-        prompt_tokens=1024,
-        response_tokens=8192,
-        micro_batches=256,
-        mesh="fsdp=32",
-        **options,
-    )
+    options |= dict(micro_batches=256, mesh="fsdp=32")
     with jax.enable_x64(False):
-        run = abstract_run(config, shape, methods.recipe("grpo"), describe("v5e-32").devices(), 0)
+        run = run_on("v5e-32", shape, 512, 16, 1024, 8192, **options)
         facts = hlo.read(run.lower_score().compile().as_text())
     assert list(facts.collectives) == ["all-gather"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["MOST", "Composed", "compose"]
+__all__ = ["AMOUNTS", "MOST", "Composed", "compose"]
 
 MOST = 4  # instructions of a prompt
 _SUBJECTS = (
@@ -76,14 +76,15 @@ class _Draft:
 _Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
 
 
-def compose(random: Random, count: int) -> Composed:
+def compose(random: Random, count: int, amount: str = "") -> Composed:
     """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
       random: where the draws come from.
       count: of the instructions.
+      amount: the check of the first one, of `AMOUNTS`; empty: any of them.
     """
-    names = [random.choice([*_AMOUNTS])]
+    names = [amount or random.choice(AMOUNTS)]
     for group in random.sample((_CONTENTS, _ENDS, _STYLES), count - 1):
         fitting = [n for n in group if not any({n, m} in _CONTRADICT for m in names)]
         names.append(random.choice(fitting))
@@ -182,6 +183,8 @@ _AMOUNTS = {
     "number_paragraphs": _number_paragraphs,
     "bullets": _bullets,
 }
+AMOUNTS = tuple(_AMOUNTS)
+"""Checks of how much there is."""
 _CONTENTS = {
     "keywords": _keywords,
     "keyword_frequency": _keyword_frequency,

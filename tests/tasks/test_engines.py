@@ -116,6 +116,13 @@ def test_every_composed_text_follows_its_instructions_and_half_of_it_does_not():
         assert values == [1, 0], composed
 
 
+def test_the_first_instruction_can_be_asked_for():
+    for prompt in load("instructions", amount="bullets", **SMALL).train:
+        first, *rest = prompt.answer
+        assert first["check"] == "bullets"
+        assert {one["check"] for one in rest}.isdisjoint({"number_words", "number_sentences"})
+
+
 def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
     prompt = next(p for p in load("instructions", **SMALL).train if len(p.answer) == 2)
     task = load("instructions", partial=True, **SMALL)
@@ -129,6 +136,7 @@ def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
     (
         ("sql", {"engine": "mysql"}, "sql: engine must be 'sqlite' or 'duckdb', got 'mysql'"),
         ("instructions", {"most": 5}, "instructions: most must be in 1..4, got 5"),
+        ("instructions", {"amount": "lines"}, "instructions: amount must be one of .*'lines'"),
         ("instructions", {"size": 0}, "instructions: size must be at least 1, got 0"),
     ),
 )

@@ -48,7 +48,7 @@ class Prompt:
     # A mapping has no hash, and a prompt without one is to keep its own.
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("messages", "solution", "hints"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -131,7 +131,7 @@ class Grade:
     said: str = ""
     compared: Sequence[Comparison] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.outcome is None and self.reward is not None:
             raise ValueError(
                 f"Grade: reward must be None where outcome is None, got {self.reward!r}"
@@ -235,7 +235,7 @@ class Task:
     notes: Sequence[str] = ()
     environment: Environment | Game | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for split in ("train", "test"):
             if not len(getattr(self, split)):
                 raise ValueError(f"Task {self.name!r}: {split} must have prompts, got none")

@@ -11,10 +11,11 @@ import numpy as np
 from jinja2 import TemplateError
 
 from rlvr_jax.experience.grades import unsaid
+from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.told import Told
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
-from rlvr_jax.tools import Reply
+from rlvr_jax.tools import Environment, Game, Reply
 
 __all__ = ["THREADS", "Driver", "Episode", "as_message", "environment_of"]
 
@@ -27,22 +28,41 @@ _MARK = "\ue000"  # stands for a message while a chat template is read; nobody w
 class Driver:
     """What the answers of a batch have in common."""
 
-    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads, costs=None):
-        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
-        self.told = turn.setting.told or Told()
+    def __init__(
+        self,
+        actor: Actor,
+        world: Environment | Game,
+        turn: Turn,
+        limit: int,
+        reply_tokens: int,
+        sampling: Mapping[str, Any],
+        threads: concurrent.futures.Executor,
+        costs: Mapping[str, float] | None = None,
+    ):
+        self.actor = actor
+        self.world = world
+        self.key: jax.Array = turn.key
+        self.step: int = turn.step
+        self.told: Told = turn.setting.told or Told()
         # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid = unsaid(turn.setting.task)
-        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
-        self.limit, self.reply_tokens = limit, reply_tokens
-        self.threads, self.costs = threads, costs
+        self.unsaid: Mapping[str, float] = unsaid(turn.setting.task)
+        self.name: str = "-".join(
+            map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist())
+        )
+        self.limit = limit
+        self.reply_tokens = reply_tokens
+        self.threads = threads
+        self.costs = costs
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
         # One that the tokenizer cannot write ends no response; the environment is asked at its end.
         stops = tuple(dict.fromkeys(stop for stop in stops if stop))
-        self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
+        self.sampling: dict[str, Any] = dict(sampling)
+        if stops:
+            self.sampling["stop_sequences"] = stops
 
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool
-    ) -> concurrent.futures.Future | None:
+    ) -> concurrent.futures.Future[Any] | None:
         """Begins to ask about what was written in an episode; None where the reply is known, or
         another process asks.
 
@@ -61,7 +81,7 @@ class Driver:
         return number % jax.process_count() == jax.process_index()
 
     def replies(
-        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future]
+        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future[Any]]
     ) -> dict[int, Reply]:
         """The replies to all rows that were asked about, by row, on every process.
 
@@ -152,8 +172,10 @@ class Episode:
     """
 
     def __init__(self, prompt: Any):
-        self.prompt, self.texts = prompt, []
-        self.state, self.behind = None, True
+        self.prompt = prompt
+        self.texts: list[Any] = []
+        self.state: Any = None
+        self.behind = True
 
     def forked(self) -> Episode:
         """One that has been told the same, and goes on by itself."""

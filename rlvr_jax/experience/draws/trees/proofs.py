@@ -157,7 +157,7 @@ class _Attempt:
     drawn: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         text = self.ask.prompt.text
         self.states = {text: self.world.start(self.ask.prompt)[0]}
 

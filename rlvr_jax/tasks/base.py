@@ -33,7 +33,8 @@ class Prompt:
       solution: a worked solution, step by step; the steps bring their own spaces, so that
         `"".join(solution[:k])` is how it begins. Empty: none is known.
       hints: texts that help; empty: none.
-      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1).
+      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1), or
+        {"wrong": …}, a response that earns nothing, for the self-check.
     Raises:
       ValueError: a text where a sequence of texts is wanted; a message without role and content.
     """

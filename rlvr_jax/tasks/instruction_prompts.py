@@ -2,7 +2,8 @@
 
 A prompt asks for a text about something and adds one to four instructions, each of another group:
 how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go
-together. `compose` gives the prompt, the checks, and a text that follows all of them.
+together. `compose` gives the prompt, the checks, a text that follows all of them, and one that
+does not.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ _MARKERS = ("P.S.", "Note:", "Later:")
 
 
 class Composed(NamedTuple):
-    """Fields: prompt, its text; checks, as `instruction_following` reads them; gold, a text."""
+    """A prompt.
+
+    Fields:
+      prompt: its text.
+      checks: as `instruction_following` reads them.
+      gold: a text that follows all instructions.
+      wrong: one that has too many sentences, paragraphs or points, or too few words.
+    """
 
     prompt: str
     checks: list[dict[str, Any]]
     gold: str
+    wrong: str
 
 
 class _Draft:
@@ -56,6 +65,14 @@ class _Draft:
         self.keywords: list[str] = []
         self.first = self.last = self.ending = ""
         self.finish: list[Callable[[str], str]] = []
+
+    def miss(self, random: Random) -> None:
+        """Makes the amount a wrong one, by one; what is drawn from now on comes from elsewhere."""
+        self.random = random
+        if self.whole:
+            self.whole -= 1
+        else:
+            self.blocks += 1
 
     def text(self) -> str:
         around = " ".join([self.first, self.last, self.ending]).split()
@@ -96,7 +113,10 @@ def compose(random: Random, count: int, amount: str = "") -> Composed:
         {"check": name, "arguments": list(given)}
         for name, (_, given) in zip(names, instructions, strict=True)
     ]
-    return Composed(" ".join([subject, *(said for said, _ in instructions)]), checks, draft.text())
+    gold = draft.text()
+    draft.miss(Random(gold))
+    said = " ".join([subject, *(words for words, _ in instructions)])
+    return Composed(said, checks, gold, draft.text())
 
 
 def _number_words(draft: _Draft) -> _Instruction:

@@ -62,7 +62,7 @@ def instructions(
             answer=composed.checks,
             kind=f"{count}_instruction{'s' if count > 1 else ''}",
             gold=composed.gold,
-            meta={"level": count},
+            meta={"level": count, "wrong": composed.wrong},
         )
         return composed.prompt, prompt
 

@@ -68,6 +68,8 @@ def test_the_engines_differ_as_their_page_says(sql, in_sqlite, in_duckdb):
         "create temp table u as select 1",
         "update t set a = 1",
         "begin",
+        "explain select a from t",
+        "/* so */ EXPLAIN query plan select a from t",
         "values",
         "select ?",
         "select 1 \0",

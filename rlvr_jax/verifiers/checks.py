@@ -55,7 +55,7 @@ class Check:
     options: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in (self.check, *filter(None, [self.extract])):
             if not all(name.partition(":")):
                 raise ValueError(f"Check: functions must be named 'module:name', got {name!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
@@ -235,10 +235,10 @@ class Rollouts:
     @classmethod
     def of_responses(
         cls,
-        tokens: Int[Array, "B T"],
-        mask: Bool[Array, "B T"],
-        reward: Float[Array, "B"],
-        group: Int[Array, "B"],
+        tokens: Int[Array | np.ndarray, "B T"],
+        mask: Bool[Array | np.ndarray, "B T"],
+        reward: Float[Array | np.ndarray, "B"],
+        group: Int[Array | np.ndarray, "B"] | Sequence[Hashable],
         **records: Any,
     ) -> Rollouts:
         """The record of a batch that another sampler drew; every array may be numpy or jax.

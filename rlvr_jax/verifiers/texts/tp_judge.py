@@ -97,7 +97,11 @@ def autoformalise(
       prove: (formal text) -> verdict and message.
       repair: (step, formal text, message) -> formal text.
       repairs: how many at most, after the first attempt.
+    Raises:
+      ValueError: repairs below 0.
     """
+    if repairs < 0:
+        raise ValueError(f"autoformalise: repairs must be at least 0, got {repairs}")
     formal = formalise(step)
     for repaired in range(repairs + 1):
         verdict, message = prove(formal)

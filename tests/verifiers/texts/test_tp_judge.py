@@ -122,6 +122,11 @@ def test_repairs_are_counted(repairs, checks):
     assert judged == ("ERROR", checks, repairs)
 
 
+def test_fewer_than_no_repairs_are_refused():
+    with pytest.raises(ValueError, match="repairs must be at least 0, got -1"):
+        autoformalise("a step", str, lambda formal: ("ERROR", ""), lambda *texts: "again", -1)
+
+
 def test_a_formaliser_that_says_something_trivial_is_found_out():
     def prove(formal):
         return check_step(formal), ""

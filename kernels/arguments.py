@@ -110,7 +110,7 @@ def check_arrays(
         _check_kind(name, array, jnp.floating, "floating")
 
 
-def check_temperature(name: str, temperature: ArrayLike | None, shape: tuple[int]) -> None:
+def check_temperature(name: str, temperature: ArrayLike | None, shape: tuple[int, ...]) -> None:
     """Refuses a temperature that is neither one number nor one per token, or not positive."""
     if temperature is None:
         return

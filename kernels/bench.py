@@ -149,8 +149,12 @@ def make_inputs(
 
 def contestants() -> dict[str, tuple[Contestant, str]]:
     """Functions to be timed, each with the naive version that computes the same."""
-    table = {"naive": (naive, "naive"), "naive full": (naive_full, "naive full")}
-    table |= {"plain": (plain, "naive"), "optax": (cross_entropy, "naive")}
+    table: dict[str, tuple[Contestant, str]] = {
+        "naive": (naive, "naive"),
+        "naive full": (naive_full, "naive full"),
+        "plain": (plain, "naive"),
+        "optax": (cross_entropy, "naive"),
+    }
     for name in IMPLEMENTATIONS:
         if name != "reference":
             table[name] = ours(name, LITE), "naive"
@@ -191,7 +195,7 @@ def measure(
     """Rows of the first table for one shape and dtype, of the contestants `names` or all."""
     inputs = make_inputs(shape, dtype)
     chosen = {name: entry for name, entry in contestants().items() if not names or name in names}
-    functions = {("product", "forward"): product}
+    functions: dict[tuple[str, str], Callable[..., Any]] = {("product", "forward"): product}
     for name, (function, _) in chosen.items():
         functions[name, "forward"] = function
         functions[name, "forward + backward"] = with_gradient(function)

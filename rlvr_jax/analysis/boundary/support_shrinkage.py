@@ -149,4 +149,5 @@ def answer_entropy(answers: ArrayLike) -> np.ndarray:
     Args:
       answers: int [G, N], ids of extracted answers; an id for "none" is an answer, too.
     """
-    return np.array([histogram_entropy(np.unique(row, return_counts=True)[1]) for row in answers])
+    rows = np.asarray(answers)
+    return np.array([histogram_entropy(np.unique(row, return_counts=True)[1]) for row in rows])

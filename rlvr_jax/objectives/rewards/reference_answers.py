@@ -1,5 +1,6 @@
 """Rewards of how likely the policy finds the reference answer behind a response's own reasoning."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -83,9 +84,9 @@ class SpreadFloor(NamedTuple):
       floor: (state) -> the least deviation that is trained on; 0 before it starts.
     """
 
-    init: object
-    observe: object
-    floor: object
+    init: Callable[[], SpreadState]
+    observe: Callable[[SpreadState, np.ndarray], SpreadState]
+    floor: Callable[[SpreadState], float]
 
 
 def spread_floor(share: float = 0.5, keep: float = 0.99, start: int = 11) -> SpreadFloor:

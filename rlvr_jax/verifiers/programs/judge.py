@@ -18,7 +18,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from rlvr_jax.verifiers.programs.crossing import Gone, Peer, Values
 
@@ -137,7 +137,7 @@ class Judge:
         except Gone:
             self._end()
 
-    def _end(self) -> None:
+    def _end(self) -> NoReturn:
         self._report("ended")
         os._exit(0)
 

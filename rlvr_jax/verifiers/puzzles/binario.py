@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -49,11 +50,11 @@ def generate(random: Random, level: int) -> Puzzle:
     )
 
 
-def _legal(line: tuple[int, ...]) -> bool:
+def _legal(line: Sequence[int]) -> bool:
     return 2 * sum(line) == len(line) and set(line) <= {0, 1} and not _three(line)
 
 
-def _three(line: tuple[int, ...]) -> bool:
+def _three(line: Sequence[int]) -> bool:
     return any(a == b == c for a, b, c in zip(line, line[1:], line[2:], strict=False))
 
 

@@ -97,6 +97,12 @@ def in_turns():
     return Recipe(recipe("grpo").objective, chain)
 
 
+def hinted_sums():
+    """`answering_sums`, whose prompts have a hint."""
+    task = answering_sums()
+    return replace(task, train=[replace(prompt, hints=("3 4",)) for prompt in task.train])
+
+
 class Failing(Counting):
     """Tells whoever writes "=" of an error."""
 

@@ -113,9 +113,10 @@ def recover(
     recoveries have baselines of their own; `parent` is not known, for the failed row may be of an
     earlier step.
 
-    Where the draw has an environment, a recovery begins a new episode of it behind the context: names
-    that an interpreter knew are gone. A context counts in the budget of the response; one that leaves less than a quarter of it is not
-    kept. Only rows of train prompts as they are can fail.
+    Where the draw has an environment, a recovery begins a new episode of it behind the context:
+    names that an interpreter knew are gone. A context counts in the budget of the response; one
+    that leaves less than a quarter of it is not kept. Only rows of train prompts as they are can
+    fail.
 
     Args:
       feedback: what is said of a failed answer, such as a simulator's words; None: the last error

@@ -55,6 +55,12 @@ class Tool:
             if not getattr(self, name) > 0:
                 raise ValueError(f"Tool: {name} must be positive, got {getattr(self, name)}")
 
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it is called and takes, as JSON."""
+        parameters = {"type": "object", "properties": dict(self.parameters)}
+        return {"name": self.name, "description": self.description, "parameters": parameters}
+
 
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 

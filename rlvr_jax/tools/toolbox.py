@@ -26,11 +26,14 @@ class Toolbox:
     by_name: Mapping[str, Tool] = field(repr=False, compare=False)
     judges: bool = False
 
-    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """No call yet, and the tools of each name at the start."""
         del prompt
         told = self.style.explain(self.tools) if self.describe else ""
-        messages = [{"role": "system", "content": told}] if told else []
+        messages: list[Mapping[str, Any]] = [{"role": "system", "content": told}] if told else []
+        if told and self.style.templated:
+            tools = [{"type": "function", "function": each.schema} for each in self.tools]
+            messages = [{**messages[0], "tools": tools, "marks": self.style.stops}]
         return (0, dict.fromkeys(self.by_name)), messages
 
     def reply(self, state: Any, text: str) -> Reply:

@@ -164,3 +164,6 @@ def test_it_trains_on_brackets(tmp_path):
     lines = training_runs.on_brackets("fission_grpo", tmp_path / "run", steps=3, task="brackets")
     assert sum(training_runs.values(lines, "experience/recovery_groups")) > 0
     assert np.all(np.isfinite(training_runs.values(lines, "loss")))
+    # However old a failed answer is, its recovery is drawn by the weights that learn from it.
+    for bound in ("max", "min"):
+        assert set(training_runs.values(lines, f"ratio/{bound}")) == {1.0}

@@ -19,7 +19,7 @@ from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
 
-FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer
 PAUSE, WORD = 11, 1  # what the actor of numpy reads where it writes "b" and "c"
 
 
@@ -321,3 +321,4 @@ def test_it_trains_and_its_part_acts(run, tmp_path):
         assert np.isfinite(line["loss"]) and line["experience/tool_tokens"] > 0
         assert line["experience/turns"] > line["experience/answers"]
         assert line["trained_tokens"] == line["drawn_tokens"]
+        assert line["ratio/max"] == line["ratio/min"] == 1

@@ -32,6 +32,9 @@ def assert_turns_were_learned_from(steps):
     assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
     assert np.isfinite(training_runs.values(steps, "loss")).all()
+    # One update a step: what was drawn is what is trained.
+    for bound in ("max", "min"):
+        assert set(training_runs.values(steps, f"ratio/{bound}")) == {1.0}
 
 
 @pytest.mark.slow

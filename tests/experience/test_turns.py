@@ -98,6 +98,19 @@ def test_the_limit_of_replies_holds():
         assert rollouts.turn[row].max() <= 2
 
 
+def test_a_turn_that_uses_up_its_tokens_ends_the_response():
+    seen, over = 0, 0
+    for rollouts, row, length in rows_of(turn_tokens=3):
+        tokens, turn = rollouts.tokens[row, :length], rollouts.turn[row, :length]
+        own = [tokens[turn == number] for number in range(0, turn.max() + 1, 2)]
+        assert max(map(len, own)) <= 3
+        seen += any(len(each) == 3 and each[-1] == PAUSE for each in own[:-1])
+        if rollouts.truncated[row] and length < 8 and tokens[-1] != PAUSE:
+            over += 1
+            assert len(own[-1]) == 3 and turn[-1] == turn.max()
+    assert seen and over > 5
+
+
 class Wide(NumpyActor):
     """Whose tokenizer writes every letter."""
 
@@ -220,7 +233,7 @@ def test_a_task_without_an_environment_is_refused_when_a_run_begins():
     chain.init(numpy_actor.setting(chain, own))
 
 
-@pytest.mark.parametrize("name", ["limit", "reply_tokens"])
+@pytest.mark.parametrize("name", ["limit", "reply_tokens", "turn_tokens"])
 def test_numbers_that_are_no_counts_are_refused(name):
     with pytest.raises(ValueError, match=f"turns: {name} must be at least 1, got 0"):
         turns(Counting(), **{name: 0})

@@ -173,6 +173,7 @@ def test_players_that_are_no_pairs_are_refused(tmp_path):
     ("method", "given", "changes"),
     [
         ("epo", ("max_steps=3",), {}),
+        ("aepo_agentic", ("tools=None", "top=5", "window=2"), {}),
         ("social_rl", (), {"task": "small_environments:played_sums", "response_tokens": 16}),
         (
             "bfs_prover_v2",

@@ -27,7 +27,18 @@ _MARK = "\ue000"  # stands for a message while a chat template is read; nobody w
 class Driver:
     """What the answers of a batch have in common."""
 
-    def __init__(self, actor, world, turn, limit, reply_tokens, sampling, threads, costs=None):
+    def __init__(
+        self,
+        actor,
+        world,
+        turn,
+        limit,
+        reply_tokens,
+        sampling,
+        threads,
+        costs=None,
+        turn_tokens=None,
+    ):
         self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
         self.told = turn.setting.told or Told()
         # Where the environment judges, it says nothing of the task's other rewards.
@@ -35,9 +46,12 @@ class Driver:
         self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
         self.limit, self.reply_tokens = limit, reply_tokens
         self.threads, self.costs = threads, costs
+        # A turn that may have the whole budget has no limit of its own.
+        short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
+        self.turn_tokens = turn_tokens if short else None
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
         # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        stops = tuple(dict.fromkeys(stop for stop in stops if stop))
+        self.stops = stops = tuple(dict.fromkeys(stop for stop in stops if stop))
         self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
 
     def ask(

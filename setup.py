@@ -68,7 +68,10 @@ setup(
     python_requires=">=3.11",
     packages=["rlvr_jax", *(f"rlvr_jax.{room}" for room in ROOMS)],
     package_data={
+        "rlvr_jax": ["py.typed"],
         "rlvr_jax.analysis": ["*.html", "*.css", "*.js"],
+        # A folder without `__init__.py` says for itself that it is typed.
+        "rlvr_jax.kernels": ["py.typed"],
         "rlvr_jax.tasks": ["base_models/*/*"],
         "rlvr_jax.verifiers.programs": ["*.lean"],
     },

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from mkdocs.structure.files import File
 
+from rlvr_jax.analysis.evidence.method_section import method_section
+from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.methods import names
+from rlvr_jax.runs.boards import BOARDS
 from rlvr_jax.runs.method_pages import method_index, method_page
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +44,8 @@ def on_files(files, config):
     """Adds the pages that are made, and takes out what is no page."""
     made = {page: _linked((ROOT / source).read_text()) for page, source in PAGES.items()}
     made |= {"methods/index.md": method_index(), "tasks.md": _tasks(), "api/index.md": _rooms()}
-    made |= {f"methods/{name}.md": method_page(name) for name in names()}
+    curves = _curves()
+    made |= {f"methods/{name}.md": method_page(name, curves(name)) for name in names()}
     made |= {f"api/{room}.md": _room(room) for room in ROOMS}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
@@ -88,6 +92,23 @@ def _linked(text: str) -> str:
     for page, source in PAGES.items():
         text = text.replace(f"]({source})", f"]({page})")
     return text
+
+
+def _curves():
+    """(method) -> lines about what it came to on the boards of the leaderboard."""
+    folder = ROOT / "docs" / "results" / "leaderboard"
+    rows, curves = (read_rows(folder / f"{name}.jsonl") for name in ("results", "curves"))
+
+    def of(method):
+        lines = []
+        for name, board in BOARDS.items():
+            own = method_section(method, name, next(iter(board.entries)), rows, curves)
+            if own:
+                link = f"[{board.title}](../results/leaderboard/{name}.md)"
+                lines += [f"{link}; task `{board.task}`.", "", *own]
+        return lines
+
+    return of
 
 
 def _tasks() -> str:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,7 @@ from rich.table import Table
 
 from rlvr_jax import methods, policy
 from rlvr_jax.experience import Ask, RunActor, Turn, turns
+from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.trees import Pieces
 from rlvr_jax.rollout import (
     Processor,
@@ -74,11 +76,11 @@ class SlowTool:
     label: str = "slow tool"
     judges: bool = False
 
-    def start(self, prompt):
+    def start(self, prompt: Any) -> tuple[None, list[Any]]:
         del prompt
         return None, []
 
-    def reply(self, state, text):
+    def reply(self, state: Any, text: str) -> Reply:
         del text
         time.sleep(self.seconds)
         return Reply(state, "1;")
@@ -88,12 +90,13 @@ class Timed:
     """An actor, and the seconds in which it has drawn."""
 
     def __init__(self, actor: RunActor):
-        self._actor, self.seconds = actor, 0.0
+        self._actor = actor
+        self.seconds: float = 0.0
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._actor, name)
 
-    def draw(self, *asked, **how):
+    def draw(self, *asked: Any, **how: Any) -> Batch:
         started = time.perf_counter()
         drawn = self._actor.draw(*asked, **how)
         self.seconds += time.perf_counter() - started

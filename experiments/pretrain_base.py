@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -98,7 +98,7 @@ class Rows(NamedTuple):
     told: np.ndarray
 
 
-def trace(prompt, config: Config, random: np.random.Generator) -> str:
+def trace(prompt: Prompt, config: Config, random: np.random.Generator) -> str:
     """One random response to a prompt, without the stop token."""
     *numbers, target = prompt.answer
     attempts = []
@@ -116,7 +116,7 @@ def trace(prompt, config: Config, random: np.random.Generator) -> str:
     return " ; ".join(attempt.text for attempt in attempts)
 
 
-def shown_trace(prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
+def shown_trace(prompt: Prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
     """The text of a prompt with a hint, an answer or both, and one random response to it."""
     *numbers, target = prompt.answer
     legal = legal_attempts(*numbers)
@@ -137,7 +137,7 @@ def shown_trace(prompt, config: Config, random: np.random.Generator) -> tuple[st
     return text, response
 
 
-def shown_answer(prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
+def shown_answer(prompt: Prompt, config: Config, random: np.random.Generator) -> tuple[str, str]:
     """An answer, right or wrong, and the response of a policy that goes by it.
 
     Of ten answers four are solutions, two or three are traces, the others attempts of either form,
@@ -262,7 +262,7 @@ def number_features(width: int) -> np.ndarray:
     return np.pad(features, ((0, 0), (0, width - features.shape[1]))).astype(np.float32)
 
 
-def make_tokenizer(vocabulary: Sequence[str], letters: bool = False):
+def make_tokenizer(vocabulary: Sequence[str], letters: bool = False) -> Any:
     """A tokenizer of words, or of single letters, in transformers' form."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast

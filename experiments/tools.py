@@ -49,7 +49,7 @@ KINDS = {
 SHOWN = {"+": "plus", "*": "times"}
 CALL, END = "<calc>", "</calc>"
 # RL of each arm; both objectives are the same where a batch is one update.
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "calculator": dict(method="verltool", hyperparameters=("tools=None",)),
     "alone": dict(method="grpo", hyperparameters=("kl_coefficient=0", "aggregation=token_mean")),
 }

@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.types import TokenStats, replace
@@ -159,7 +160,10 @@ def logits_and_slope(
 
 
 def start(
-    needs: Collection[str], size: int, dtype, second_ratio: Float[Array, "n"] | None = None
+    needs: Collection[str],
+    size: int,
+    dtype: DTypeLike,
+    second_ratio: Float[Array, "n"] | None = None,
 ) -> Sums:
     """Sums of `size` tokens over no vocabulary entry, with the fields that `needs` asks for.
 

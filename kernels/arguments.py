@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
 
 from rlvr_jax.kernels.plan import OtherPolicy, Policy
 
@@ -52,7 +54,7 @@ def check_needs(needs: Collection[str], **options: Any) -> None:
             raise ValueError(f"token_stats: {need} must have the argument {argument}, got none")
 
 
-def check_other(other) -> None:
+def check_other(other: Any) -> None:
     """Refuses a second policy that is not given as two arrays."""
     is_sequence = isinstance(other, (tuple, list))
     if other is None or (is_sequence and len(other) == 2):
@@ -64,7 +66,13 @@ def check_other(other) -> None:
     )
 
 
-def check_arrays(policy: Policy, other: OtherPolicy | None, targets, mask, nucleus_mask) -> None:
+def check_arrays(
+    policy: Policy,
+    other: OtherPolicy | None,
+    targets: Array,
+    mask: Array | None,
+    nucleus_mask: Array | None,
+) -> None:
     """Refuses shapes that do not fit and dtypes of another kind."""
     hidden, unembedding, bias = policy
     _check_matrices("hidden", hidden, "unembedding", unembedding, "D")
@@ -102,7 +110,7 @@ def check_arrays(policy: Policy, other: OtherPolicy | None, targets, mask, nucle
         _check_kind(name, array, jnp.floating, "floating")
 
 
-def check_temperature(name: str, temperature, shape: tuple[int]) -> None:
+def check_temperature(name: str, temperature: ArrayLike | None, shape: tuple[int]) -> None:
     """Refuses a temperature that is neither one number nor one per token, or not positive."""
     if temperature is None:
         return
@@ -116,7 +124,13 @@ def check_temperature(name: str, temperature, shape: tuple[int]) -> None:
         raise ValueError(f"token_stats: {name} must be positive, got {temperature}")
 
 
-def check_numbers(vocabulary_size: int, softcap, top_k, top_p, min_p) -> None:
+def check_numbers(
+    vocabulary_size: int,
+    softcap: float | None,
+    top_k: int,
+    top_p: float | None,
+    min_p: float | None,
+) -> None:
     """Refuses numbers outside their range."""
     if softcap is not None and not (isinstance(softcap, Real) and 0 < softcap < math.inf):
         raise ValueError(f"token_stats: softcap must be a positive number or None, got {softcap}")

@@ -29,11 +29,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
 from rich.console import Console
 from rich.table import Table
 
@@ -50,8 +53,17 @@ SHARES = (1.0, 0.5, 0.2, 0.1)
 CHIPS = ("v5e", "v5p", "v6e")
 TPU_SHAPES = ((8192, 3584, 152064), (8192, 896, 151936))  # of Qwen2.5 7B and 0.5B
 
+Hidden = Float[Array, "N D"]
+Unembedding = Float[Array, "V D"]
+Targets = Int[Array, "N"]
+Statistics = tuple[Float[Array, "N"], ...]
+Contestant = Callable[[Hidden, Unembedding, Targets], Statistics]
+Name = TypeVar("Name", bound=Hashable)
+Seconds = tuple[float, float]
+"""Wall and processor."""
 
-def naive(hidden, unembedding, targets):
+
+def naive(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
     """Log-prob and entropy from a full array of float32 logits."""
     logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
     logp = jax.nn.log_softmax(logits, axis=-1)
@@ -59,7 +71,7 @@ def naive(hidden, unembedding, targets):
     return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
 
 
-def naive_full(hidden, unembedding, targets):
+def naive_full(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
     """`naive`, with Σ p² and Σ p² log p."""
     logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
     logp = jax.nn.log_softmax(logits, axis=-1)
@@ -70,7 +82,7 @@ def naive_full(hidden, unembedding, targets):
     return target, -entropy, p_squared, p_squared_logp
 
 
-def plain(hidden, unembedding, targets):
+def plain(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
     """`naive` with products in the operands' own dtype, summed in float32: an accelerator's best
     without tiles."""
     dimensions = (((1,), (1,)), ((), ()))
@@ -82,13 +94,13 @@ def plain(hidden, unembedding, targets):
     return target, -jnp.sum(jnp.exp(logp) * logp, axis=-1)
 
 
-def cross_entropy(hidden, unembedding, targets):
+def cross_entropy(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
     """optax's cross entropy: the log-prob alone."""
     logits = hidden.astype(jnp.float32) @ unembedding.astype(jnp.float32).T
     return (-optax.softmax_cross_entropy_with_integer_labels(logits, targets),)
 
 
-def product(hidden, unembedding, targets):
+def product(hidden: Hidden, unembedding: Unembedding, targets: Targets) -> Statistics:
     """One matrix product, reduced so that it is not stored for the caller."""
     del targets
     dimensions = (((1,), (1,)), ((), ()))
@@ -98,7 +110,7 @@ def product(hidden, unembedding, targets):
     return (jnp.max(logits, axis=-1),)
 
 
-def ours(implementation: str, needs: tuple[str, ...], **options) -> Callable:
+def ours(implementation: str, needs: tuple[str, ...], **options: Any) -> Contestant:
     """`token_stats` as a function to be timed."""
 
     def run(hidden, unembedding, targets):
@@ -110,7 +122,9 @@ def ours(implementation: str, needs: tuple[str, ...], **options) -> Callable:
     return run
 
 
-def with_gradient(function: Callable, cotangent=1.0) -> Callable:
+def with_gradient(
+    function: Contestant, cotangent: float | Float[Array, "N"] = 1.0
+) -> Callable[[Hidden, Unembedding, Targets], tuple[Hidden, Unembedding]]:
     """The function's gradients to hidden states and unembedding."""
 
     def run(hidden, unembedding, targets):
@@ -122,7 +136,9 @@ def with_gradient(function: Callable, cotangent=1.0) -> Callable:
     return run
 
 
-def make_inputs(shape: tuple[int, int, int], dtype):
+def make_inputs(
+    shape: tuple[int, int, int], dtype: DTypeLike
+) -> tuple[Hidden, Unembedding, Targets]:
     """Hidden states, an unembedding that gives logits of spread 1, and targets."""
     tokens, width, vocabulary = shape
     keys = jax.random.split(jax.random.key(0), 3)
@@ -131,7 +147,7 @@ def make_inputs(shape: tuple[int, int, int], dtype):
     return hidden, unembedding.astype(dtype), jax.random.randint(keys[2], (tokens,), 0, vocabulary)
 
 
-def contestants() -> dict[str, tuple[Callable, str]]:
+def contestants() -> dict[str, tuple[Contestant, str]]:
     """Functions to be timed, each with the naive version that computes the same."""
     table = {"naive": (naive, "naive"), "naive full": (naive_full, "naive full")}
     table |= {"plain": (plain, "naive"), "optax": (cross_entropy, "naive")}
@@ -143,9 +159,11 @@ def contestants() -> dict[str, tuple[Callable, str]]:
     return table
 
 
-def timed_rounds(programs: dict, inputs, repeats: int) -> dict:
+def timed_rounds(
+    programs: Mapping[Name, Callable[..., Any]], inputs: tuple[Any, ...], repeats: int
+) -> dict[Name, list[Seconds]]:
     """(Wall, processor) seconds of each program, round by round; programs take turns in a round."""
-    rounds = {name: [] for name in programs}
+    rounds: dict[Name, list[Seconds]] = {name: [] for name in programs}
     for program in programs.values():
         jax.block_until_ready(program(*inputs))
     for _ in range(repeats):
@@ -157,7 +175,9 @@ def timed_rounds(programs: dict, inputs, repeats: int) -> dict:
     return rounds
 
 
-def ratio(rounds: dict, name, beside, clock: int = WALL) -> float | None:
+def ratio(
+    rounds: Mapping[Name, Sequence[Seconds]], name: Name, beside: Name, clock: int = WALL
+) -> float | None:
     """Median over rounds of the time of one program over that of another, if both were run."""
     if beside not in rounds:
         return None
@@ -166,8 +186,8 @@ def ratio(rounds: dict, name, beside, clock: int = WALL) -> float | None:
 
 
 def measure(
-    shape: tuple[int, int, int], dtype, repeats: int, names: Collection[str] = ()
-) -> list[dict]:
+    shape: tuple[int, int, int], dtype: DTypeLike, repeats: int, names: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Rows of the first table for one shape and dtype, of the contestants `names` or all."""
     inputs = make_inputs(shape, dtype)
     chosen = {name: entry for name, entry in contestants().items() if not names or name in names}
@@ -206,7 +226,7 @@ def measure(
     return rows
 
 
-def selection(shape: tuple[int, int, int], dtype, repeats: int) -> list[dict]:
+def selection(shape: tuple[int, int, int], dtype: DTypeLike, repeats: int) -> list[dict[str, Any]]:
     """Rows of the second table: time at each share of selected tokens over that of all."""
     inputs = make_inputs(shape, dtype)
     chosen = jax.random.permutation(jax.random.key(1), shape[0])
@@ -236,7 +256,7 @@ def selection(shape: tuple[int, int, int], dtype, repeats: int) -> list[dict]:
     return rows
 
 
-def compiled(chips: Iterable[str]) -> list[dict]:
+def compiled(chips: Iterable[str]) -> list[dict[str, Any]]:
     """Rows of the third table: what `tpu_schedule` says of each chip and shape, in bfloat16.
 
     Each is made by a process of its own, because libtpu reads where to write when it is loaded.

@@ -22,7 +22,7 @@ four times. How a float32 is cut changes no bit. Values of less than 2^(e - 126)
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def limb_scales(exponent: Int[Array, ""], limbs: Limbs, dtype: jnp.dtype) -> Flo
     return _factors(powers, dtype)
 
 
-def limb(x: Float[Array, "..."], scales, index: int, limbs: Limbs) -> Int[Array, "..."]:
+def limb(x: Float[Array, "..."], scales: Any, index: int, limbs: Limbs) -> Int[Array, "..."]:
     """Limb `index` + 1 of numbers below 2^e in size. Exact: every product is with a power of two.
 
     Args:
@@ -147,7 +147,9 @@ class Totals(NamedTuple):
 
     add: Callable[[Array], Array] = lambda x: x
     largest: Callable[[Array], Array] = lambda x: x
-    limb_sums: Callable = plain_limb_sums
+    limb_sums: Callable[[Sequence[Array], Sequence[Array], int], list[list[Int[Array, ""]]]] = (
+        plain_limb_sums
+    )
     parts: int = 1
 
 

@@ -26,6 +26,9 @@ from rlvr_jax.kernels.algebra import LOWEST
 __all__ = ["Nucleus", "coefficients", "entropy", "logit_gradient", "threshold_of"]
 
 
+Total = Callable[..., Array]
+
+
 class Nucleus(NamedTuple):
     """What the backward pass has to know, or its numbers per token; all [n].
 
@@ -48,7 +51,7 @@ def entropy(
     shift: Float[Array, "n V"],
     s0: Float[Array, "n"],
     top_p: float,
-    total: Callable,
+    total: Total,
     group: int | None = None,
     include_crossing: bool = True,
 ) -> Nucleus:
@@ -88,7 +91,9 @@ def entropy(
     )
 
 
-def threshold_of(row: tuple[Float[Array, "n V"], Float[Array, "n"]], total: Callable):
+def threshold_of(
+    row: tuple[Float[Array, "n V"], Float[Array, "n"]], total: Total
+) -> Float[Array, "n"]:
     """The largest t with Σ e 1[e ≥ t] ≥ wanted, from (e, wanted)."""
     exp, wanted = row
     dtype = exp.dtype

@@ -1,12 +1,15 @@
 """What is fixed when `token_stats` is traced, and the arrays that its loops read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["ROWS", "OtherPolicy", "Plan", "Policy", "Tiles", "Tokens", "by_platform"]
+
+Result = TypeVar("Result")
 
 # Statistics that need the largest logit or the normalizer of the whole row before their sum can
 # start, or an order of the row: they are computed on waves of tokens with all of the vocabulary.
@@ -114,7 +117,7 @@ def is_at_once(tokens: int, vocabulary_size: int) -> bool:
     return tokens == 0 or (is_small and tokens * vocabulary_size <= AT_ONCE_LOGITS)
 
 
-def by_platform(function, *operands):
+def by_platform(function: Callable[..., Result], *operands: Any) -> Result:
     """function(tiles, *operands) with the tiles of the platform that it is compiled for."""
     cpu, gpu, tpu = (lambda *args, tiles=tiles: function(tiles, *args) for tiles in TILES)
     return jax.lax.platform_dependent(*operands, cpu=cpu, cuda=gpu, rocm=gpu, default=tpu)

@@ -46,7 +46,7 @@ def divergences(
     needs: tuple[str, ...],
     logp: Float[Array, "n V"],
     logq: Float[Array, "n V"],
-    total: Callable,
+    total: Callable[[Array], Array],
 ) -> tuple[TokenStats, Float[Array, "n"] | None]:
     """The divergences in `needs`, and A if `js` is one of them.
 

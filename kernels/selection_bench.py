@@ -17,11 +17,12 @@ import json
 import statistics
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 from rich.console import Console
 from rich.table import Table
 
@@ -33,22 +34,25 @@ __all__ = ["main", "measure"]
 SHARE = 0.002
 FRACTION = 0.8
 
+Values = Float[Array, "B T"]
+Mask = Bool[Array, "B T"]
 
-def plain_covariance(advantage, logp, mask):
+
+def plain_covariance(advantage: Values, logp: Values, mask: Mask) -> Values:
     """With sums of floats."""
     count = jnp.sum(mask, dtype=jnp.int32).astype(logp.dtype)
     left, right = (x - jnp.sum(jnp.where(mask, x, 0)) / count for x in (advantage, logp))
     return jnp.where(mask, left * right, 0)
 
 
-def sorted_top_k(values, eligible, k):
+def sorted_top_k(values: Values, eligible: Mask, k: int | Int[Array, ""]) -> Mask:
     """The k largest of a stable sort; ties go by place in the array."""
     order = jnp.argsort(jnp.where(eligible, -values, jnp.inf).ravel(), stable=True)
     rank = jnp.zeros(order.shape, jnp.int32).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
     return eligible & (rank.reshape(values.shape) < k)
 
 
-def sorted_quantile(values, mask):
+def sorted_quantile(values: Values, mask: Mask) -> Float[Array, ""]:
     """With linear interpolation, from a sort."""
     ordered = jnp.sort(jnp.where(mask, values, jnp.inf).ravel())
     position = FRACTION * (jnp.sum(mask, dtype=jnp.int32) - 1).astype(values.dtype)
@@ -60,15 +64,15 @@ def sorted_quantile(values, mask):
 class Inputs(NamedTuple):
     """What the contestants read; arrays are [B, T] and [B]."""
 
-    advantage: jax.Array
-    logp: jax.Array
-    mask: jax.Array
+    advantage: Values
+    logp: Values
+    mask: Mask
     k: jax.Array
     rollout_id: jax.Array
     key: jax.Array
 
 
-PLAIN = {
+PLAIN: dict[str, Callable[[Inputs], Array]] = {
     "covariance": lambda x: plain_covariance(x.advantage, x.logp, x.mask),
     "top_k": lambda x: sorted_top_k(x.logp, x.mask, x.k),
     "top_covariance": lambda x: sorted_top_k(
@@ -79,7 +83,7 @@ PLAIN = {
     ),
     "quantile": lambda x: sorted_quantile(x.logp, x.mask),
 }
-ARGUMENTS = {
+ARGUMENTS: dict[str, Callable[[Inputs], tuple[Any, ...]]] = {
     "covariance": lambda x: (x.advantage, x.logp, x.mask),
     "top_k": lambda x: (x.logp, x.mask, x.k, x.rollout_id),
     "top_covariance": lambda x: (x.advantage, x.logp, x.mask, x.k, x.rollout_id),
@@ -106,7 +110,7 @@ def random_inputs(rows: int, tokens: int) -> Inputs:
     return Inputs(*map(jnp.asarray, arrays), jax.random.key(0))
 
 
-def measure(rows: int, tokens: int, repeats: int) -> list[dict]:
+def measure(rows: int, tokens: int, repeats: int) -> list[dict[str, Any]]:
     """Rows of the table, of what runs here."""
     inputs = random_inputs(rows, tokens)
     functions = {(name, "plain"): function for name, function in PLAIN.items()}

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt
 __all__ = ["first_k", "kth_largest", "of_rank", "ordered_bits", "quantile", "row_counts"]
 
 Count = Callable[[Array], Array]
+Kth = Callable[[UInt[Array, "..."], Bool[Array, "..."], Int[Array, "..."], int, Count], Array]
 BYTES = 32  # so many entries are counted in a byte
 
 
@@ -87,7 +88,7 @@ def first_k(
     k: int | Int[Array, "..."],
     rollout_id: Int[Array, "B"],
     count: Count,
-    kths: tuple[Callable, Callable] = (kth_largest, kth_largest),
+    kths: tuple[Kth, Kth] = (kth_largest, kth_largest),
 ) -> Bool[Array, "B T"]:
     """The k eligible tokens of highest priority; all of them if there are fewer.
 
@@ -127,7 +128,7 @@ def of_rank(
     values: Float[Array, "..."],
     mask: Bool[Array, "..."],
     count: Count,
-    kth: Callable = kth_largest,
+    kth: Kth = kth_largest,
 ) -> Float[Array, "..."]:
     """The value with `rank` others before it in ascending order; the set must not be empty."""
     unsigned, top = _unsigned(values.dtype)
@@ -143,7 +144,7 @@ def quantile(
     fraction: float | Float[Array, ""],
     count: Count,
     smallest: Callable[[Array], Array],
-    kth: Callable = kth_largest,
+    kth: Kth = kth_largest,
 ) -> Float[Array, "..."]:
     """The quantile with linear interpolation, the default rule of numpy.
 

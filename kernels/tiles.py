@@ -1,11 +1,12 @@
 """Loops over tiles of tokens and of the vocabulary, and the matrix products inside them."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, Int, UInt
 
 from rlvr_jax.kernels import algebra
 from rlvr_jax.kernels.plan import Plan, Tokens
@@ -26,6 +27,11 @@ __all__ = [
     "working_dtype",
     "write",
 ]
+
+
+Tree = TypeVar("Tree")
+Carry = TypeVar("Carry")
+First = int | Int[Array, ""]
 
 
 class Rows(NamedTuple):
@@ -62,7 +68,7 @@ def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) ->
     return Rows(order, place, (count + tile - 1) // tile, num_tokens, num_rows)
 
 
-def take(rows: Rows, tree, fill: int = 0):
+def take(rows: Rows, tree: Tree, fill: int = 0) -> Tree:
     """Every array's entries in the order of `rows`, with `fill` in rows without a token."""
 
     def taken(x):
@@ -85,7 +91,7 @@ def take_tokens(rows: Rows, tokens: Tokens) -> Tokens:
     )
 
 
-def put_back(rows: Rows, tree):
+def put_back(rows: Rows, tree: Tree) -> Tree:
     """The inverse of `take`: every token's entry, 0 for tokens that have no row."""
 
     def put(x):
@@ -96,12 +102,12 @@ def put_back(rows: Rows, tree):
     return jax.tree.map(put, tree)
 
 
-def tile_of(tree, first, size: int):
+def tile_of(tree: Tree, first: First, size: int) -> Tree:
     """Rows [first, first + size) of every array in the tree."""
     return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, first, size), tree)
 
 
-def write(tree, tile, first):
+def write(tree: Tree, tile: Tree, first: First) -> Tree:
     """The tree with the tile's rows put at `first`, in the tree's dtypes."""
     return jax.tree.map(
         lambda x, t: jax.lax.dynamic_update_slice_in_dim(x, t.astype(x.dtype), first, axis=0),
@@ -110,7 +116,9 @@ def write(tree, tile, first):
     )
 
 
-def fold_vocabulary(step: Callable, carry, vocabulary_size: int, tile: int):
+def fold_vocabulary(
+    step: Callable[[Carry, First, int], Carry], carry: Carry, vocabulary_size: int, tile: int
+) -> Carry:
     """Folds step(carry, first entry, number of entries) over whole tiles and the remainder.
 
     The remainder is one static slice: neither masks nor a padded copy of the unembedding.
@@ -129,7 +137,7 @@ def fold_vocabulary(step: Callable, carry, vocabulary_size: int, tile: int):
     return carry
 
 
-def working_dtype(plan: Plan, platform: str, *matrices):
+def working_dtype(plan: Plan, platform: str, *matrices: Array) -> DTypeLike:
     """The dtype of the operands of matrix products.
 
     bfloat16 where all are and the hardware multiplies it; a CPU does not, and there float32 is
@@ -139,7 +147,7 @@ def working_dtype(plan: Plan, platform: str, *matrices):
     return jnp.bfloat16 if is_bfloat16 and platform != "cpu" else plan.dtype
 
 
-def viewed(matrix: Float[Array, "V D"], platform: str):
+def viewed(matrix: Float[Array, "V D"], platform: str) -> Float[Array, "V D"] | UInt[Array, "V D"]:
     """The matrix as loops slice it.
 
     XLA on CPU widens a bfloat16 matrix as a whole if a loop slices it; its bits it leaves alone.
@@ -149,7 +157,7 @@ def viewed(matrix: Float[Array, "V D"], platform: str):
     return matrix
 
 
-def widened(tile, dtype):
+def widened(tile: Array, dtype: DTypeLike) -> Array:
     """A slice of what `viewed` gave, as numbers of `dtype`."""
     if tile.dtype == jnp.uint16:
         bits = tile.astype(jnp.uint32) << 16
@@ -157,14 +165,14 @@ def widened(tile, dtype):
     return tile.astype(dtype)
 
 
-def narrowed(tile, view):
+def narrowed(tile: Array, view: Array) -> Array:
     """The inverse of `widened`: numbers in the form in which `view` holds them."""
     if view.dtype == jnp.uint16:
         return jax.lax.bitcast_convert_type(tile.astype(jnp.bfloat16), jnp.uint16)
     return tile.astype(view.dtype)
 
 
-def product(plan: Plan, left, right, contracted: tuple[int, int]):
+def product(plan: Plan, left: Array, right: Array, contracted: tuple[int, int]) -> Array:
     """Matrix product over the two axes, accumulated in the plan's dtype.
 
     Accelerators round float32 operands to fewer bits unless told not to.
@@ -176,7 +184,13 @@ def product(plan: Plan, left, right, contracted: tuple[int, int]):
     )
 
 
-def logits_of(plan: Plan, hidden, unembedding, bias, inverse_temperature):
+def logits_of(
+    plan: Plan,
+    hidden: Float[Array, "n D"],
+    unembedding: Float[Array, "v D"],
+    bias: Float[Array, "v"] | None,
+    inverse_temperature: Float[Array, "n"] | None,
+) -> tuple[Float[Array, "n v"], Float[Array, "n v"] | None]:
     """Logits and the slope of their cap, of operands of one dtype."""
     products = product(plan, hidden, unembedding, (1, 1))
     return algebra.logits_and_slope(products, bias, plan.softcap, inverse_temperature)

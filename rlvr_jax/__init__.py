@@ -5,6 +5,7 @@ The rooms (`rlvr_jax.policy`, `rlvr_jax.objectives`, …) say in their docstring
 """
 
 import importlib
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -42,7 +43,7 @@ _ROOMS = (
 __all__ = ["__version__", *_PUBLIC]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(importlib.import_module(f"rlvr_jax.{_PUBLIC[name]}"), name)
     if name in _ROOMS:
@@ -50,5 +51,5 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'rlvr_jax' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*__all__, *_ROOMS])

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.alike import Alike
@@ -32,7 +33,7 @@ def _pytree(cls):
     return jax.tree_util.register_dataclass(cls, data_fields=names, meta_fields=[])
 
 
-def axes_of(cls) -> dict[str, tuple[str, tuple[str, ...]]]:
+def axes_of(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
     found = {f.name: _ANNOTATION.match(str(f.type)) for f in dataclasses.fields(cls)}
     return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
@@ -238,7 +239,7 @@ class Rollouts:
         mask: Bool[Array, "B T"],
         reward: Float[Array, "B"],
         group: Int[Array, "B"],
-        **records,
+        **records: Any,
     ) -> Rollouts:
         """The record of a batch that another sampler drew; every array may be numpy or jax.
 
@@ -429,7 +430,7 @@ class Signals:
     term: Float[Array, ""]
 
     @classmethod
-    def neutral(cls, mask: Bool[Array, "B T"], dtype) -> Signals:
+    def neutral(cls, mask: Bool[Array, "B T"], dtype: DTypeLike) -> Signals:
         """Signals about which nothing is decided: advantage 0, weight 1, ratio 1, no clip."""
         zeros, ones = jnp.zeros(mask.shape, dtype), jnp.ones(mask.shape, dtype)
         unbounded = jnp.full(mask.shape, jnp.inf, dtype)
@@ -478,7 +479,7 @@ class Recipe(Alike):
     reward: InitVar[Any] = None
     guidance: InitVar[Any] = None
 
-    def __post_init__(self, sampling, selection, reward, guidance):
+    def __post_init__(self, sampling: Any, selection: Any, reward: Any, guidance: Any) -> None:
         given = dict(sampling=sampling, selection=selection, reward=reward, guidance=guidance)
         for name, value in given.items():
             if value is not None:

@@ -152,6 +152,7 @@ def test_a_wheel_holds_the_package_alone_and_whole(checkout, isolation, tmp_path
         wheel.extractall(site)
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == shipped(checkout / "rlvr_jax")
+    assert {"rlvr_jax/py.typed", "rlvr_jax/kernels/py.typed"} <= names
     package, kernels = check_installation(sys.executable, tmp_path, PYTHONPATH=str(site))
     assert package == site / "rlvr_jax"
     assert kernels == "None"

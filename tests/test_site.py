@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlvr_jax import methods
+from rlvr_jax.analysis.evidence.method_section import method_section
 from rlvr_jax.runs.method_pages import method_index, method_page
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,46 @@ def test_the_index_has_a_row_and_a_link_for_each_method():
     page = method_index()
     rows = re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \|", page, re.MULTILINE)
     assert [name for name, link in rows if name == link] == methods.names()
+
+
+def test_a_bar_in_a_title_makes_no_column():
+    (row,) = [line for line in method_index().splitlines() if line.startswith("| [`prerl`]")]
+    assert len(re.split(r"(?<!\\)\|", row)) == 6
+
+
+def _lines(entry, method, gain):
+    row = {"board": "small", "entry": entry, "method": method, "commit": "c", "processor": "p"}
+    rows = [
+        row | {"seed": seed, "end": {"pass@1": 0.3, "pass@32": 0.5 + gain + seed / 100}}
+        for seed in range(3)
+    ]
+    curves = [
+        {
+            "board": "small",
+            "entry": entry,
+            "seed": seed,
+            "drawn_tokens": [0, 1_000_000, 2_000_000 + seed],
+            "held_out/pass@32": [0.4, 0.45, 0.5 + gain + seed / 100],
+        }
+        for seed in range(3)
+    ]
+    return rows, curves
+
+
+def test_a_page_shows_what_the_leaderboard_has_of_a_method():
+    base, other = _lines("grpo", "grpo", 0.0), _lines("clip_cov:fraction=0.1", "clip_cov", 0.2)
+    rows, curves = (one + two for one, two in zip(base, other, strict=True))
+    lines = method_section("clip_cov", "small", "grpo", rows, curves)
+    (own,) = [line for line in lines if line.startswith("| `clip_cov:fraction=0.1`")]
+    assert own.split(" | ")[1:5] == ["3", "0.300", "0.710 ± 0.025", "+0.200"]
+    (picture,) = [line for line in lines if line.startswith("<div><svg")]
+    assert picture.count("<polyline") == 2 and "2.0 million" in picture
+    assert "## Its curve\n\n| | seeds" in method_page("clip_cov", lines)
+    assert method_section("clip_cov", "other", "grpo", rows, curves) == []
+    assert method_section("kl_cov", "small", "grpo", rows, curves) == []
+    # The baseline's own page has its own curve alone.
+    (alone,) = [x for x in method_section("grpo", "small", "grpo", rows, curves) if "<svg" in x]
+    assert alone.count("<polyline") == 1
 
 
 @pytest.mark.slow  # a minute

@@ -22,8 +22,10 @@ _COLUMNS = ("entropy", "logp", "advantage", "ratio", "chosen", "clipped")
 _COLUMNS += ("prob_delta", "entropy_delta")  # of a second policy on the same tokens
 _COLUMNS += ("turn", "origin")  # who wrote a token, and when
 
+Row = dict[str, Any]
 
-def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:
+
+def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[Row]]]:
     """(run, step, rows) of each run's first and last steps that kept responses."""
     kept = []
     for number, run in enumerate(runs):
@@ -34,7 +36,9 @@ def kept_samples(runs: Sequence[Run]) -> list[tuple[int, int, list[dict]]]:
     return kept
 
 
-def shown_samples(kept: Sequence, tokens: int) -> tuple[list[dict], dict[str, float], list[int]]:
+def shown_samples(
+    kept: Sequence[tuple[int, int | None, list[Row]]], tokens: int
+) -> tuple[list[Row], dict[str, float], list[int]]:
     """What the page shows of the samples, the colour bounds, and which two to open first.
 
     Args:

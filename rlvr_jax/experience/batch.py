@@ -135,7 +135,7 @@ class Batch:
             [self.brought[row] for row in rows] if self.brought else (),
         )
 
-    def with_rollouts(self, **changes) -> Batch:
+    def with_rollouts(self, **changes: Any) -> Batch:
         """The same rows with other records."""
         return replace(self, rollouts=replace(self.rollouts, **changes))
 

@@ -46,7 +46,7 @@ RIGHT = 0.5
 MOST_ROWS = 8192
 """Answers that a rule looks at together: ids of clusters are products of their numbers."""
 
-RULES = {
+RULES: dict[str, Callable[..., Any]] = {
     "majority": vote_count,
     "weighted": vote_sum,
     "best_of_n": own_score,
@@ -84,7 +84,7 @@ class Recorder:
     def __init__(self, answer: Answer, score: Score):
         self._answer, self._score = answer, score
         self._known: dict[int, dict[int, list[tuple[bool, str | None, float]]]] = {}
-        self.tokens = 0.0
+        self.tokens: float = 0.0
 
     def __call__(self, indices: np.ndarray, key: jax.Array, first_sample: np.ndarray) -> Batch:
         """The answers of a call; what a call is filled up with was known before."""
@@ -227,7 +227,9 @@ def by_verdict(
     return score
 
 
-def by_implicit_reward(reward: tuple[Model, Params], reference: tuple[Model, Params], scale: float):
+def by_implicit_reward(
+    reward: tuple[Model, Params], reference: tuple[Model, Params], scale: float
+) -> Score:
     """σ(β Σ log π / π_ref) of a reward model that is a policy, and its reference.
 
     Args:

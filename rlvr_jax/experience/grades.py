@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Collection, Sequence
 
@@ -35,7 +34,7 @@ def grade(task: Task, batch: Batch) -> Batch:
     texts = responses(batch.tokenizer, jax.tree.map(lambda x: x[rows], rollouts))
     grades = grades_of(task, asked, texts)
     _check_numbers(task, asked, texts, grades)
-    own = {int(row): dataclasses.asdict(g) for row, g in zip(rows, grades, strict=True)}
+    own = {int(row): vars(one) for row, one in zip(rows, grades, strict=True)}
     known = {int(row): told for part in gather(own) for row, told in part.items()}
     grades = [Grade(**known[row]) for row in range(len(prompts))]
     graded = batch.with_rollouts(

@@ -314,7 +314,9 @@ class Stage(Alike):
 
 
 def stateless(
-    apply: Callable[[Batch, Actor, Turn], tuple[Batch, Metrics]], label: str = "", **declaration
+    apply: Callable[[Batch, Actor, Turn], tuple[Batch, Metrics]],
+    label: str = "",
+    **declaration: Any,
 ) -> Stage:
     """A stage without state, of a function (batch, actor, turn) -> (batch, metrics).
 

@@ -283,23 +283,20 @@ def shared_opening(tables: Sequence[PromptTable]) -> int:
 def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
     """The responses of rollouts (as numpy arrays) as text, without the stop token."""
     ends = rollouts.length - ~rollouts.truncated
-    ids = [row[:end].tolist() for row, end in zip(rollouts.tokens, ends, strict=True)]
-    texts = tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-    tails = _tails(tokenizer, rollouts.prompt_tokens, rollouts.prompt_length)
+    texts = _texts(tokenizer, [row[:end] for row, end in zip(rollouts.tokens, ends, strict=True)])
+    prompts = zip(rollouts.prompt_tokens, rollouts.prompt_length, strict=True)
+    tails = _texts(tokenizer, [row[max(0, end - TAIL) : end] for row, end in prompts])
     rows = zip(texts, rollouts.truncated, tails, strict=True)
     return [Response(text, bool(cut), tail) for text, cut, tail in rows]
 
 
-def _tails(tokenizer: Any, prompts: np.ndarray, length: np.ndarray) -> list[str]:
-    """How each prompt ends, as text; rows of one prompt are decoded once."""
-    ends = [
-        tuple(row[max(0, end - TAIL) : end].tolist())
-        for row, end in zip(prompts, length, strict=True)
-    ]
-    known = list(dict.fromkeys(ends))
+def _texts(tokenizer: Any, ids: Sequence[np.ndarray]) -> list[str]:
+    """Rows of tokens as text; rows that are equal are decoded once."""
+    rows = [tuple(row.tolist()) for row in ids]
+    known = list(dict.fromkeys(rows))
     decoded = tokenizer.batch_decode(list(map(list, known)), clean_up_tokenization_spaces=False)
     texts = dict(zip(known, decoded, strict=True))
-    return [texts[end] for end in ends]
+    return [texts[row] for row in rows]
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:

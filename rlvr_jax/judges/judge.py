@@ -38,7 +38,9 @@ class Verdicts(NamedTuple):
     metrics: dict[str, float]
 
 
-def alone(ask, questions):
+def alone(
+    ask: Callable[[Sequence[Question]], Sequence[Reply]], questions: Sequence[Question]
+) -> Sequence[Reply]:
     """One process asks everything."""
     return ask(questions)
 
@@ -70,7 +72,7 @@ class Judge:
     without: float = float("nan")
     replies: Replies = field(default_factory=Replies)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.names or isinstance(self.names, str):
             raise ValueError(f"Judge: names must be those of the numbers, got {self.names!r}")
         if self.tries < 1:

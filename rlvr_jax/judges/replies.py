@@ -45,7 +45,8 @@ class Replies:
         self._path = path
         self._writes = writes
         self._known: dict[str, list[Known]] = {}
-        self.calls = self.tokens = 0
+        self.calls: int = 0
+        self.tokens: int = 0
         whole = self._read(path) if path is not None and path.exists() else b""
         if path is not None and writes and path.exists() and path.stat().st_size > len(whole):
             path.write_bytes(whole)

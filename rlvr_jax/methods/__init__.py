@@ -12,7 +12,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.own import own_function
@@ -50,7 +50,7 @@ def method(name: str) -> Method:
     return importlib.import_module(f"{__name__}.{name}").METHOD
 
 
-def recipe(name: str, **hyperparameters) -> Recipe:
+def recipe(name: str, **hyperparameters: Any) -> Recipe:
     """The recipe of a method, with its published defaults except for the given hyperparameters.
 
     Recipes of one method with equal hyperparameters are equal. A run of `experiments.train` starts

@@ -52,7 +52,8 @@ def markdown() -> str:
     for name in names():
         about = method(name)
         given = ", ".join(f"{key}={value}" for key, value in defaults(name).items())
-        paper = f"[{about.title}]({about.url})" if about.url else about.title
+        title = about.title.replace("|", "\\|")
+        paper = f"[{title}]({about.url})" if about.url else title
         lines.append(
             f"| `{name}` | {paper} | {about.changes} | {needs(name)}"
             f" | {given or '–'} | {about.evidence} | {about.left_out or '–'} |"

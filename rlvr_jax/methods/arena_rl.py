@@ -43,6 +43,7 @@ from rlvr_jax.objectives import (
     token_mean,
     wins,
 )
+from rlvr_jax.objectives.rewards.tournaments import Rounds
 from rlvr_jax.types import Method, Recipe
 
 
@@ -56,22 +57,22 @@ class Arena(NamedTuple):
         return f"Arena({self.schedule.__name__}, {self.reward.__name__})"
 
 
-def by_anchor(players, rounds) -> np.ndarray:
+def by_anchor(players: int, rounds: Rounds) -> np.ndarray:
     """Ranks of the scores beside the first."""
     return rank_rewards(ranks(anchor_scores(players, rounds)))
 
 
-def by_wins(players, rounds) -> np.ndarray:
+def by_wins(players: int, rounds: Rounds) -> np.ndarray:
     """Ranks of the wins."""
     return rank_rewards(ranks(wins(players, rounds)))
 
 
-def by_knockout(players, rounds) -> np.ndarray:
+def by_knockout(players: int, rounds: Rounds) -> np.ndarray:
     """Places of a knockout."""
     return place_rewards(knockout_places(players, rounds))
 
 
-def by_swiss(players, rounds) -> np.ndarray:
+def by_swiss(players: int, rounds: Rounds) -> np.ndarray:
     """Places of a Swiss tournament."""
     return shared_place_rewards(swiss_ranks(players, rounds))
 

@@ -31,7 +31,7 @@ from rlvr_jax.objectives import (
 )
 from rlvr_jax.types import Method, Recipe
 
-majority_vote = agreement(vote=True)
+majority_vote: Shaping = agreement(vote=True)
 
 
 def intrinsic_rewards(

@@ -16,9 +16,11 @@ a curve of fewer than three points are ours.
 """
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from rlvr_jax.experience import experience, remember_hints, search_hint, shuffled_epochs
 from rlvr_jax.objectives import (
+    Context,
     by_origin,
     group_centered,
     hint_tokens,
@@ -28,7 +30,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
-from rlvr_jax.types import Method, Recipe
+from rlvr_jax.types import Method, Recipe, Signals
 
 
 def seele(
@@ -63,7 +65,7 @@ def seele(
     )
 
 
-def drawn(signals, context):
+def drawn(signals: Signals, context: Context) -> Float[Array, "B T"]:
     """1 on the tokens that were drawn, 0 on hints, [B, T]."""
     return jnp.where(hint_tokens(context.rollouts), 0, jnp.ones_like(signals.weight))
 

@@ -15,6 +15,8 @@ all turns once.
 
 from collections.abc import Sequence
 
+from jaxtyping import Array, Bool
+
 from rlvr_jax.experience import experience, pair_turns, turns
 from rlvr_jax.experience.views import with_reference
 from rlvr_jax.objectives.advantages.group_relative import no_advantage
@@ -27,7 +29,7 @@ from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe, Rollouts
 
 
-def better_turns(rollouts: Rollouts):
+def better_turns(rollouts: Rollouts) -> Bool[Array, "B T"]:
     """The tokens of the turns that won their pairs."""
     return rollouts.mask & (rollouts.reward > 0)[:, None]
 

@@ -7,11 +7,14 @@ the host with numpy.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["arm_probabilities", "choose_arms", "dual_step"]
 
 
-def arm_probabilities(scores, temperature: float = 0.65, mixing: float = 0.01) -> np.ndarray:
+def arm_probabilities(
+    scores: ArrayLike, temperature: float = 0.65, mixing: float = 0.01
+) -> np.ndarray:
     """(1 - γ) softmax(η score) + γ / #arms over the arms of each bin.
 
     Args:
@@ -26,7 +29,7 @@ def arm_probabilities(scores, temperature: float = 0.65, mixing: float = 0.01) -
 
 
 def choose_arms(
-    probabilities, num_prompts: Sequence[int], arms: Sequence[int], budget: float
+    probabilities: ArrayLike, num_prompts: Sequence[int], arms: Sequence[int], budget: float
 ) -> tuple[np.ndarray, int]:
     """One arm per bin: the total nearest to the budget, and among those the likeliest choice.
 

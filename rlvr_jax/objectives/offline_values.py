@@ -4,7 +4,7 @@ A dialogue is one row of tokens. The agent's are actions; everything else is env
 the state behind an action is that of the agent's next token, after the other side's turn.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ from rlvr_jax.objectives.arguments import check_at_least, check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean
 
 __all__ = ["ValueLosses", "implicit_q_losses", "moved_targets", "next_action", "value_perturbed"]
+
+Tree = TypeVar("Tree")
 
 
 class ValueLosses(NamedTuple):
@@ -108,7 +110,7 @@ def implicit_q_losses(
     return ValueLosses(action, state, conservative, policy, total)
 
 
-def moved_targets(targets, parameters, rate: float = 0.005):
+def moved_targets(targets: Tree, parameters: Tree, rate: float = 0.005) -> Tree:
     """θ̂ ← rate θ + (1 - rate) θ̂, leaf by leaf."""
     check_within(0, 1, "moved_targets", rate=rate)
     return jax.tree.map(

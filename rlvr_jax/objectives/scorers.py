@@ -63,7 +63,7 @@ class Scorer(Alike):
     needs: frozenset[str] = frozenset()
     gives: str = "process_reward"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.gives not in ("process_reward", "critic_values"):
             raise ValueError(
                 f"Scorer: gives must be 'process_reward' or 'critic_values', got {self.gives!r}"

@@ -2,14 +2,15 @@
 
 A loop's body stands in the text once. How often it runs is said beside it, or read from the largest
 constant that its condition compares the counter with: for a loop that may end earlier, how often it
-runs at most. A loop whose bound is known at run time only counts once.
+runs at most, unless the caller knows the mean. A loop whose bound is known at run time only counts
+once.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,23 +66,25 @@ class Facts(NamedTuple):
     operations: dict[str, int]
 
 
-def read(text: str) -> Facts:
+def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
     """Facts of a program.
 
     Args:
       text: of the optimized HLO module, as `Compiled.as_text` gives it.
+      shares: by a name that stands in those of loops (`jax.named_scope`), the mean share of their
+        rounds at most that they run, where they may end earlier.
     """
     computations, entry = _computations(text)
-    times: dict[str, int] = {}
+    times: dict[str, float] = {}
 
-    def visit(name: str, runs: int) -> None:
+    def visit(name: str, runs: float) -> None:
         times[name] = times.get(name, 0) + runs
-        for called, each in _called(computations, computations[name]):
+        for called, each in _called(computations, computations[name], shares or {}):
             visit(called, runs * each)
 
     visit(entry, 1)
-    sent: dict[tuple[str, str], tuple[int, int]] = {}
-    operations: dict[str, int] = {}
+    sent: dict[tuple[str, str], tuple[float, float]] = {}
+    operations: dict[str, float] = {}
     for name, runs in times.items():
         body = computations[name]
         for operation, cycles in _estimates(body):
@@ -94,8 +97,10 @@ def read(text: str) -> Facts:
     for kind in KINDS:
         found = [value for (own, _), value in sent.items() if own == kind]
         if found:
-            kinds[kind] = Collective(*map(sum, zip(*found, strict=True)))
-    ranked = dict(sorted(operations.items(), key=lambda item: -item[1]))
+            count, size = map(sum, zip(*found, strict=True))
+            kinds[kind] = Collective(round(count), round(size))
+    ranked = {name: round(own) for name, own in operations.items()}
+    ranked = dict(sorted(ranked.items(), key=lambda item: -item[1]))
     return Facts(kinds, sum(ranked.values()) or None, ranked)
 
 
@@ -163,15 +168,22 @@ def _computations(text: str) -> tuple[dict[str, str], str]:
     return bodies, next(head[2] for head in heads if head[1])
 
 
-def _called(computations: dict[str, str], body: str) -> Iterator[tuple[str, int]]:
+def _called(
+    computations: dict[str, str], body: str, shares: Mapping[str, float]
+) -> Iterator[tuple[str, float]]:
     """What a computation calls, and how often each of its runs does."""
     for line in body.splitlines():
         if loop := _WHILE.search(line):
             condition, own = loop.groups()
             asked = computations[condition]
             inside = (computations[name] for name in _CALLED.findall(asked))
-            bounds = _KNOWN.findall(line) or _BOUND.findall("\n".join([asked, *inside]))
-            yield own, max(map(int, bounds), default=1)
+            if known := _KNOWN.findall(line):
+                yield own, int(known[0])
+                continue
+            most = max(map(int, _BOUND.findall("\n".join([asked, *inside]))), default=1)
+            named = _OPERATION.search(line)
+            places = named[1].split("/") if named else ()
+            yield own, most * next((x for name, x in shares.items() if name in places), 1)
             continue
         names = _CALLED.findall(line)
         for branches in _BRANCHES.findall(line):

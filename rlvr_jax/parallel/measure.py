@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def measured(
     rest: dict[str, int],
     buffers: dict[str, int],
     work: Work,
+    shares: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Compiles a program and says what it takes and does.
 
@@ -43,6 +44,7 @@ def measured(
       given: bytes of what the program is given and lies on the devices all the time.
       rest: bytes of what lies there beside it.
       buffers: its large arrays, counted by hand.
+      shares: of loops that may end early, as for `hlo.read`.
     """
     started = time.perf_counter()
     chip = topology.chip
@@ -74,7 +76,7 @@ def measured(
         **{f"{name} (beside the program)": size for name, size in rest.items()},
     }
     total = sum(parts.values())
-    facts = hlo.read(text)
+    facts = hlo.read(text, shares)
     found = {
         "fits": total <= topology.hbm_bytes,
         "bytes": total,

@@ -22,12 +22,17 @@ from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.layout import HEADS, ROWS, partition
 
-__all__ = ["SLOTS", "LayerCache", "SharedCache", "attend_to_cache", "mean_slots_read", "written"]
+__all__ = ["OWN_SLOTS", "SLOTS", "LayerCache", "SharedCache", "attend_to_cache"]
+__all__ += ["mean_slots_read", "written"]
 
 SLOTS = 1024
 """Slots of a block. For two layers of Qwen2.5-7B on v5e-16, 16 rows a device and 8192 slots, the
 compiler estimates 13.5, 11.1, 10.5 and 10.1 s with blocks of 512, 1024, 2048 and 4096 if all are
 read, and 10.0 s in one piece; of small blocks fewer are."""
+
+
+OWN_SLOTS = "own_slots"
+"""What operations over the slots of a row's own tokens are called in a compiled program."""
 
 
 class LayerCache(NamedTuple):
@@ -164,9 +169,10 @@ def attend_to_cache(
             together(query), cache.prompts, together(first), together(last), config
         )
         shared = jax.tree.map(lambda x: x.reshape(*query.shape[:3], -1), shared)
-        own = _over_written(
-            query, cache.own, first - start, positions - start, config, cache.origin
-        )
+        with jax.named_scope(OWN_SLOTS):
+            own = _over_written(
+                query, cache.own, first - start, positions - start, config, cache.origin
+            )
         sums = _merged(shared, own)
     y = (sums.mixed / sums.total).astype(query.dtype)
     return y.reshape(*y.shape[:2], y.shape[2] * y.shape[3])

@@ -37,7 +37,7 @@ class RopeScaling:
     low_turns: float = 1.0
     high_turns: float = 4.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check_numbers(self)
         if self.low_turns >= self.high_turns:
             raise ValueError(
@@ -60,7 +60,7 @@ class LoraConfig:
     alpha: float
     targets: tuple[str, ...] = ADAPTABLE
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check_numbers(self)
         unknown = sorted(set(self.targets) - set(ADAPTABLE))
         if unknown or not self.targets:
@@ -134,7 +134,7 @@ class ModelConfig:
     remat: str = "none"
     lora: LoraConfig | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _check_numbers(self)
         if self.num_heads % self.num_kv_heads:
             raise ValueError(

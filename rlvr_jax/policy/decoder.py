@@ -58,7 +58,7 @@ def rms_norm(x: Array, scale: Array, config: ModelConfig) -> Array:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def gated(activation: Callable[[Array], Array], gate: Array, x: Array) -> Array:
+def _gated(activation: Callable[[Array], Array], gate: Array, x: Array) -> Array:
     """activation(gate) · x, of which only the arguments are kept for the backward pass."""
     return activation(gate) * x
 
@@ -69,7 +69,7 @@ def _gated_backward(activation, kept, cotangent):
     return cotangent * x * slope, cotangent * value
 
 
-gated.defvjp(lambda activation, gate, x: (activation(gate) * x, (gate, x)), _gated_backward)
+_gated.defvjp(lambda activation, gate, x: (activation(gate) * x, (gate, x)), _gated_backward)
 
 
 def norm_initializer(config: ModelConfig) -> Any:
@@ -170,7 +170,7 @@ class Block(nn.Module):
         activation = _ACTIVATIONS[config.activation]
         if config.num_experts is None or config.experts_per_token is None:
             opened, passed = (project(y, name, config.mlp_width) for name in ("gate", "up"))
-            y = project(gated(activation, opened, passed), "mlp_output", width, lies=(HEADS,))
+            y = project(_gated(activation, opened, passed), "mlp_output", width, lies=(HEADS,))
         else:
             experts, inner = config.num_experts, config.mlp_width
             shapes = {

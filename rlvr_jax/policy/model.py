@@ -59,7 +59,7 @@ class Model:
     generation_config: str | None = None
     mesh: Mesh | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         types = () if self.mesh is None else self.mesh.axis_types
         if any(kind != AxisType.Auto for kind in types):
             raise ValueError(

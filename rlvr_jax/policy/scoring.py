@@ -87,7 +87,7 @@ def score_hidden(
     rollouts: Rollouts,
     needs: Collection[str],
     heat: float = 1.0,
-    **options,
+    **options: Any,
 ) -> TokenStats:
     """Statistics [B, T] of what hidden states predict, at the temperatures of the rollouts.
 

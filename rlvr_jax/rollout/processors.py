@@ -108,7 +108,7 @@ class Sampling:
     stop_sequences: tuple[tuple[int, ...], ...] = ()
     soft: SoftThinking | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         sequences = tuple(map(tuple, self.stop_sequences))
         object.__setattr__(self, "stop_sequences", sequences)
         checks = {

@@ -45,7 +45,7 @@ class SoftThinking:
     temperature: float = 0.1
     noise: GumbelNoise = BOUNDS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         checks = {
             "candidates": (self.candidates >= 1, "at least 1"),
             "top_p": (0 < self.top_p <= 1, "in (0, 1]"),

@@ -6,8 +6,10 @@ compile. Left out are what asks a critic for values and what scores prompts, for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -238,7 +240,7 @@ def abstract_run(
     config: TrainConfig,
     shape: ModelConfig,
     recipe: Recipe,
-    devices: list[jax.Device],
+    devices: Sequence[Any],
     opening: int = 0,
 ) -> AbstractRun:
     """A run of `config` with a policy of that shape on these devices.

@@ -64,7 +64,7 @@ class RunsFailed(RuntimeError):
     """
 
     def __init__(self, failures: Mapping[Path, BaseException]):
-        self.failures = dict(failures)
+        self.failures: dict[Path, BaseException] = dict(failures)
         super().__init__("\n".join(f"{path}: {error}" for path, error in failures.items()))
 
 

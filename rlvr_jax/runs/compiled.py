@@ -18,6 +18,7 @@ from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.roofline import sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy import ModelConfig
+from rlvr_jax.policy.cached import OWN_SLOTS, mean_slots_read
 from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import waves
@@ -195,6 +196,8 @@ def _sampling(
     rest = {name: bytes_per_device(tree) for name, tree in _held(run).items()}
     if not copies_weights(run.model, run.sampler):
         rest = {name: size for name, size in rest.items() if name not in _of_policy(run)}
+    slots = config.response_tokens
+    read = mean_slots_read(0, slots, slots) / slots
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
     choices = []
     every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
@@ -213,6 +216,7 @@ def _sampling(
             rest=rest,
             buffers=buffers,
             work=work,
+            shares={OWN_SLOTS: read},
         )
         if found["fits"]:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,7 +85,7 @@ def describe_memory(parts: dict[str, int]) -> str:
     return f"memory of a device: {told}; activations and logits come on top"
 
 
-def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]) -> None:
+def check_memory(path: str, least: dict[str, int], devices: Sequence[Any]) -> None:
     """Refuses what cannot fit.
 
     Args:
@@ -109,8 +110,8 @@ def check_memory(path: str, least: dict[str, int], devices: Sequence[jax.Device]
         )
 
 
-def free_bytes(device: jax.Device) -> int | None:
-    """Memory that can still be allocated for a device; None where nobody tells."""
+def free_bytes(device: Any) -> int | None:
+    """Memory that can still be allocated for a device of JAX; None where nobody tells."""
     if device.platform != "cpu":
         stats = device.memory_stats() or {}
         if "bytes_limit" not in stats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlvr_jax import methods
@@ -43,15 +43,19 @@ def method_index() -> str:
     lines += ["| method | paper | changes | evidence |", "|---|---|---|---|"]
     for name in methods.names():
         about = methods.method(name)
-        lines.append(
-            f"| [`{name}`]({name}.md) | {about.title} | {about.changes or '–'} | {about.evidence} |"
-        )
+        title = about.title.replace("|", "\\|")
+        changes = about.changes or "–"
+        lines.append(f"| [`{name}`]({name}.md) | {title} | {changes} | {about.evidence} |")
     # Behind the table, whose rows it reads.
     return "\n".join([*lines, "", _FILTER, ""])
 
 
-def method_page(name: str) -> str:
-    """The page of one method."""
+def method_page(name: str, curve: Sequence[str] = ()) -> str:
+    """The page of one method.
+
+    Args:
+      curve: lines about what it came to in runs that were kept.
+    """
     about = methods.method(name)
     module = inspect.getmodule(about.recipe)
     title, *rest = (inspect.getdoc(module) or about.title).splitlines()
@@ -74,8 +78,8 @@ def method_page(name: str) -> str:
             lines += ["", "With one update per batch:", "", *(f"- {told}" for told in idle)]
         lines += ["", "## Needs", "", needs(name) or "nothing but log-probs", ""]
     lines += ["## Command", "", *_commands(name), ""]
-    if name in _CURVES:
-        lines += ["## Its curve", "", *_curve(), ""]
+    curve = [*curve, *(_curve() if name in _CURVES else ())]
+    lines += ["## Its curve", "", *curve, ""] * bool(curve)
     lines += ["## What its authors report", "", about.reports, ""] * bool(about.reports)
     lines += ["## Traps", "", about.traps, ""] * bool(about.traps)
     return "\n".join(lines)

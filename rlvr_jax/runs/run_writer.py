@@ -40,7 +40,7 @@ class RunWriter:
 
         self.directory = directory
         self._trackers = list(trackers)
-        self.samples = directory / "samples"
+        self.samples: Path = directory / "samples"
         self.samples.mkdir(parents=True, exist_ok=True)
         self._files = {}
         for name in ("metrics", "timings", "held_out", "outcomes"):

@@ -117,7 +117,9 @@ def _mean(values: np.ndarray) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def sample_rows(run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int) -> list:
+def sample_rows(
+    run: Run, batch: Batch, records: Mapping[str, np.ndarray], step: int
+) -> list[dict[str, Any]]:
     """The kept responses of a step with their tokens: the first of as many groups as are kept."""
     rows = np.array([rows[0] for rows in batch.groups][: run.config.samples_kept], int)
     # What an answer goes on from in another row ends with no stop token.

@@ -24,6 +24,7 @@ class Group:
     """
 
     def __init__(self):
+        self.path: Path
         self.path, self._limit, self._events = _make()
         self._memory_mb = 0
         (self.path / "cgroup.procs").write_text(str(os.getpid()))

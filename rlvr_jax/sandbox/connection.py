@@ -46,15 +46,16 @@ class Server:
 
     def __init__(self, without: Sequence[str]):
         ours, theirs = socket.socketpair()
-        self.owner = os.getpid()
-        self.channel = ours
-        self.lost = False
-        self.group = self.work = ""
+        self.owner: int = os.getpid()
+        self.channel: socket.socket = ours
+        self.lost: bool = False
+        self.group: str = ""
+        self.work: str = ""
         program = interpreter.resolved()
         place = str(Path(__file__).resolve().parents[2])
         environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         with theirs:
-            self.process = subprocess.Popen(
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [program, "-S", "-s", "-P", "-c", _BOOT, place, json.dumps(list(without))],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -72,7 +73,7 @@ class Server:
         except BaseException:
             self.stop()
             raise
-        self.layers = frozenset(hello["layers"])
+        self.layers: frozenset[str] = frozenset(hello["layers"])
         self.missing: dict[str, str] = hello["missing"]
         self.group, self.work = hello["group"], hello["work"]
 

@@ -58,7 +58,8 @@ class Refused(Exception):
 
     def __init__(self, layer: str, why: str):
         super().__init__(f"{layer}: {why}")
-        self.layer, self.why = layer, why
+        self.layer = layer
+        self.why = why
 
 
 def holds(layers: Iterable[str]) -> bool:
@@ -75,14 +76,14 @@ class Layers:
     """
 
     def __init__(self, without: set[str]):
-        self.on = frozenset(LAYERS)
+        self.on: frozenset[str] = frozenset(LAYERS)
         self.missing: dict[str, str] = {}
-        self.read = interpreter.shown()
-        self.hidden = interpreter.hidden(self.read)
-        self.allowed = interpreter.singly(self.read, self.hidden)
+        self.read: list[str] = interpreter.shown()
+        self.hidden: list[str] = interpreter.hidden(self.read)
+        self.allowed: list[str] = interpreter.singly(self.read, self.hidden)
         self.group: cgroup.Group | None = None
-        self.user = os.geteuid()
-        self.work = ""
+        self.user: int = os.geteuid()
+        self.work: str = ""
         self._start_bytes = watch.address_space()
         self.leave_out(without, "left out")
         if not linux.on_linux():

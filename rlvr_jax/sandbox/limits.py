@@ -43,7 +43,7 @@ class Limits:
     packages: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in ("packages", "read"):

@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 from functools import cache
+from typing import Any
 
 __all__ = ["MACHINE", "call", "libc", "on_linux", "prctl", "syscall"]
 
@@ -26,7 +27,7 @@ def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def call(name: str, *arguments) -> int:
+def call(name: str, *arguments: Any) -> int:
     """Calls a function of the C library by name.
 
     Raises:
@@ -39,7 +40,7 @@ def call(name: str, *arguments) -> int:
     return result
 
 
-def syscall(number: int, *arguments) -> int:
+def syscall(number: int, *arguments: Any) -> int:
     """Makes a system call; integers are passed as 64 bits.
 
     Raises:

@@ -4,6 +4,7 @@
 name says where it comes from:
 
     brackets, operators, arithmetic, gsm8k,    built in (`names()` lists them)
+      gsm_symbolic,
       hinted_brackets, countdown, knights,
       sudoku, combinatorial, enigmata,
       sql, optimisation, verilog, lean,
@@ -96,6 +97,7 @@ _BUILT_IN = {
     "enigmata": "puzzles.enigmata",
     "expressions": "worlds.expressions",
     "gsm8k": "tfds",
+    "gsm_symbolic": "reasoning_gym",
     "hinted_brackets": "hinted_brackets",
     "ifbench": "ifbench",
     "instructions": "instructions",

@@ -2,13 +2,18 @@
 
 python -m rlvr_jax.tasks                       all that are built in
 python -m rlvr_jax.tasks brackets jsonl:FILE   those that are named
+python -m rlvr_jax.tasks reasoning_gym         all data sets of the package, which takes minutes
 """
 
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from rlvr_jax.tasks import load, module_of, names
-from rlvr_jax.tasks.catalogue import entry
+from rlvr_jax.tasks.catalogue import entry, needs_of
+from rlvr_jax.tasks.reasoning_gym import data_sets
+
+_PACKAGE = "reasoning_gym"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -17,7 +22,21 @@ def main(arguments: Sequence[str]) -> None:
         print(__doc__)
         return
     for name in arguments or names():
-        print(entry(name, load, module_of(name)), flush=True)
+        for one in _generated() if name == _PACKAGE else [name]:
+            print(entry(one, load, module_of(one)), flush=True)
+    if not arguments:
+        told = ", ".join(one.partition(":")[2] for one in _generated())
+        command = needs_of("rlvr_jax.tasks.reasoning_gym")["reasoning-gym"]
+        told = f"{_PACKAGE}:NAME, of {told or f'the package, which is not installed: {command}'}"
+        print(textwrap.fill(told, 100, subsequent_indent="  "))
+
+
+def _generated() -> list[str]:
+    """The data sets of reasoning-gym as names of tasks; none without the package."""
+    try:
+        return [f"{_PACKAGE}:{name}" for name in data_sets()]
+    except ModuleNotFoundError:
+        return []
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ class Prompt:
       solution: a worked solution, step by step; the steps bring their own spaces, so that
         `"".join(solution[:k])` is how it begins. Empty: none is known.
       hints: texts that help; empty: none.
-      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1).
+      meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1), or
+        {"wrong": …}, a response that earns nothing, for the self-check.
     Raises:
       ValueError: a text where a sequence of texts is wanted; a message without role and content.
     """
@@ -49,7 +50,7 @@ class Prompt:
     # A mapping has no hash, and a prompt without one is to keep its own.
     meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("messages", "solution", "hints"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -132,7 +133,7 @@ class Grade:
     said: str = ""
     compared: Sequence[Comparison] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.outcome is None and self.reward is not None:
             raise ValueError(
                 f"Grade: reward must be None where outcome is None, got {self.reward!r}"
@@ -236,7 +237,7 @@ class Task:
     notes: Sequence[str] = ()
     environment: Environment | Game | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for split in ("train", "test"):
             if not len(getattr(self, split)):
                 raise ValueError(f"Task {self.name!r}: {split} must have prompts, got none")

@@ -59,7 +59,7 @@ class Batches:
             members.setdefault(prompt.kind, []).append(index)
         self.prompts_per_step = prompts_per_step
         self.seed = seed
-        self.shares = _shares(members, task.mixture)
+        self.shares: dict[str, Fraction] = _shares(members, task.mixture)
         self._members = [np.asarray(members[kind]) for kind in self.shares]
         self._period = math.lcm(*(share.denominator for share in self.shares.values()))
         self._quotas = [int(share * self._period) for share in self.shares.values()]

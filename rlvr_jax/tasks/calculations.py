@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
-from rlvr_jax.tools import between, calculator, toolbox
+from rlvr_jax.tools import Environment, between, calculator, toolbox
 
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
 
@@ -42,7 +42,7 @@ KINDS = {"sum": "+", "product": "*"}
 MAX_TOKENS = 32
 
 
-def calculator_calls():
+def calculator_calls() -> Environment:
     """The environment: a calculator that is asked between brackets."""
     style = between("[", "]", "calculator", "", ";")
     return toolbox(calculator(), style=style, most=2, describe=False)

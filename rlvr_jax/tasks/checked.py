@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.verifiers.checks import Check, run
@@ -64,9 +65,9 @@ def verifier(
         ]
         if pool is None and threads > 1:
             with ThreadPoolExecutor(threads) as executor:
-                return [_grade(Result(value=value)) for value in executor.map(run, jobs)]
+                return list(map(_grade, executor.map(_here, jobs)))
         if pool is None:
-            return [_grade(Result(value=run(job))) for job in jobs]
+            return [_grade(_here(job)) for job in jobs]
         return [_grade(result) for result in pool.map(jobs)]
 
     verify.verifier = check.check
@@ -77,12 +78,21 @@ def _whole(response: Response, tags: Sequence[str]) -> str:
     return "".join([*prefilled_tags(response.prompt_tail, tags), response.text])
 
 
+def _here(job: list[Any]) -> Result:
+    """What a worker would give: a check that raises ends no run here either."""
+    try:
+        return Result(value=run(job))
+    except Exception as error:
+        return Result(error=f"{type(error).__name__}: {error}")
+
+
 def _grade(result: Result) -> Grade:
     if result.lost:
         return Grade(outcome=None, stage="lost")
     if result.timed_out or result.error is not None:
         failed = {"check_error": float(result.error is not None)}
-        stage = "timed out" if result.timed_out else "error"
+        kind = (result.error or "").partition(":")[0]
+        stage = "timed out" if result.timed_out else f"error: {kind}"
         return Grade(outcome=0.0, timed_out=result.timed_out, info=failed, stage=stage)
     found = result.value
     info = {**found["info"], "check_error": 0.0}

@@ -2,7 +2,8 @@
 
 A prompt asks for a text about something and adds one to four instructions, each of another group:
 how much, what it holds, how it ends, how it is written. `_CONTRADICT` lists what cannot go
-together. `compose` gives the prompt, the checks, and a text that follows all of them.
+together. `compose` gives the prompt, the checks, a text that follows all of them, and one that
+does not.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-__all__ = ["MOST", "Composed", "compose"]
+__all__ = ["AMOUNTS", "MOST", "Composed", "compose"]
 
 MOST = 4  # instructions of a prompt
 _SUBJECTS = (
@@ -30,11 +31,19 @@ _MARKERS = ("P.S.", "Note:", "Later:")
 
 
 class Composed(NamedTuple):
-    """Fields: prompt, its text; checks, as `instruction_following` reads them; gold, a text."""
+    """A prompt.
+
+    Fields:
+      prompt: its text.
+      checks: as `instruction_following` reads them.
+      gold: a text that follows all instructions.
+      wrong: one that has too many sentences, paragraphs or points, or too few words.
+    """
 
     prompt: str
     checks: list[dict[str, Any]]
     gold: str
+    wrong: str
 
 
 class _Draft:
@@ -57,6 +66,14 @@ class _Draft:
         self.first = self.last = self.ending = ""
         self.finish: list[Callable[[str], str]] = []
 
+    def miss(self, random: Random) -> None:
+        """Makes the amount a wrong one, by one; what is drawn from now on comes from elsewhere."""
+        self.random = random
+        if self.whole:
+            self.whole -= 1
+        else:
+            self.blocks += 1
+
     def text(self) -> str:
         around = " ".join([self.first, self.last, self.ending]).split()
         length = self.whole - len(around) if self.whole else self.length
@@ -76,14 +93,15 @@ class _Draft:
 _Instruction = tuple[str, Sequence[Any]]  # words, arguments of the check
 
 
-def compose(random: Random, count: int) -> Composed:
+def compose(random: Random, count: int, amount: str = "") -> Composed:
     """Draws a prompt with `count` instructions, from 1 to `MOST`; the first says how much.
 
     Args:
       random: where the draws come from.
       count: of the instructions.
+      amount: the check of the first one, of `AMOUNTS`; empty: any of them.
     """
-    names = [random.choice([*_AMOUNTS])]
+    names = [amount or random.choice(AMOUNTS)]
     for group in random.sample((_CONTENTS, _ENDS, _STYLES), count - 1):
         fitting = [n for n in group if not any({n, m} in _CONTRADICT for m in names)]
         names.append(random.choice(fitting))
@@ -95,7 +113,10 @@ def compose(random: Random, count: int) -> Composed:
         {"check": name, "arguments": list(given)}
         for name, (_, given) in zip(names, instructions, strict=True)
     ]
-    return Composed(" ".join([subject, *(said for said, _ in instructions)]), checks, draft.text())
+    gold = draft.text()
+    draft.miss(Random(gold))
+    said = " ".join([subject, *(words for words, _ in instructions)])
+    return Composed(said, checks, gold, draft.text())
 
 
 def _number_words(draft: _Draft) -> _Instruction:
@@ -182,6 +203,8 @@ _AMOUNTS = {
     "number_paragraphs": _number_paragraphs,
     "bullets": _bullets,
 }
+AMOUNTS = tuple(_AMOUNTS)
+"""Checks of how much there is."""
 _CONTENTS = {
     "keywords": _keywords,
     "keyword_frequency": _keyword_frequency,

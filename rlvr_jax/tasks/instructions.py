@@ -15,7 +15,7 @@ from random import Random
 from rlvr_jax.tasks.base import Prompt, Task
 from rlvr_jax.tasks.checked import verifier
 from rlvr_jax.tasks.generated import SIZE, TEST_SIZE, splits
-from rlvr_jax.tasks.instruction_prompts import MOST, compose
+from rlvr_jax.tasks.instruction_prompts import AMOUNTS, MOST, compose
 from rlvr_jax.verifiers.checks import Check
 
 __all__ = ["CHECK", "instructions"]
@@ -28,6 +28,7 @@ CHECK = Check(f"{_MODULE}:check", f"{_MODULE}:extract", {"every": True})
 def instructions(
     most: int = MOST,
     partial: bool = False,
+    amount: str = "",
     size: int = SIZE,
     test_size: int = TEST_SIZE,
     seed: int = 0,
@@ -39,23 +40,29 @@ def instructions(
       most: instructions of a prompt, at most 4.
       partial: the outcome is the share of the instructions that are followed; half an answer then
         earns something.
+      amount: the check of a prompt's first instruction, which says how much: "number_words",
+        "number_sentences", "number_paragraphs" or "bullets"; empty: any of them.
       size, test_size: prompts of the two splits.
       seed: of the prompts.
       response_tokens: budget of a response.
     Raises:
-      ValueError: most out of range, a size below 1, more prompts than there are.
+      ValueError: most out of range, another amount, a size below 1, more prompts than there are.
     """
     if not 1 <= most <= MOST:
         raise ValueError(f"instructions: most must be in 1..{MOST}, got {most}")
+    if amount and amount not in AMOUNTS:
+        raise ValueError(
+            f"instructions: amount must be one of {', '.join(AMOUNTS)}, got {amount!r}"
+        )
 
     def draw(random: Random, count: int) -> tuple[str, Prompt]:
-        composed = compose(random, count)
+        composed = compose(random, count, amount)
         prompt = Prompt(
             text=composed.prompt,
             answer=composed.checks,
             kind=f"{count}_instruction{'s' if count > 1 else ''}",
             gold=composed.gold,
-            meta={"level": count},
+            meta={"level": count, "wrong": composed.wrong},
         )
         return composed.prompt, prompt
 

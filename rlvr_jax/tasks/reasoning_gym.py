@@ -32,7 +32,7 @@ from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
 
-__all__ = ["INSTRUCTION", "REFUSED", "extract_answer", "reasoning_gym"]
+__all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
 
 INSTRUCTION = "\n\nGive the final answer between <answer> and </answer>."
 
@@ -184,6 +184,37 @@ def reasoning_gym(
         response_tokens=response_tokens,
         answers=True,
     )
+
+
+@functools.cache
+def gsm_symbolic(
+    size: int = _SIZE,
+    test_size: int = _TEST_SIZE,
+    seed: int = 0,
+    response_tokens: int = 256,
+) -> Task:
+    """Word problems of grade-school mathematics: `reasoning_gym:gsm_symbolic` by a name of its own.
+
+    Args:
+      size, test_size: questions of the two splits.
+      seed: of the questions.
+      response_tokens: budget of a response.
+    Raises:
+      ValueError: as `reasoning_gym`.
+    """
+    task = reasoning_gym("gsm_symbolic", size, test_size, seed, response_tokens=response_tokens)
+    return replace(task, name="gsm_symbolic")
+
+
+def data_sets() -> list[str]:
+    """The names of all data sets that can be trained on.
+
+    Raises:
+      ModuleNotFoundError: the package is not installed.
+    """
+    from reasoning_gym.factory import DATASETS
+
+    return sorted(set(DATASETS) - set(REFUSED))
 
 
 def _shared(

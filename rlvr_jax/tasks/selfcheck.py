@@ -37,8 +37,9 @@ class KindReport:
       truncated: mean outcome of their first halves, marked as cut off by the budget; None without.
       empty: mean outcome of the empty answer. The means leave out grades without a verdict, and are
         None if that is all of them.
-      wrong: mean outcome of gold answers to another prompt of the kind, which has another answer;
-        above 0 where some answers fit several questions.
+      wrong: mean outcome of wrong answers: `meta["wrong"]` of the prompt, or else the gold of
+        another prompt of the kind, which has another answer; above 0 where some answers fit several
+        questions.
       seconds_per_grade: wall time of one grade, over all of these in one batch.
     """
 
@@ -79,6 +80,9 @@ class SelfCheck:
                 f"  {row.kind or '(all)':<16} {row.num_prompts:>7} {told}"
                 f" {1000 * row.seconds_per_grade:>9.3f}"
             )
+        without = [row.kind or "(all)" for row in self.kinds if not row.num_golds]
+        if without:
+            lines.append(f"  no gold answers are known of {', '.join(without)}")
         return "\n".join([*lines, *(f"  PROBLEM: {sentence}" for sentence in self.problems)])
 
 
@@ -176,7 +180,9 @@ def _cases(prompts: Sequence[Prompt]) -> list[Case]:
         half = prompt.gold[: len(prompt.gold) // 2]
         cases.append(("gold", prompt, Response(prompt.gold)))
         cases.append(("truncated", prompt, Response(half, truncated=True)))
-        if other.gold not in (None, prompt.gold) and other.answer != prompt.answer:
+        if "wrong" in prompt.meta:
+            cases.append(("wrong", prompt, Response(prompt.meta["wrong"])))
+        elif other.gold not in (None, prompt.gold) and other.answer != prompt.answer:
             cases.append(("wrong", prompt, Response(other.gold)))
     return cases
 

@@ -45,7 +45,7 @@ class Tool:
     seconds: float = 30.0
     characters: int = 2000
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.name or not self.parameters:
             raise ValueError(
                 "Tool: name and parameters must not be empty, got"

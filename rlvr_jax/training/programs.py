@@ -27,7 +27,7 @@ from rlvr_jax.types import Recipe, Rollouts
 __all__ = ["Programs", "jitted", "make_programs"]
 
 
-MORE = {
+MORE: dict[str, tuple[str, ...]] = {
     "measure": (),
     "measure_all": ("all_logp",),
     "measure_hidden": ("mean_hidden",),

@@ -46,6 +46,8 @@ class Check:
         called without an answer, which is worth 0.
       extract: "module:name" of (response, **reading) -> answer or None; "": the whole response.
       options, reading: JSON values for the two.
+    Raises:
+      ValueError: a name that is not "module:name".
     """
 
     check: str
@@ -53,12 +55,17 @@ class Check:
     options: Mapping[str, Any] = field(default_factory=dict)
     reading: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in (self.check, *filter(None, [self.extract])):
+            if not all(name.partition(":")):
+                raise ValueError(f"Check: functions must be named 'module:name', got {name!r}")
+
 
 def examine(check: Check, response: str, gold: Any) -> Finding:
     """What a check says of a response, in this process and without a limit.
 
     Raises:
-      ValueError: a name that is not "module:name"; a number outside of [0, 1].
+      ValueError: a number outside of [0, 1].
     """
     answer = _named(check.extract)(response, **check.reading) if check.extract else response
     if answer is None:
@@ -79,7 +86,5 @@ def run(job: list[Any]) -> dict[str, Any]:
 
 @functools.cache
 def _named(name: str) -> Callable[..., Any]:
-    module, colon, function = name.partition(":")
-    if not (module and colon and function):
-        raise ValueError(f"Check: functions must be named 'module:name', got {name!r}")
+    module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)

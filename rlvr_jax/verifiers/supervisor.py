@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from rlvr_jax.verifiers import worker
 
@@ -21,17 +22,17 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")  # of the e
 class Supervisor:
     """The caller's handle on one supervisor process."""
 
-    def __init__(self, settings: dict):
+    def __init__(self, settings: dict[str, Any]):
         ours, theirs = socket.socketpair()
-        self.owner = os.getpid()
+        self.owner: int = os.getpid()
         self.isolation: frozenset[str] | None = None
-        self.channel = worker.Channel(ours, limit=settings["reply_bytes"] + 1024)
-        self.function = settings["function"]
+        self.channel: worker.Channel = worker.Channel(ours, limit=settings["reply_bytes"] + 1024)
+        self.function: str = settings["function"]
         environment = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         # The hash seed is fixed, as symbolic results may depend on the order of sets.
         environment |= {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
         with theirs:
-            self.process = subprocess.Popen(
+            self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, "-P", str(Path(worker.__file__).resolve())],
                 stdin=theirs,
                 stdout=subprocess.DEVNULL,

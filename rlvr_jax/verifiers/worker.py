@@ -37,7 +37,7 @@ class Channel:
     def __init__(self, stream: socket.socket, limit: int):
         self.socket = stream
         self.limit = limit
-        self.buffer = bytearray()
+        self.buffer: bytearray = bytearray()
 
     def send(self, message: bytes) -> None:
         self.socket.sendall(len(message).to_bytes(4, "big") + message)

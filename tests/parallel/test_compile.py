@@ -152,6 +152,18 @@ def test_operations_are_named_by_their_place_in_the_model():
     assert hlo.read(program).operations == {place: 50, "n f32[4]": 7}
 
 
+def test_loops_that_end_early_count_by_their_mean():
+    named = ', metadata={op_name="jit(f)/Block/own_slots/while"}'
+    early = PROGRAM.replace("body=%body", f"body=%body{named}")
+    whole, mean = hlo.read(early), hlo.read(early, {"own_slots": 0.6})
+    assert whole.cycles == 5 * 10 + 7
+    assert mean.cycles == 3 * 10 + 7
+    assert mean.collectives["all-gather"] == hlo.Collective(3, 3 * 64 * 8 * 2)
+    # Loops of another name, and those whose number of rounds is known, run as often as before.
+    assert hlo.read(early, {"slots": 0.6}) == whole
+    assert mean.collectives["all-reduce"] == whole.collectives["all-reduce"]
+
+
 def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():
     line = '%n = s32[]{:T(128)} constant(5), metadata={op_name="f"}'
     assert line in PROGRAM

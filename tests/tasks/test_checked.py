@@ -31,9 +31,12 @@ def test_options_reach_both_functions():
     assert examine(shifted, "x = 8", 7).value == 1.0
 
 
-def test_a_check_that_raises_is_worth_nothing_and_is_counted():
-    (grade,) = grades(verifier(check(), workers=1), "it is: raise")
-    assert (grade.outcome, grade.info["check_error"]) == (0.0, 1.0)
+@pytest.mark.parametrize("where", [{"workers": 1}, {"workers": 0}, {"workers": 0, "threads": 2}])
+def test_a_check_that_raises_is_worth_nothing_and_is_counted(where):
+    raised, right = grades(verifier(check(), **where), "it is: raise", "it is: 7")
+    assert (raised.outcome, raised.info["check_error"]) == (0.0, 1.0)
+    assert raised.stage.startswith("error: ") and raised.stage.endswith("Error")
+    assert (right.outcome, right.info["check_error"]) == (1.0, 0.0)
 
 
 def test_what_the_chat_template_opened_is_part_of_the_response():
@@ -43,9 +46,11 @@ def test_what_the_chat_template_opened_is_part_of_the_response():
     assert grade.outcome == 1.0
 
 
-def test_a_name_without_a_module_is_refused():
-    with pytest.raises(ValueError, match=r"'module:name', got 'equal'"):
-        examine(Check("equal"), "7", 7)
+@pytest.mark.parametrize(("name", "extract"), [("equal", ""), ("a:", ""), ("a:b", ":c")])
+def test_a_name_without_a_module_is_refused(name, extract):
+    wrong = extract or name
+    with pytest.raises(ValueError, match=rf"'module:name', got '{wrong}'"):
+        Check(name, extract)
 
 
 def test_threads_of_this_process_grade_side_by_side_and_in_order():

@@ -36,12 +36,11 @@ def test_the_self_check_finds_no_problem(task):
     assert all((row.gold, row.truncated, row.empty) == (1, 0, 0) for row in report.kinds)
 
 
-def test_the_gold_of_another_prompt_is_wrong(task):
-    """But for instructions, where one text may follow those of several prompts."""
-    if task.name == "instructions":
-        pytest.skip("one text can follow the instructions of two prompts")
+def test_what_is_wrong_earns_nothing(task):
+    """But of instructions, where one text may follow those of several prompts, what they say."""
     golds = [prompt.gold for prompt in task.train]
-    responses = [Response(gold) for gold in [*golds[1:], golds[0]]]
+    others = zip(task.train, [*golds[1:], golds[0]], strict=True)
+    responses = [Response(prompt.meta.get("wrong", other)) for prompt, other in others]
     assert {grade.outcome for grade in task.verify(task.train, responses)} == {0}
 
 
@@ -111,9 +110,18 @@ def test_every_composed_text_follows_its_instructions_and_half_of_it_does_not():
         half = composed.gold[: len(composed.gold) // 2]
         values = [
             instruction_following.check(text, composed.checks, every=True).value
-            for text in (composed.gold, half)
+            for text in (composed.gold, half, composed.wrong)
         ]
-        assert values == [1, 0], composed
+        assert values == [1, 0, 0], composed
+        left = instruction_following.check(composed.wrong, composed.checks).value
+        assert left == pytest.approx(1 - 1 / len(composed.checks))  # the amount alone is missed
+
+
+def test_the_first_instruction_can_be_asked_for():
+    for prompt in load("instructions", amount="bullets", **SMALL).train:
+        first, *rest = prompt.answer
+        assert first["check"] == "bullets"
+        assert {one["check"] for one in rest}.isdisjoint({"number_words", "number_sentences"})
 
 
 def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
@@ -129,6 +137,7 @@ def test_part_of_the_instructions_earns_part_if_it_is_asked_for():
     (
         ("sql", {"engine": "mysql"}, "sql: engine must be 'sqlite' or 'duckdb', got 'mysql'"),
         ("instructions", {"most": 5}, "instructions: most must be in 1..4, got 5"),
+        ("instructions", {"amount": "lines"}, "instructions: amount must be one of .*'lines'"),
         ("instructions", {"size": 0}, "instructions: size must be at least 1, got 0"),
     ),
 )

@@ -147,7 +147,7 @@ def hard():
     return prompts[:: len(prompts) // NUM_PROMPTS][:NUM_PROMPTS]
 
 
-# Bounds lie far from what was measured on all held-out prompts (DEVLOG, 2026-11-25).
+# Bounds lie far from what was measured on all held-out prompts (DEVLOG, "Base models of brackets").
 def test_the_policy_follows_a_hint(tokenizer, hard):
     rates = []
     for words in (0, 3, 8):

@@ -55,7 +55,7 @@ def user_module(tmp_path, monkeypatch):
 
 
 # They need data or an engine; their own tests load them where these are.
-ELSEWHERE = {"gsm8k", "humaneval", "ifbench", "lean", "optimisation", "verilog"}
+ELSEWHERE = {"gsm8k", "gsm_symbolic", "humaneval", "ifbench", "lean", "optimisation", "verilog"}
 
 
 @pytest.mark.parametrize("name", sorted(set(names()) - ELSEWHERE))

@@ -18,6 +18,7 @@ pytest.importorskip("reasoning_gym")
 
 # Graded by exact match: no worker starts.
 EXACT = {"name": "reasoning_gym:gcd", "size": 20, "test_size": 5}
+GSM = {"name": "reasoning_gym:gsm_symbolic", "size": 4, "test_size": 2}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,18 @@ def test_no_question_is_twice_in_a_split_or_in_both():
 def test_the_same_seed_gives_the_same_questions_and_another_one_others():
     assert load(**EXACT).fingerprint() == load(**EXACT).fingerprint()
     assert load(**EXACT).fingerprint() != load(**EXACT, seed=1000).fingerprint()
+
+
+def test_gsm_symbolic_has_a_name_of_its_own():
+    task, other = load("gsm_symbolic:size=4,test_size=2"), load(**GSM)
+    assert (task.name, task.train, task.test) == (
+        "gsm_symbolic:size=4,test_size=2",
+        other.train,
+        other.test,
+    )
+    report = self_check(task)
+    assert report.problems == ()
+    assert (report.kinds[0].gold, report.kinds[0].wrong) == (1, 0)
 
 
 def test_prompts_ask_for_the_form_that_is_graded():

@@ -110,6 +110,23 @@ def test_an_answer_to_another_question_is_shown_where_it_is_paid():
     assert self_check(make_task(lambda prompt, response: 0.0)).kinds[0].wrong is None
 
 
+def test_a_prompt_may_say_what_is_wrong():
+    """Where the answer to another prompt may be right."""
+    train = [Prompt(str(i), answer=i, gold="yes", meta={"wrong": "no"}) for i in range(10)]
+    paid = graded_one_by_one(lambda prompt, response: float(response.text == "yes"))
+    assert self_check(Task("paid", train, [Prompt("held out")], paid)).kinds[0].wrong == 0.0
+
+
+def test_kinds_without_gold_answers_are_named():
+    train = [
+        Prompt(f"{kind} {i}", kind=kind, gold={"a": "x"}.get(kind)) for kind in "ab" for i in "12"
+    ]
+    paid = graded_one_by_one(lambda prompt, response: float(response.text == "x"))
+    said = str(self_check(Task("half", train, [Prompt("held out")], paid)))
+    assert "  no gold answers are known of b\n" in f"{said}\n"
+    assert "no gold answers" not in str(self_check(load("operators"), 2))
+
+
 def test_the_empty_answer_may_be_the_right_one():
     train = [Prompt(str(i), answer="", gold="") for i in range(3)]
     right = graded_one_by_one(lambda prompt, response: float(response.text == ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +48,7 @@ class Answers:
     answer: Sequence[Hashable | None] | None = None
     weights: ArrayLike | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         kinds = {"mask": bool, "tokens": int, "problem": int}
         for name in ("problem", "outcome", *_TOKENS):
             if getattr(self, name) is not None:
@@ -124,7 +125,7 @@ class Answers:
         """Rows of each problem, int [P, n], problems by rising number."""
         return np.argsort(self.problem, kind="stable").reshape(len(self.weights), -1)
 
-    def counts(self) -> dict:
+    def counts(self) -> dict[str, Any]:
         """Right answers problem by problem, as a line of `held_out.jsonl`."""
         return {
             "n": self.samples,

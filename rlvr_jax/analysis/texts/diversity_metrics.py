@@ -98,7 +98,7 @@ def vendi(similarity: ArrayLike, q: float = 1.0) -> float:
     return float(np.exp(np.log(np.sum(values[values > 0] ** q)) / (1 - q)))
 
 
-def bigrams(text: Text) -> set[tuple]:
+def bigrams(text: Text) -> set[tuple[Hashable, ...]]:
     """The different bigrams of a text; of one that is shorter, its unigrams."""
     return set(_grams(text, 2) or _grams(text, 1))
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
@@ -57,7 +58,9 @@ class Visit(NamedTuple):
         return float(np.mean(self.outcomes))
 
 
-def no_history(prompts: int, kept: int = 1, prior: float = 0.5, dtype=np.float32) -> History:
+def no_history(
+    prompts: int, kept: int = 1, prior: float = 0.5, dtype: DTypeLike = np.float32
+) -> History:
     """The history before the first visit.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.parts import Curriculum
+from rlvr_jax.experience.parts import Curriculum, Setting
 from rlvr_jax.experience.store import (
     Store,
     empty_store,
@@ -62,7 +62,7 @@ def to_solve(store: Store, number: int, step: int, random: np.random.Generator) 
     return np.array([*fresh, *rest], int)
 
 
-def world_of(name: str, setting) -> World:
+def world_of(name: str, setting: Setting) -> World:
     """The world of a run's task.
 
     Raises:

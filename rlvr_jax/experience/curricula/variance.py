@@ -46,7 +46,9 @@ def outcome_variance(rate: float) -> float:
     return rate * (1 - rate)
 
 
-def promotion(rate: float, diversity: float, outcome_weight: float, diversity_weight: float):
+def promotion(
+    rate: float, diversity: float, outcome_weight: float, diversity_weight: float
+) -> float:
     """VPS = α P (1 - P) + β TDS, the variance promotion score of a prompt."""
     return outcome_weight * outcome_variance(rate) + diversity_weight * diversity
 

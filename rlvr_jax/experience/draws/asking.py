@@ -11,10 +11,11 @@ import numpy as np
 from jinja2 import TemplateError
 
 from rlvr_jax.experience.grades import unsaid
+from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.told import Told
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
-from rlvr_jax.tools import Reply
+from rlvr_jax.tools import Environment, Game, Reply
 
 __all__ = ["THREADS", "Driver", "Episode", "as_message", "environment_of"]
 
@@ -29,34 +30,43 @@ class Driver:
 
     def __init__(
         self,
-        actor,
-        world,
-        turn,
-        limit,
-        reply_tokens,
-        sampling,
-        threads,
-        costs=None,
-        turn_tokens=None,
+        actor: Actor,
+        world: Environment | Game,
+        turn: Turn,
+        limit: int,
+        reply_tokens: int,
+        sampling: Mapping[str, Any],
+        threads: concurrent.futures.Executor,
+        costs: Mapping[str, float] | None = None,
+        turn_tokens: int | None = None,
     ):
-        self.actor, self.world, self.key, self.step = actor, world, turn.key, turn.step
-        self.told = turn.setting.told or Told()
+        self.actor = actor
+        self.world = world
+        self.key: jax.Array = turn.key
+        self.step: int = turn.step
+        self.told: Told = turn.setting.told or Told()
         # Where the environment judges, it says nothing of the task's other rewards.
-        self.unsaid = unsaid(turn.setting.task)
-        self.name = "-".join(map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist()))
-        self.limit, self.reply_tokens = limit, reply_tokens
-        self.threads, self.costs = threads, costs
+        self.unsaid: Mapping[str, float] = unsaid(turn.setting.task)
+        self.name: str = "-".join(
+            map(str, np.asarray(jax.random.key_data(turn.key)).ravel().tolist())
+        )
+        self.limit = limit
+        self.reply_tokens = reply_tokens
+        self.threads = threads
+        self.costs = costs
         # A turn that may have the whole budget has no limit of its own.
         short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
-        self.turn_tokens = turn_tokens if short else None
+        self.turn_tokens: int | None = turn_tokens if short else None
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
         # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        self.stops = stops = tuple(dict.fromkeys(stop for stop in stops if stop))
-        self.sampling = {**sampling, "stop_sequences": stops} if stops else dict(sampling)
+        self.stops: tuple[tuple[int, ...], ...] = tuple(dict.fromkeys(filter(None, stops)))
+        self.sampling: dict[str, Any] = dict(sampling)
+        if self.stops:
+            self.sampling["stop_sequences"] = self.stops
 
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool
-    ) -> concurrent.futures.Future | None:
+    ) -> concurrent.futures.Future[Any] | None:
         """Begins to ask about what was written in an episode; None where the reply is known, or
         another process asks.
 
@@ -75,7 +85,7 @@ class Driver:
         return number % jax.process_count() == jax.process_index()
 
     def replies(
-        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future]
+        self, keys: Mapping[int, str], waiting: Mapping[int, concurrent.futures.Future[Any]]
     ) -> dict[int, Reply]:
         """The replies to all rows that were asked about, by row, on every process.
 
@@ -166,8 +176,10 @@ class Episode:
     """
 
     def __init__(self, prompt: Any):
-        self.prompt, self.texts = prompt, []
-        self.state, self.behind = None, True
+        self.prompt = prompt
+        self.texts: list[Any] = []
+        self.state: Any = None
+        self.behind = True
 
     def forked(self) -> Episode:
         """One that has been told the same, and goes on by itself."""

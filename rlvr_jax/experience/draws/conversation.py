@@ -29,31 +29,39 @@ class Half:
       counts: what happened.
     """
 
-    def __init__(self, how: Driver, asks: Sequence[Ask], answers, rows: np.ndarray):
-        self.how, self.rows = how, rows
-        self.answers = [answers[row] for row in rows]
-        self.turn, self.counts = 0, Counter[str]()
+    def __init__(
+        self,
+        how: Driver,
+        asks: Sequence[Ask],
+        answers: Sequence[tuple[Ask, int]],
+        rows: np.ndarray,
+    ):
+        self.how = how
+        self.rows = rows
+        self.answers: list[tuple[Ask, int]] = [answers[row] for row in rows]
+        self.turn: int = 0
+        self.counts: Counter[str] = Counter()
         batch = self._draw(asks, 0)
         rollouts = batch.rollouts
         begun = np.zeros(len(rows), int)
         if rollouts.origin is not None:
             begun = np.sum(np.cumprod(rollouts.origin != 0, axis=1), axis=1)
         turn = np.where(np.arange(rollouts.tokens.shape[1])[None] < rollouts.length[:, None], 0, -1)
-        self.batch = batch.with_rollouts(
+        self.batch: Batch = batch.with_rollouts(
             turn=turn.astype(np.int32),
             origin=np.zeros(rollouts.tokens.shape, np.int32)
             if rollouts.origin is None
             else rollouts.origin,
             process_reward=np.zeros(rollouts.tokens.shape, rollouts.reward.dtype),
         )
-        self.opening = begun - [len(ask.given) for ask, _ in self.answers]
-        self.begin = begun  # where the policy's own turn begins
-        self.episodes = [Episode(ask.prompt) for ask, _ in self.answers]
-        self.outcome = np.full(len(rows), np.nan)
-        self.paid = np.zeros(len(rows), bool)  # with a reward, which may be 0
-        self.lost = np.zeros(len(rows), bool)
-        self.open = np.arange(len(rows))
-        self.waiting = self._asked()
+        self.opening: np.ndarray = begun - [len(ask.given) for ask, _ in self.answers]
+        self.begin: np.ndarray = begun  # where the policy's own turn begins
+        self.episodes: list[Episode] = [Episode(ask.prompt) for ask, _ in self.answers]
+        self.outcome: np.ndarray = np.full(len(rows), np.nan)
+        self.paid: np.ndarray = np.zeros(len(rows), bool)  # with a reward, which may be 0
+        self.lost: np.ndarray = np.zeros(len(rows), bool)
+        self.open: np.ndarray = np.arange(len(rows))
+        self.waiting: tuple[list[int], dict[int, Any]] = self._asked()
         self.counts["turns"] += len(rows)
 
     @property

@@ -50,7 +50,9 @@ class GroupQueue:
     ):
         check_count(1, "GroupQueue", size=size)
         check_count(0, "GroupQueue", redundancy=redundancy, staleness=staleness)
-        self.size, self.redundancy, self.staleness = size, redundancy, staleness
+        self.size = size
+        self.redundancy = redundancy
+        self.staleness = staleness
         self._keep = keep
         self._step: int | None = None
         self._opened = 0

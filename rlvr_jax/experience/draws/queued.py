@@ -16,7 +16,11 @@ from rlvr_jax.objectives.arguments import check_count, check_positive, check_wit
 
 __all__ = ["queued"]
 
-RECORDS = {"behaviour_logp": np.float32, "entropy": np.float32, "version": np.int32}
+RECORDS: dict[str, type] = {
+    "behaviour_logp": np.float32,
+    "entropy": np.float32,
+    "version": np.int32,
+}
 """What is kept of each token of a row that goes on in a later step."""
 
 

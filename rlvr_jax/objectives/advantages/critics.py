@@ -42,7 +42,7 @@ class Critic(Alike):
     trunk: str = "own"
     weigh: Estimate | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_bound("Critic", clip=self.clip)
         if self.trunk not in ("own", "policy"):
             raise ValueError(f"Critic: trunk must be 'own' or 'policy', got {self.trunk!r}")

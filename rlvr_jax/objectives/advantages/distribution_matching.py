@@ -61,15 +61,19 @@ def _power(log_t, exponent):
     return jnp.exp(exponent * jnp.clip(log_t, -40, 40))
 
 
-target_kl = FDivergence("target_kl", lambda log_t: _power(log_t, -1))
-target_reverse_kl = FDivergence("target_reverse_kl", lambda log_t: -log_t - 1)
-target_jensen_shannon = FDivergence(
+target_kl: FDivergence = FDivergence("target_kl", lambda log_t: _power(log_t, -1))
+target_reverse_kl: FDivergence = FDivergence("target_reverse_kl", lambda log_t: -log_t - 1)
+target_jensen_shannon: FDivergence = FDivergence(
     "target_jensen_shannon",
     lambda log_t: jax.nn.softplus(-log_t) - jnp.log(2.0).astype(log_t.dtype),
 )
-target_total_variation = FDivergence("target_total_variation", lambda log_t: -jnp.sign(log_t) / 2)
-target_chi_squared = FDivergence("target_chi_squared", lambda log_t: _power(log_t, -2) - 1)
-target_reverse_chi_squared = FDivergence(
+target_total_variation: FDivergence = FDivergence(
+    "target_total_variation", lambda log_t: -jnp.sign(log_t) / 2
+)
+target_chi_squared: FDivergence = FDivergence(
+    "target_chi_squared", lambda log_t: _power(log_t, -2) - 1
+)
+target_reverse_chi_squared: FDivergence = FDivergence(
     "target_reverse_chi_squared", lambda log_t: 2 * (1 - _power(log_t, 1))
 )
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe
@@ -60,7 +61,7 @@ class HesitationScale:
     temperature: Level = (2.0, 2.5, 3.0)
     cap: Level = (1.0, 1.0, 1.2)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive("HesitationScale", size=self.size)
         for name in ("margin", "bend", "temperature", "cap"):
             entries = getattr(self, name)
@@ -85,7 +86,7 @@ def hesitation_target(
     group: Int[Array, "B"],
     rollout_id: Int[Array, "B"],
     where: Bool[Array, "B"],
-    dtype=float,
+    dtype: DTypeLike = float,
 ) -> Float[Array, "B"]:
     """n*: mean over the prompts of a row's difficulty of their mean count, rounded, halves to even.
 

@@ -35,18 +35,18 @@ __all__ = [
 Weights = Callable[[Array, Array], Array]
 
 
-def equal_weights(place, size):
+def equal_weights(place: Array, size: Array) -> Array:
     """Every token of a macro counts the same."""
     del size
     return jnp.ones_like(place)
 
 
-def last_token_weights(place, size):
+def last_token_weights(place: Array, size: Array) -> Array:
     """Only the last token of a macro counts."""
     return (place == size - 1).astype(place.dtype)
 
 
-def position_weights(place, size):
+def position_weights(place: Array, size: Array) -> Array:
     """1 / (place + 1): the first token of a macro counts most."""
     del size
     return 1 / (place + 1)

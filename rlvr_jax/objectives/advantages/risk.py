@@ -39,6 +39,9 @@ __all__ = [
 
 TRACKED_LEVELS = tuple(level / 20 for level in range(1, 20))  # levels of the tracked quantiles
 
+Scores = Float[Array, "B"]
+Level = Float[Array, ""]
+
 
 class Bundles(NamedTuple):
     """The scores of a batch, each standing at every rollout that it is the sum of.
@@ -78,13 +81,27 @@ def bundled(rollouts: Rollouts, num_prompts: int) -> Bundles:
     return Bundles(bundle, unit, score, counted)
 
 
-def lower_tail(score, low_quantile, high_quantile, low, high, epsilon):
+def lower_tail(
+    score: Scores,
+    low_quantile: Level,
+    high_quantile: Level,
+    low: float,
+    high: float,
+    epsilon: float,
+) -> Scores:
     """-(q_low - x)⁺ / (α_low + ε): how far a score lies in the bad tail."""
     del high_quantile, high
     return -jnp.maximum(low_quantile - score, 0) / (low + epsilon)
 
 
-def upper_tail(score, low_quantile, high_quantile, low, high, epsilon):
+def upper_tail(
+    score: Scores,
+    low_quantile: Level,
+    high_quantile: Level,
+    low: float,
+    high: float,
+    epsilon: float,
+) -> Scores:
     """(x - q_high)⁺ / (1 - α_high + ε): how far a score lies in the good tail."""
     del low_quantile, low
     return jnp.maximum(score - high_quantile, 0) / (1 - high + epsilon)
@@ -95,7 +112,7 @@ def risk_sensitive(
     low: float = 0.2,
     high: float = 0.9,
     tail_weight: float = 1.5,
-    tail: Callable = lower_tail,
+    tail: Callable[[Scores, Level, Level, float, float, float], Scores] = lower_tail,
     natural_baseline: bool = True,
     credit: Credit = uniform_credit,
     track_rate: float = 0.1,

@@ -7,7 +7,7 @@ at each of its rollouts, which have one `unit` and different groups.
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.statistics.groups import group_count, group_deviation, group_std, group_sum
 
@@ -19,29 +19,31 @@ __all__ = [
     "uniform_credit",
 ]
 
-Credit = Callable[[Array, Array, Array, Array, float], Array]
+Rows = Float[Array, "B"]
+Ids = Int[Array, "B"]
+Credit = Callable[[Rows, Rows, Ids, Ids, float], Rows]
 
 
-def uniform_credit(value, reward, group, unit, epsilon):
+def uniform_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
     """The value itself."""
     del reward, group, unit, epsilon
     return value
 
 
-def spread_credit(value, reward, group, unit, epsilon):
+def spread_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
     """value / (std of the prompt's rewards + ε), a deviation of 1e-3 or less replaced by 1."""
     del unit
     std = group_std(reward, group)
     return value / (jnp.where(std <= 1e-3, 1, std) + epsilon)
 
 
-def outcome_credit(value, reward, group, unit, epsilon):
+def outcome_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
     """Half the value for rewards above 0, one and a half for the others."""
     del group, unit, epsilon
     return jnp.where(reward > 0, 0.5, 1.5).astype(value.dtype) * value
 
 
-def relative_credit(value, reward, group, unit, epsilon):
+def relative_credit(value: Rows, reward: Rows, group: Ids, unit: Ids, epsilon: float) -> Rows:
     """The share of R - mean of the prompt in its sum over the unit; even shares if that is ≤ ε."""
     lead = group_deviation(reward, group)
     total = group_sum(lead, unit)

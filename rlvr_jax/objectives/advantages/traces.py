@@ -1,6 +1,7 @@
 """Credit of answers that were written in several rows, each with a context of its own."""
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.advantages.group_relative import group_of_one_remark, rollout_advantage
@@ -48,7 +49,7 @@ def trace_normalized(epsilon: float = 1e-6) -> Transform:
 
 
 def rows_per_trace(
-    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype
+    mask: Bool[Array, "B T"], ids: Int[Array, "B"], rollout_id: Int[Array, "B"], dtype: DTypeLike
 ) -> Float[Array, ""]:
     """Rows by traces, those without tokens left out; 0 of nothing.
 

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool
 
 from rlvr_jax.keys import checked_key
+from rlvr_jax.objectives.algebra.parts import Surrogate, Transform
 from rlvr_jax.types import Rollouts, Signals, TokenStats, axes_of, fits, replace
 
 __all__ = [
@@ -24,6 +27,8 @@ __all__ = [
     "on_mask",
     "wide",
 ]
+
+Part = Transform | Surrogate
 
 STATISTICS = tuple(entry.name for entry in dataclasses.fields(TokenStats))
 # What the sampler does not record, and a part therefore has to ask for.
@@ -46,7 +51,7 @@ PER_TOKEN = {
 }
 
 
-def check_needs(part) -> None:
+def check_needs(part: Part) -> None:
     """Refuses a part that asks for what is in no record, with the closest names."""
     for need in sorted(part.needs - set(NEEDS)):
         close = difflib.get_close_matches(need, NEEDS, n=3, cutoff=0.5) or NEEDS
@@ -56,7 +61,7 @@ def check_needs(part) -> None:
         )
 
 
-def check_part(name: str, value, kind: type) -> None:
+def check_part(name: str, value: Any, kind: type) -> None:
     """Refuses what is no part of an objective, such as the function that makes one."""
     if isinstance(value, kind):
         return
@@ -65,7 +70,7 @@ def check_part(name: str, value, kind: type) -> None:
     raise ValueError(f"objective: {name} must be a part ({kind.__name__}), got {got}{called}")
 
 
-def check_answer(label: str, answer, mask) -> None:
+def check_answer(label: str, answer: Any, mask: Bool[Array, "B T"]) -> None:
     """Refuses what a part gives back if it is no (signals, state, metrics), or if signals have
     another shape than the mask."""
     if not (isinstance(answer, tuple) and len(answer) == 3 and isinstance(answer[0], Signals)):
@@ -95,7 +100,7 @@ def check_carried(state: Any, key: Any) -> None:
     checked_key("loss", key)
 
 
-def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable) -> None:
+def check_inputs(stats: TokenStats, rollouts: Rollouts, parts: Iterable[Part]) -> None:
     """Refuses a batch that lacks what a part needs, and arrays of other shapes than the mask asks
     for."""
     mask = rollouts.mask
@@ -146,7 +151,7 @@ def _check_last_axes(part, stats, rollouts) -> None:
             )
 
 
-def check_recorded(rollouts: Rollouts, parts: Iterable) -> None:
+def check_recorded(rollouts: Rollouts, parts: Iterable[Part]) -> None:
     """Refuses rollouts that lack what parts read of the policy that sampled, or of other records.
 
     What they need of the log-probs is then `old_logp`.
@@ -169,7 +174,7 @@ def _check_given(function: str, name: str, value, mask_shape: tuple[int, int], r
         )
 
 
-def wide(dtype) -> Any:
+def wide(dtype: DTypeLike) -> Any:
     """float64 for float64, else float32: in which numbers of this dtype are computed with."""
     return jnp.float64 if dtype == jnp.float64 else jnp.float32
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.alike import Alike
 from rlvr_jax.types import Rollouts, Signals, TokenStats
@@ -133,7 +133,7 @@ class Aggregation(Alike):
     def __str__(self) -> str:
         return self.label
 
-    def __call__(self, values: Float[Array, "B T"], mask) -> Float[Array, ""]:
+    def __call__(self, values: Float[Array, "B T"], mask: Bool[Array, "B T"]) -> Float[Array, ""]:
         """The aggregate of the values on the mask; 0 for an empty mask."""
         return jnp.sum(jnp.where(mask, values * self.weights(mask, values.dtype), 0))
 
@@ -145,7 +145,7 @@ def no_state(spec: Spec) -> tuple[()]:
 
 
 def stateless(
-    apply: Callable,
+    apply: Callable[[Signals, Context, Any], tuple[Signals, Any, dict[str, Array]]],
     needs: Iterable[str] = (),
     label: str = "",
     remark: Callable[[UpdatePlan], str | None] = _silent,
@@ -157,7 +157,7 @@ def stateless(
     return Transform(no_state, apply, frozenset(needs), label, remark, options, once)
 
 
-def describe(name: str, **arguments) -> str:
+def describe(name: str, **arguments: Any) -> str:
     """The call as text, functions by name: describe("f", a=1.0, g=max) is "f(a=1, g=max)"."""
 
     def text(value):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe
@@ -47,7 +48,9 @@ def step_entropy(
     return total / jnp.maximum(count, 1).astype(total.dtype), count > 0
 
 
-def phase_weight(epoch: Int[Array, "..."], max_epochs: int, dtype=float) -> Float[Array, "..."]:
+def phase_weight(
+    epoch: Int[Array, "..."], max_epochs: int, dtype: DTypeLike = float
+) -> Float[Array, "..."]:
     """1 - 0.2 (1 - e^(-2 p)) in the first half of training, 0.8 e^(-3 p') in the second.
 
     p and p' run from 0 to 1 over their half; it jumps from 0.827 to 0.8 in the middle.

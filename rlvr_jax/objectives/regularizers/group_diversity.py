@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
@@ -50,7 +51,10 @@ def semantic_distance(
 
 
 def formula_uniqueness(
-    formulas: Int[Array, "B F"], right: Bool[Array, "B"], group: Int[Array, "B"], dtype=float
+    formulas: Int[Array, "B F"],
+    right: Bool[Array, "B"],
+    group: Int[Array, "B"],
+    dtype: DTypeLike = float,
 ) -> Float[Array, "B"]:
     """Share of a row's different formulas that no other right row of its group has.
 

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe
 from rlvr_jax.objectives.arguments import check_count
@@ -19,7 +20,7 @@ class MirrorState(NamedTuple):
     updates: Int[Array, ""]
 
 
-def step_size(step: Int[Array, ""], num_steps: int, dtype=float):
+def step_size(step: Int[Array, ""], num_steps: int, dtype: DTypeLike = float) -> Float[Array, ""]:
     """t_k = 1 - (k - 1) / K: from 1 at the first outer step to 1/K at the last.
 
     Args:

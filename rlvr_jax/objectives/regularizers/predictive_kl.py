@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe
@@ -74,7 +75,7 @@ class KLControl(NamedTuple):
     penalty: Float[Array, ""]
 
 
-def initial_kl_control(dtype=float) -> KLControlState:
+def initial_kl_control(dtype: DTypeLike = float) -> KLControlState:
     """The state before the first call."""
     zero = jnp.zeros((), dtype)
     return KLControlState(

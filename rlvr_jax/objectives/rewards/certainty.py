@@ -76,21 +76,23 @@ def _of_margin(rollouts, old_logp, mask):
     return _mean(top_margin(rollouts.old_topk_logp), mask)
 
 
-certainty_of_distribution = Certainty(
+certainty_of_distribution: Certainty = Certainty(
     _of_distribution, frozenset({"old_logsumexp", "old_mean_logit"}), "certainty_of_distribution"
 )
 """Mean of log Σ exp z - mean z, which is KL(uniform ‖ p) but for a constant (Intuitor)."""
-certainty_of_entropy = Certainty(
+certainty_of_entropy: Certainty = Certainty(
     _of_entropy, frozenset({"sampled_entropy"}), "certainty_of_entropy"
 )
 """Minus the mean entropy when the tokens were drawn (RENT)."""
-certainty_of_response = Certainty(_of_response, frozenset({"logp"}), "certainty_of_response")
+certainty_of_response: Certainty = Certainty(
+    _of_response, frozenset({"logp"}), "certainty_of_response"
+)
 """Mean log-prob of the tokens that were drawn."""
-certainty_of_probability = Certainty(
+certainty_of_probability: Certainty = Certainty(
     _of_probability, frozenset({"logp"}), "certainty_of_probability"
 )
 """Probability of the whole response (RLSC): it prefers short ones."""
-certainty_of_margin = Certainty(
+certainty_of_margin: Certainty = Certainty(
     _of_margin, frozenset({"topk_ids", "old_topk_logp"}), "certainty_of_margin", top_k=2
 )
 """Mean of p₁ - p₂, the likeliest token's probability minus the second's (RLSF); in training with

@@ -8,6 +8,7 @@ https://github.com/QingyangZhang/EMPO and https://github.com/PRIME-RL/TTRL.
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.arguments import check_finite, check_within
@@ -34,12 +35,12 @@ Answers = Int[Array, "B"]
 Groups = Int[Array, "B"]
 
 
-def answer_share(clusters: Answers, group: Groups, dtype=float) -> Float[Array, "B"]:
+def answer_share(clusters: Answers, group: Groups, dtype: DTypeLike = float) -> Float[Array, "B"]:
     """p: share of the group's rows that give the row's answer."""
     return group_count(clusters).astype(dtype) / group_count(group).astype(dtype)
 
 
-def disagreement(clusters: Answers, group: Groups, dtype=float) -> Float[Array, "B"]:
+def disagreement(clusters: Answers, group: Groups, dtype: DTypeLike = float) -> Float[Array, "B"]:
     """H = -Σ_c p_c ln p_c over the answers of the group, nats, at each of its rows."""
     return semantic_entropy(jnp.zeros(group.shape, dtype), clusters, group)
 

@@ -1,6 +1,7 @@
 """Which tokens of a rewritten text were edited, and rewards of those of the original."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +28,7 @@ def rewriter_reward(
     return jnp.where(right[:, None], jnp.clip(above, 0, high), jnp.clip(above, -low, 0))
 
 
-def edit_distance_table(original: Sequence, rewrite: Sequence) -> np.ndarray:
+def edit_distance_table(original: Sequence[Any], rewrite: Sequence[Any]) -> np.ndarray:
     """Levenshtein distances of all beginnings, [n + 1, m + 1]; each edit costs 1."""
     table = np.zeros((len(original) + 1, len(rewrite) + 1), int)
     table[:, 0], table[0] = np.arange(len(original) + 1), np.arange(len(rewrite) + 1)
@@ -38,7 +39,7 @@ def edit_distance_table(original: Sequence, rewrite: Sequence) -> np.ndarray:
     return table
 
 
-def edited_places(original: Sequence, rewrite: Sequence) -> list[int]:
+def edited_places(original: Sequence[Any], rewrite: Sequence[Any]) -> list[int]:
     """Places of the rewrite that are marked as edited, from 0.
 
     The way of fewest edits is walked back from both ends until one text is used up, preferring a

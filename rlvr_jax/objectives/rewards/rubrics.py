@@ -54,7 +54,7 @@ class Criterion:
     kind: Literal["plain", "factual", "veto"] = "plain"
     text: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive("Criterion", weight=self.weight, maximum=self.maximum)
         if self.kind not in ("plain", "factual", "veto"):
             raise ValueError(

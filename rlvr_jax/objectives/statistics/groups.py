@@ -46,6 +46,7 @@ __all__ = [
 
 Rows = Bool[Array, "B"] | None
 Virtual = tuple[float, int] | None
+Statistic = Callable[..., Float[Array, "B"]]
 
 
 def has_tokens(mask: Bool[Array, "B T"]) -> Bool[Array, "B"]:
@@ -65,7 +66,7 @@ def group_count(group: Int[Array, "B"], where: Rows = None) -> Int[Array, "B"]:
 
 def group_sum(
     values: Float[Array, "B"] | Int[Array, "B"], group: Int[Array, "B"], where: Rows = None
-):
+) -> Float[Array, "B"] | Int[Array, "B"]:
     """Sum over the group."""
     counted = values if where is None else jnp.where(where, values, 0)
     return _reduced(jax.ops.segment_sum, counted, group)
@@ -126,7 +127,7 @@ def group_std(
     return jnp.sqrt(squares / jnp.maximum(count - ddof, 1).astype(values.dtype))
 
 
-def with_virtual(value: float, number: int) -> tuple[Callable, Callable]:
+def with_virtual(value: float, number: int) -> tuple[Statistic, Statistic]:
     """`group_mean` and `group_std` with virtual entries: functions (values, group, where) -> [B].
 
     Args:

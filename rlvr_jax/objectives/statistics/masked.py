@@ -26,14 +26,16 @@ __all__ = [
 RANK_BLOCK = 64
 
 
-def masked_count(mask: Bool[Array, "..."], axis=None) -> Int[Array, "..."]:
+def masked_count(mask: Bool[Array, "..."], axis: int | None = None) -> Int[Array, "..."]:
     """Counts the True entries, as int32."""
     if axis is None:
         return jnp.sum(row_counts(jnp.atleast_1d(mask)), dtype=jnp.int32)
     return row_counts(jnp.moveaxis(mask, axis, -1))[..., 0]
 
 
-def masked_sum(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None):
+def masked_sum(
+    values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis: int | None = None
+) -> Shaped[Array, "..."]:
     """Sums the values on the mask; bool values count as 0 and 1.
 
     Args:
@@ -46,13 +48,17 @@ def masked_sum(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None
     return jnp.sum(jnp.where(mask, values, 0), axis=axis)
 
 
-def masked_mean(values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis=None):
+def masked_mean(
+    values: Shaped[Array, "..."], mask: Bool[Array, "..."], axis: int | None = None
+) -> Shaped[Array, "..."]:
     """Averages the values on the mask; 0 where the mask is empty. Arguments as in `masked_sum`."""
     total = masked_sum(values, mask, axis)
     return total / jnp.maximum(masked_count(mask, axis), 1).astype(total.dtype)
 
 
-def masked_std(values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0):
+def masked_std(
+    values: Float[Array, "..."], mask: Bool[Array, "..."], ddof: int = 0
+) -> Float[Array, ""]:
     """Standard deviation of all values on the mask, in two passes; 0 for `ddof` values or fewer.
 
     Args:

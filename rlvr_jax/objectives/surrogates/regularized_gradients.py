@@ -59,12 +59,12 @@ class PolicyKL:
         return self.label
 
 
-forward_kl = PolicyKL("forward_kl", lambda d: -d, lambda d: jnp.exp(-d))
-reverse_kl = PolicyKL("reverse_kl", lambda d: jnp.exp(d) * d, lambda d: -(d + 1))
-unnormalized_forward_kl = PolicyKL(
+forward_kl: PolicyKL = PolicyKL("forward_kl", lambda d: -d, lambda d: jnp.exp(-d))
+reverse_kl: PolicyKL = PolicyKL("reverse_kl", lambda d: jnp.exp(d) * d, lambda d: -(d + 1))
+unnormalized_forward_kl: PolicyKL = PolicyKL(
     "unnormalized_forward_kl", lambda d: jnp.expm1(d) - d, lambda d: jnp.expm1(-d)
 )
-unnormalized_reverse_kl = PolicyKL(
+unnormalized_reverse_kl: PolicyKL = PolicyKL(
     "unnormalized_reverse_kl", lambda d: jnp.exp(d) * d - jnp.expm1(d), lambda d: -d
 )
 

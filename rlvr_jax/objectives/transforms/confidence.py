@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
@@ -165,14 +166,14 @@ def scale_by_perplexity(
     return stateless(apply, needs={"logp", "batch_statistics"}, label=label, once=True)
 
 
-def relative_position(mask: Mask, dtype) -> Tokens:
+def relative_position(mask: Mask, dtype: DTypeLike) -> Tokens:
     """(t + 1) / n for the t-th of the n tokens on the mask, in (0, 1]; 0 off it."""
     number = jnp.cumsum(mask, axis=1, dtype=jnp.int32).astype(dtype)
     count = jnp.maximum(masked_count(mask, axis=1), 1).astype(dtype)
     return jnp.where(mask, number / count[:, None], 0)
 
 
-def position_bonus(mask: Mask, size: float, steepness: float, dtype) -> Tokens:
+def position_bonus(mask: Mask, size: float, steepness: float, dtype: DTypeLike) -> Tokens:
     """γ σ(d r) with the logistic function σ and the `relative_position` r; 0 off the mask."""
     bonus = size * jax.nn.sigmoid(steepness * relative_position(mask, dtype))
     return jnp.where(mask, bonus, 0)

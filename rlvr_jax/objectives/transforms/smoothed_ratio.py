@@ -2,8 +2,9 @@
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
-from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
+from rlvr_jax.objectives.algebra.parts import Context, Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_within
 from rlvr_jax.objectives.statistics.masked import masked_mean, masked_sum
 from rlvr_jax.objectives.statistics.scopes import above_quantile, within_response
@@ -11,14 +12,16 @@ from rlvr_jax.types import replace
 
 __all__ = ["boost_favourites", "is_favourite", "smooth_ratio", "uncertain_tokens"]
 
+Mask = Bool[Array, "B T"]
 
-def uncertain_tokens(context, mask, quantile: float):
+
+def uncertain_tokens(context: Context, mask: Mask, quantile: float) -> Mask:
     """Tokens whose entropy lies strictly above that quantile of their own response, bool [B, T]."""
     entropy = jax.lax.stop_gradient(context.stats.entropy)
     return above_quantile(entropy, mask, within_response(context.rollouts), quantile)
 
 
-def is_favourite(context, mask):
+def is_favourite(context: Context, mask: Mask) -> Mask:
     """Sampled tokens that the current policy finds likeliest, bool [B, T]."""
     return mask & (context.stats.max_id.astype(jnp.int32) == context.rollouts.tokens)
 

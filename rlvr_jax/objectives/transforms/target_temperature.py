@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.algebra.parts import Transform, describe
@@ -26,7 +27,9 @@ class EntropyEstimate(NamedTuple):
     entropy: Float[Array, ""]
 
 
-def target_temperature(entropy: Float[Array, ""], target: float, hot, cold) -> Float[Array, "..."]:
+def target_temperature(
+    entropy: Float[Array, ""], target: float, hot: ArrayLike, cold: ArrayLike
+) -> Float[Array, "..."]:
     """T = hot if H ≤ H₀, else cold; also chooses between arrays measured at the two."""
     return jnp.where(entropy <= target, hot, cold)
 

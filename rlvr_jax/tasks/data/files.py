@@ -108,7 +108,11 @@ def _of_kind(kind: str) -> Callable[..., Task]:
     return takes_options_of(MathVerifier, leave_out=LEFT_OUT)(function)
 
 
-jsonl, json, csv, parquet, arrow = map(_of_kind, ("jsonl", "json", "csv", "parquet", "arrow"))
+jsonl: Callable[..., Task] = _of_kind("jsonl")
+json: Callable[..., Task] = _of_kind("json")
+csv: Callable[..., Task] = _of_kind("csv")
+parquet: Callable[..., Task] = _of_kind("parquet")
+arrow: Callable[..., Task] = _of_kind("arrow")
 
 
 @takes_options_of(MathVerifier, leave_out=LEFT_OUT)
@@ -209,7 +213,7 @@ class _Reading:
     answer_after: str | None
     needs_answer: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.read: list[Columns] = []
 
     @property

@@ -19,7 +19,7 @@ from pathlib import Path
 
 __all__ = ["ENDINGS", "Files", "find_files", "listed"]
 
-ENDINGS = {
+ENDINGS: dict[str, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".ndjson"),
     "json": (".json",),
     "csv": (".csv", ".tsv"),

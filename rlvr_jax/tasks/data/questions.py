@@ -51,7 +51,7 @@ class Collected:
     def __init__(self, name: str):
         self.name = name
         self.rows: list[Placed] = []
-        self.count = 0
+        self.count: int = 0
         self._answers: dict[tuple, list[Any]] = {}
         # Numbers and first places alone: a data set may repeat each question a hundred times.
         self._again = _Count()

@@ -79,7 +79,7 @@ def puzzle_prompt(puzzle: Puzzle, kind: str, level: int) -> Prompt:
         answer=puzzle.instance,
         kind=kind,
         gold=f"```\n{puzzle.solution}\n```",
-        meta={"level": level},
+        meta={"level": level} | ({"wrong": f"```\n{puzzle.wrong}\n```"} if puzzle.wrong else {}),
     )
 
 

@@ -16,6 +16,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rlvr_jax.tasks.synthesis.agreement import agreement, difficulty, names_answer
 from rlvr_jax.tasks.synthesis.decontamination import contaminated_share, decontaminate
@@ -24,7 +25,7 @@ from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, writ
 __all__ = ["main", "passed"]
 
 
-def passed(row: dict, place: int, path: Path, least: float) -> tuple[str, dict]:
+def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
     """The gate at which a row is dropped, "" if at none, and the row as it is kept."""
     mean = None
     if row.get("ratings"):

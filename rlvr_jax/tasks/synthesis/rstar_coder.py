@@ -16,6 +16,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
 from rlvr_jax.tasks.synthesis.mutual import Agreement, mutual_verify
@@ -24,7 +25,7 @@ from rlvr_jax.verifiers.programs.functions import run_programs
 __all__ = ["labelled", "main"]
 
 
-def labelled(row: dict, place: int, path: Path, theta: float) -> Agreement:
+def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
     """What the programs of a row agree on, on its examples and then its inputs."""
     programs = wanted(row, "programs", place, path)
     examples = row.get("examples", [])

@@ -22,7 +22,7 @@ __all__ = ["PYTHON_FUNCTIONS", "python_functions"]
 
 MOST_INPUTS = 10
 # Held-out questions, from the simplest to some lines; a run of self-play asks none of them.
-PROGRAMS = {
+PROGRAMS: dict[str, list[Any]] = {
     "def f(x):\n    return x": [3, "a", [1, 2], {"a": 1}],
     "def f(x):\n    return x * 2 + 1": [3, 10, -4, 0],
     "def f(x):\n    return sorted(x)": [[3, 1, 2], ["b", "a"], [], [5]],

@@ -104,7 +104,9 @@ def is_proposal(prompt: Prompt) -> bool:
     return isinstance(prompt.answer, dict) and prompt.answer.get("role") == "propose"
 
 
-def proposal_in(world: World, prompts: Sequence[Prompt], texts: Sequence[str]):
+def proposal_in(
+    world: World, prompts: Sequence[Prompt], texts: Sequence[str]
+) -> list[Triplet | None]:
     """The triplets that are proposed, None for a text that proposes none.
 
     A proposal reads, runs, twice alike, and is none of the references.

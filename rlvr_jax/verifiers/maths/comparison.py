@@ -40,6 +40,7 @@ from rlvr_jax.verifiers.maths.values import (
 __all__ = ["Rules"]
 
 MAX_ITEMS = 64  # of an unordered container, where every pair is compared
+_READ_AS_SIGNS = (Text, Expression, Unread)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Rules(NumberRules):
 
     def equal(self, gold: Value, answer: Value, ask: Ask) -> bool | None:
         """Compares; None while an answer of `ask` is missing."""
+        if isinstance(gold, Number) and gold.based and isinstance(answer, _READ_AS_SIGNS):
+            return _signs(answer) == gold.based[0]  # 1A, which is no number by itself
         if isinstance(gold, Unread) or isinstance(answer, Unread):
             return False
         if gold == answer:
@@ -231,6 +234,12 @@ def _folded(value: Value) -> str:
     """A word of three letters or more, in lower case; "" for anything else."""
     text = value.text if isinstance(value, Text) else getattr(value, "tex", "")
     return text.casefold() if re.fullmatch(r"[A-Za-z]{3,}", text) else ""
+
+
+def _signs(value: Text | Expression | Unread) -> str:
+    """A text in lower case without blanks, less the zeros that it begins with."""
+    text = value.tex if isinstance(value, Expression) else value.text
+    return "".join(text.split()).lower().lstrip("0")
 
 
 def _as_part(value: Value) -> Value:

@@ -30,7 +30,7 @@ def normalise(text: str) -> str:
         text = "".join(CHARACTERS.get(c) or _fraction(c) for c in text)
         text = SUPERSCRIPT.sub(_raised, text)
         text = unicodedata.normalize("NFKC", text.replace("°", r"\degree ")).replace("⁄", "/")
-    text = _plain(text.strip())
+    text = _plain(_stripped(text))
     if "\\begin" not in text:
         text = re.sub(r"\\\\(?=[A-Za-z]{2})", r"\\", text)  # escaped twice
     for pattern, replacement in SIGNS:
@@ -73,6 +73,14 @@ def _fraction(character: str) -> str:
 
 def _raised(match: re.Match) -> str:
     return "^{" + unicodedata.normalize("NFKC", match.group()).replace("−", "-") + "}"
+
+
+def _stripped(text: str) -> str:
+    r"""Takes white space off the ends; of a TeX space, "\ ", that leaves a backslash."""
+    text = text.strip()
+    while (len(text) - len(text.rstrip("\\"))) % 2:
+        text = text[:-1].rstrip()
+    return text
 
 
 def _plain(text: str) -> str:

@@ -68,7 +68,7 @@ CHARACTERS = {
 SUPERSCRIPT = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿⁱˣ]+")
 
 
-def _compiled(*pairs: tuple[str, object]) -> list[tuple[re.Pattern, object]]:
+def _compiled(*pairs: tuple[str, object]) -> list[tuple[re.Pattern[str], object]]:
     return [(re.compile(pattern), replacement) for pattern, replacement in pairs]
 
 

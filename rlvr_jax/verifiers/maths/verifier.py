@@ -121,7 +121,7 @@ class MathVerifier:
         self._rules = Rules(choice=choice, percent_is_number=percent_is_number, tolerance=tolerance)
         if workers is None:
             workers = max(1, min(_MAX_WORKERS, (os.cpu_count() or 1) // 2))
-        self.pool = WorkerPool(
+        self.pool: WorkerPool = WorkerPool(
             "rlvr_jax.verifiers.maths.algebra:equal_expressions",
             workers=workers,
             wall_seconds=wall_seconds,
@@ -183,7 +183,7 @@ class MathVerifier:
     def __enter__(self) -> MathVerifier:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _grade_one(self, golds: list[str], answers: list[str], ask: Ask) -> bool | None:

@@ -64,7 +64,7 @@ class Side:
     """
 
     def __init__(self, source: str, channel: socket.socket):
-        self.peer = Peer(channel, self.answer)
+        self.peer: Peer = Peer(channel, self.answer)
         self._source = source
         self._values = Values(self._remote)
         self._module = types.ModuleType(NAME)

@@ -156,7 +156,14 @@ class Judge:
                 return
             yield found[0]
 
-    def call(self, handle: int, do: str, arguments: tuple, words: dict, back: bool = False) -> Any:
+    def call(
+        self,
+        handle: int,
+        do: str,
+        arguments: tuple[Any, ...],
+        words: dict[str, Any],
+        back: bool = False,
+    ) -> Any:
         """Calls what a handle is on; with `back`, changes the arguments as the program did."""
         encode = self._values.encode
         question = {

@@ -79,6 +79,8 @@ def read_lp(text: str) -> LinearProgram:
                 _STATEMENTS[kind](program, _Reader(tokens))
         elif kind != "end":
             _integers(program, body, binary=kind == "binary")
+    if not program.variables:  # the optimum of "Maximize 865" would be whatever it says
+        raise Unreadable("read_lp: text must have variables, got none")
     if max(len(program.variables), len(program.rows)) > _MOST:
         raise Unreadable(f"read_lp: at most {_MOST} variables and constraints are read")
     return program

@@ -3,8 +3,9 @@
     right = |v − v̂| / (|v| + 1) < 1e-6,   or both infeasible, or both unbounded
 
 The answer is the last ```lp fence behind the thinking, read by our own parser (`linear_program`);
-no code of the model runs, where the paper runs its Python. A solver that stops at its limit says
-nothing: no verdict. Needs the package `highspy`; without it there is no verdict either.
+no code of the model runs, where the paper runs its Python. A text without variables is no model,
+whatever number it says. A solver that stops at its limit says nothing: no verdict. Needs the
+package `highspy`; without it there is no verdict either.
 
 Optima have ties, so values of variables do not decide: where the gold lists them, `values_hit` in
 the info is the share of them that the solution has (sorted, 3 digits), the paper's h. Its stage 1
@@ -116,8 +117,6 @@ def solve(program: LinearProgram, seconds: float) -> tuple[float | str | None, S
         solver.setOptionValue("presolve", "off")
         solver.run()
         status = solver.getModelStatus()
-    if status == highspy.HighsModelStatus.kModelEmpty:
-        return program.offset, ()
     if status == highspy.HighsModelStatus.kOptimal:
         return solver.getInfo().objective_function_value, list(solver.getSolution().col_value)
     return {

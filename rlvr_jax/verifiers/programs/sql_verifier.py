@@ -77,7 +77,7 @@ def check(
         wanted = _tables(run, gold["sql"], databases, seconds)
     except failures:
         return Finding(None, sql, "gold")
-    if not sql.strip() or len(sql) > _MAX_CHARACTERS or not _is_text(sql):
+    if len(sql) > _MAX_CHARACTERS or not _is_text(sql) or not _is_query(sql):
         return Finding(0.0, sql, "error", {"sql_error": 1.0})
     try:
         found = _tables(run, sql, databases, seconds)
@@ -96,6 +96,12 @@ def is_ordered(sql: str) -> bool:
         depth += (sign == "(") - (sign == ")")
         outside.append(sign if depth == 0 else " ")
     return re.search(r"\border\s+by\b", "".join(outside), re.IGNORECASE) is not None
+
+
+def _is_query(sql: str) -> bool:
+    """Whether there is something to run that is not only to be explained, which sqlite would do."""
+    words = _HIDDEN.sub(" ", sql).split(maxsplit=1)
+    return bool(words) and words[0].lower() != "explain"
 
 
 def _is_text(text: str) -> bool:

@@ -41,7 +41,9 @@ from rlvr_jax.verifiers.checks import Finding
 __all__ = ["Malformed", "check", "edited", "similarity"]
 
 _TAGS = ("<think>", "</think>", "<solution>", "</solution>")
-_HEAD = re.compile(r"```[^\n]*\n### ([^\n]*)\n<<<<<<< SEARCH\n")
+_FENCE = "```"
+# Without the fence before it, for which a line of ticks would take quadratic time.
+_HEAD = re.compile(r"\n### ([^\n]*)\n<<<<<<< SEARCH\n")
 _MIDDLE, _END = "\n=======\n", "\n>>>>>>> REPLACE\n```"
 _BY_LINES = 20_000  # characters of a diff
 _MOST_CHARACTERS = 2**21  # of an edited file: all places are replaced, so edits can multiply
@@ -109,8 +111,12 @@ def edited(response: str, files: Mapping[str, str]) -> dict[str, str]:
 
 def _edits(solution: str) -> list[tuple[str, str, str]]:
     """(path, search, replacement) of each block, in order; linear in the text."""
-    edits, position = [], 0
-    while match := _HEAD.search(solution, position):
+    edits, position, seen = [], 0, 0
+    while match := _HEAD.search(solution, seen):
+        line = max(solution.rfind("\n", position, match.start()) + 1, position)
+        if _FENCE not in solution[line : match.start()]:
+            seen = match.start() + 1
+            continue
         middle = solution.find(_MIDDLE, match.end())
         end = solution.find(_END, middle + len(_MIDDLE)) if middle >= 0 else -1
         if end < 0:
@@ -118,7 +124,7 @@ def _edits(solution: str) -> list[tuple[str, str, str]]:
         edits.append(
             (match[1], solution[match.end() : middle], solution[middle + len(_MIDDLE) : end])
         )
-        position = end + len(_END)
+        position = seen = end + len(_END)
     return edits
 
 

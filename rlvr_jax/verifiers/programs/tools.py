@@ -12,6 +12,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rlvr_jax.sandbox import Limits, Outcome, Sandbox
 
@@ -38,7 +39,7 @@ def in_sandbox(run: Callable[[Sandbox], Outcome]) -> Outcome | None:
     return None if outcome.reason in ("lost", "wall") else outcome
 
 
-def limits(seconds: float, **others) -> Limits:
+def limits(seconds: float, **others: Any) -> Limits:
     """Limits of an engine: CPU time, and of wall time what a busy machine makes of it."""
     return Limits(cpu_seconds=seconds, wall_seconds=_PATIENCE * seconds, **others)
 

@@ -71,7 +71,7 @@ class Bounds:
     memory_mb: int = 512
     packages: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.total_seconds > 0:
             raise ValueError(f"code: total_seconds must be more than 0, got {self.total_seconds}")
         self.limits()

@@ -18,11 +18,13 @@ class Puzzle(NamedTuple):
       question: rules, instance and form of the answer, for the policy.
       instance: JSON object that the check reads; "task" names the puzzle.
       solution: a right answer in the form that the question asks for.
+      wrong: a wrong one, where the solution of another puzzle may be right; "": none is known.
     """
 
     question: str
     instance: dict[str, Any]
     solution: str
+    wrong: str = ""
 
 
 def inside(cells: Iterable[Cell], rows: int, columns: int) -> bool:

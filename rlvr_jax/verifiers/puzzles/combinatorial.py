@@ -14,7 +14,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.answers import after_thinking
 from rlvr_jax.verifiers.checks import Finding
@@ -101,7 +101,7 @@ def schedule(intervals: Sequence[Interval]) -> Optimum:
     return Optimum(*best[-1])
 
 
-def generate(random: Random, level: int, kind: str) -> tuple[list, list[int]]:
+def generate(random: Random, level: int, kind: str) -> tuple[list[Any], list[int]]:
     """Items with one optimum, and its ids.
 
     Args:

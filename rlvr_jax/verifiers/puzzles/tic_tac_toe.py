@@ -44,6 +44,7 @@ def generate(random: Random, level: int) -> Puzzle:
         if not _won(position, "X") and not _won(position, "O") and len(best) < 9 - number:
             break
     rows = [position[:3], position[3:6], position[6:]]
+    worse = next(cell for cell in range(9) if position[cell] == "." and cell not in best)
     return Puzzle(
         ask(
             RULES.format(turn=turn),
@@ -52,6 +53,7 @@ def generate(random: Random, level: int) -> Puzzle:
         ),
         {"task": "tic_tac_toe", "board": rows, "turn": turn},
         show_cells([divmod(random.choice(best), 3)]),
+        show_cells([divmod(worse, 3)]),
     )
 
 

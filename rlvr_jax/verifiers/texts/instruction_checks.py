@@ -94,7 +94,7 @@ def forbidden(text: str, unwanted: Sequence[str]) -> bool:
 
 
 def bullets(text: str, number: int) -> bool:
-    return len(_BULLET.findall(text)) == number
+    return holds(len(_BULLET.findall(text)), "exactly", number)
 
 
 def highlights(text: str, number: int) -> bool:

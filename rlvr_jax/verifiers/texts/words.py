@@ -70,8 +70,10 @@ def holds(number: int, relation: str, bound: float) -> bool:
     """Whether a number is "at least", "at most", "less than", "more than" or "exactly" a bound.
 
     Raises:
-      ValueError: another relation.
+      ValueError: another relation; a bound that is no number, which no number would equal.
     """
+    if not isinstance(bound, int | float):
+        raise ValueError(f"holds: bound must be a number, got {bound!r}")
     if relation not in _RELATIONS:
         raise ValueError(f"holds: relation must be one of {[*_RELATIONS]}, got {relation!r}")
     return _RELATIONS[relation](number, bound)

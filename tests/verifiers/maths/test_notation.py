@@ -25,6 +25,8 @@ from rlvr_jax.verifiers.maths.notation import normalise
         (r"5 \text{ cm}.", "5 cm"),
         (r"5\textnormal{ cm}", "5 cm"),
         (r"5\,. ; ", "5"),
+        ("5\\ ", "5"),
+        (r"5 \text{ cm}\ \ ", "5 cm"),
         (r"5\;\.,", r"5 \."),
         ("−5", "-5"),
         ("‐5", "-5"),

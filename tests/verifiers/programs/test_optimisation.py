@@ -58,6 +58,8 @@ def test_a_constraint_ends_with_its_line_and_a_sum_goes_on():
         "",
         "x <= 3",
         "Maximize x * y",
+        "Maximize",
+        "Maximize 865\nSubject To\n 1 <= 2\nEnd",
         "Maximize 2 3",
         "Maximize x\nSubject To\n x ** 2 <= 3",
         "Maximize x\nSubject To\n x^2 <= 3",
@@ -86,7 +88,8 @@ CASES = (
     ("min: x\nst\nx >= 2.5\nint x", 3, 1),
     ("min: x\nst\nx >= 2.5", 3, 0),
     ("min: x + 7\nst\nx >= 1", 8, 1),
-    ("min: 3", 3, 1),
+    ("min: 3", 3, 0),  # a number is no model
+    ("min: x + 3", 3, 1),
     ("max: 0 x\nst\nx <= 1", 0, 1),
     ("max: 0.00001 x\nst\nx <= 1", 1, 0),
     ("max: x\nst\nx <= 1\nx >= 2", "infeasible", 1),

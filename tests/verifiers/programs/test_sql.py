@@ -33,6 +33,27 @@ def test_both_engines_say_what_the_cases_say(engine):
 
 
 @pytest.mark.parametrize(
+    ("sql", "in_sqlite", "in_duckdb"),
+    (
+        ("select 3/2", "1", "1.5"),
+        ("select '2' = 2", "0", "1"),
+        ("select count(*) from t where b = 2", "0", "error"),
+        ("select count(*) from (select a, count(*) from t group by b)", "2", "error"),
+        ("select 'X' like 'x'", "1", "0"),
+        ("select cast('3x' as integer)", "3", "error"),
+        ("select date('2024-01-31', '+1 day')", "'2024-02-01'", "error"),
+        ("select printf('%d', 3)", "error", "'3'"),
+    ),
+)
+def test_the_engines_differ_as_their_page_says(sql, in_sqlite, in_duckdb):
+    pytest.importorskip("duckdb", reason="the package duckdb is not installed")
+    for engine, value in {"sqlite": in_sqlite, "duckdb": in_duckdb}.items():
+        gold = "select 1" if value == "error" else f"select {value}"
+        wanted = "error" if value == "error" else "match"
+        assert stage(sql, gold, engine=engine) == wanted
+
+
+@pytest.mark.parametrize(
     "sql",
     (
         "select * from read_csv('/etc/passwd')",
@@ -47,6 +68,8 @@ def test_both_engines_say_what_the_cases_say(engine):
         "create temp table u as select 1",
         "update t set a = 1",
         "begin",
+        "explain select a from t",
+        "/* so */ EXPLAIN query plan select a from t",
         "values",
         "select ?",
         "select 1 \0",

@@ -1,8 +1,11 @@
 """SWE-RL: edits of files by the letter, and hostile ones in bounded time."""
 
 import pytest
+from own_cpu import own_cpu
 
 from rlvr_jax.verifiers.programs import swe_rl
+
+SECONDS = 2.0  # of this process; a quadratic rule takes minutes
 
 FILES = {"a.py": "x = 1\ny = 2\nx = 1\n"}
 ORACLE = {"a.py": "x = 3\ny = 2\nx = 3\n"}
@@ -61,10 +64,26 @@ def test_edits_that_multiply_a_text_are_stopped():
     assert (found.value, found.stage) == (0, "size")
 
 
-def test_many_openings_without_an_end_are_read_in_linear_time():
-    opening = "```\n### a.py\n<<<<<<< SEARCH\n"
-    text = f"<think>t</think><solution>{opening * 30_000}</solution>"
-    assert finding(text).stage == "no edit"
+@pytest.mark.parametrize(
+    "part", ("```\n### a.py\n<<<<<<< SEARCH\n", "`", "```", "```\n", "\n### a.py\n<<<<<<< SEARCH\n")
+)
+def test_a_megabyte_of_openings_is_read_in_linear_time(part):
+    text = f"<think>t</think><solution>{part * (10**6 // len(part))}</solution>"
+    with own_cpu() as spent:
+        assert finding(text).stage == "no edit"
+    assert spent[0] < SECONDS
+
+
+def test_a_heading_without_a_fence_in_the_line_before_opens_no_edit():
+    edit = "### a.py\n<<<<<<< SEARCH\nx = 1\n=======\nx = 3\n>>>>>>> REPLACE\n```"
+    for before in ("", "\n", "```python\n\n", "``\n"):
+        assert finding(f"<think>t</think><solution>{before}{edit}</solution>").stage == "no edit"
+    assert finding(f"<think>t</think><solution>so ```diff a\n{edit}</solution>").value == 1
+    again = edit.replace("x = 1", "y = 2").replace("x = 3", "y = 4")
+    found = swe_rl.edited(
+        f"<think>t</think><solution>```\n{edit}\n{again}\n```\n{again}</solution>", FILES
+    )
+    assert found == {"a.py": "x = 3\ny = 4\nx = 3\n"}
 
 
 @pytest.mark.parametrize("gold", (None, {}, {"files": FILES}, {"files": FILES, "oracle": {"a": 1}}))

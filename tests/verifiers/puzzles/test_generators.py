@@ -39,7 +39,7 @@ def damaged(solution):
 def test_the_solution_is_right_and_a_damaged_one_is_not(name, level):
     for puzzle in puzzles(name, level):
         assert right(puzzle.solution, puzzle.instance), puzzle
-        for answer in damaged(puzzle.solution):
+        for answer in [*damaged(puzzle.solution), *filter(None, [puzzle.wrong])]:
             assert not right(answer, puzzle.instance), (answer, puzzle)
 
 

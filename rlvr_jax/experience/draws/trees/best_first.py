@@ -207,7 +207,7 @@ class SubgoalCache:
 
     def __init__(self, subgoals: int):
         check_count(0, "SubgoalCache", subgoals=subgoals)
-        self.subgoals = subgoals
+        self.subgoals: int = subgoals
         self.pieces: list[Any] = []
 
     @property

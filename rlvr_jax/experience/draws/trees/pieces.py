@@ -39,7 +39,7 @@ class Pieces:
         self._actor, self._key, self._sampling = actor, key, sampling
         self._opening = np.zeros(0, int)
         self.batch: Batch | None = None
-        self.source = np.zeros((0, 0), int)
+        self.source: np.ndarray = np.zeros((0, 0), int)
 
     def __len__(self) -> int:
         return len(self.source)

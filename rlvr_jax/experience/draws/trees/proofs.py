@@ -153,7 +153,7 @@ class _Attempt:
     lost: bool = False
     asked: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         # By the text that shows the environment's state.
         self.episodes = {self.ask.prompt.text: Episode(self.ask.prompt)}
 

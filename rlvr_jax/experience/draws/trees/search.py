@@ -18,7 +18,7 @@ from rlvr_jax.experience.draws.trees.nodes import (
     with_nodes,
 )
 from rlvr_jax.experience.draws.trees.pieces import Pieces
-from rlvr_jax.experience.parts import Draw
+from rlvr_jax.experience.parts import Actor, Draw
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_at_least, check_count, check_positive
 
@@ -201,7 +201,9 @@ def _next(nodes: Nodes, tree: int, closed: np.ndarray, score: Sequence[float]) -
     return int(open_ones[frontier_score(nodes, open_ones, *score).argmax()])
 
 
-def graded_ends(pieces: Pieces, actor, drawn: np.ndarray, terminal: np.ndarray):
+def graded_ends(
+    pieces: Pieces, actor: Actor, drawn: np.ndarray, terminal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Of each piece whether it ends a right response, and the mean -logp of its own tokens."""
     right = np.zeros(len(drawn), bool)
     if terminal.any():

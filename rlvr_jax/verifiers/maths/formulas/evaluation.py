@@ -52,12 +52,13 @@ class Evaluation:
         ordered: frozenset[str] = frozenset(),
     ):
         self.arithmetic = arithmetic
-        self.place = dict(place)
+        self.place: dict[str, Fraction] = dict(place)
         self.bits = bits
         self.ordered = ordered
-        self.largest = self.smallest = 0
-        self.complex = False
-        self.steps = steps
+        self.largest: int = 0
+        self.smallest: int = 0
+        self.complex: bool = False
+        self.steps: int = steps
 
     def value(self, node: Node) -> Any:
         """The value of a formula: a Fraction or a number of the arithmetic."""

@@ -66,8 +66,8 @@ class Tokens:
             kind = match.lastgroup
             self.tokens.append(Token(kind, match[kind], bool(match["space"])))
             position = match.end()
-        self.place = 0
-        self.depth = 0
+        self.place: int = 0
+        self.depth: int = 0
         self.bars = 0  # that are open: the next one closes
         self.bound: frozenset[str] = frozenset()  # names that a sum runs over, be it i
 

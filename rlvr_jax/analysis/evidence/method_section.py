@@ -1,0 +1,113 @@
+"""What the leaderboard has of one method: a table, and its curve beside the baseline's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax.analysis.evidence.ranking import standings
+from rlvr_jax.analysis.seed_statistics import mean_interval
+
+__all__ = ["method_section"]
+
+_NUMBER = "held_out/pass@32"
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 240, 44, 34, 10
+_POINTS = 25
+_COLOURS = ("#8a8a8a", "#c8501e")  # of the baseline, of the method
+
+
+def method_section(
+    method: str,
+    board: str,
+    baseline: str,
+    rows: Sequence[Mapping[str, Any]],
+    curves: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Lines of Markdown about one method on one board; none where it has no run there.
+
+    Args:
+      method: its registered name; a board may have several entries of it.
+      board: its name; lines of other boards are left out.
+      baseline: the entry that all are compared with.
+      rows, curves: lines of `results.jsonl` and `curves.jsonl`.
+    """
+    own = [row for row in rows if row["board"] == board and "end" in row]
+    entries = list(dict.fromkeys(row["entry"] for row in own if row["method"] == method))
+    if not entries or all(row["entry"] != baseline for row in own):
+        return []
+    found = {each.entry: each for each in standings(own, "pass@32", baseline)}
+    others = [entry for entry in entries if entry != baseline]
+    lines = ["| | seeds | pass@1 | pass@32 | less the baseline's | entropy |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for entry in [baseline, *others]:
+        ends = [row["end"] for row in own if row["entry"] == entry]
+        first, second, third = (
+            mean_interval([end.get(name, math.nan) for end in ends])
+            for name in ("pass@1", "pass@32", "train_entropy")
+        )
+        gap = found[entry].difference
+        less = gap.signed if gap.values else ""
+        lines.append(f"| `{entry}` | {len(ends)} | {first} | {second} | {less} | {third} |")
+    lines += ["", "Held-out pass@32 against drawn tokens, the mean over seeds with its 95 %"]
+    lines += ["t-interval:", ""]
+    kept = [row for row in curves if row["board"] == board]
+    for entry in others or [baseline]:
+        shown = dict.fromkeys([baseline, entry])
+        lines += [_picture({e: [row for row in kept if row["entry"] == e] for e in shown}), ""]
+    return lines
+
+
+def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Curves as one element of HTML, without an empty line, the last entry in colour."""
+    bands = {entry: _band(rows) for entry, rows in curves.items() if rows}
+    end = max(float(x[-1]) for x, *_ in bands.values())
+    least = math.floor(10 * min(low.min() for _, low, _, _ in bands.values())) / 10
+    most = math.ceil(10 * max(high.max() for *_, high in bands.values())) / 10
+    most = max(most, least + 0.1)
+
+    def place(x, y):
+        across = _LEFT + (_WIDTH - _LEFT - 10) * x / end
+        down = _TOP + (_HEIGHT - _TOP - _BOTTOM) * (most - y) / (most - least)
+        return f"{across:.1f},{down:.1f}"
+
+    colours = dict(zip(bands, _COLOURS[-len(bands) :], strict=True))
+    parts = []
+    for y in np.linspace(least, most, 5):
+        left, _, down = place(0, y).partition(",")
+        parts.append(
+            f'<line x1="{left}" x2="{_WIDTH - 10}" y1="{down}" y2="{down}" stroke="#8884"/>'
+            f'<text x="{_LEFT - 6}" y="{float(down) + 4:.1f}" text-anchor="end">{y:.2f}</text>'
+        )
+    for number, (entry, (x, low, mean, high)) in enumerate(bands.items()):
+        around = [place(*point) for point in zip(x, high, strict=True)]
+        around += [place(*point) for point in zip(x[::-1], low[::-1], strict=True)]
+        middle = " ".join(place(*point) for point in zip(x, mean, strict=True))
+        colour = colours[entry]
+        parts.append(
+            f'<polygon points="{" ".join(around)}" fill="{colour}" opacity=".18"/>'
+            f'<polyline points="{middle}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            f'<text x="{_LEFT + 8}" y="{_HEIGHT - _BOTTOM - 24 + 15 * number}" fill="{colour}">'
+            f"{entry}</text>"
+        )
+    parts.append(
+        f'<text x="{_WIDTH - 10}" y="{_HEIGHT - 8}" text-anchor="end">'
+        f"{end / 1e6:.1f} million drawn tokens</text>"
+    )
+    return (
+        f'<div><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" font-size="12"'
+        f' font-family="sans-serif" fill="currentColor">{"".join(parts)}</svg></div>'
+    )
+
+
+def _band(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, ...]:
+    """Drawn tokens; low end, mean and high end of pass@32 there, up to where all runs go."""
+    end = min(row["drawn_tokens"][-1] for row in rows)
+    x = np.linspace(0, end, _POINTS)
+    values = np.array([np.interp(x, row["drawn_tokens"], row[_NUMBER]) for row in rows])
+    found = [mean_interval(column.tolist()) for column in values.T]
+    width = np.nan_to_num(np.array([each.half_width for each in found]))
+    mean = np.array([each.mean for each in found])
+    return x, np.clip(mean - width, 0, 1), mean, np.clip(mean + width, 0, 1)

@@ -206,6 +206,7 @@ def _rendered(
         given["chat_template"] = _NOW.sub(
             lambda call: repr(_TODAY.strftime(call[2])), tokenizer.get_chat_template()
         )
+    failure: Exception | None = None
     # Some templates count the tools that there are not.
     for tools in ({}, {"tools": []}) if known is None else ({"tools": known},):
         try:

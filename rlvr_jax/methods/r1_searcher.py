@@ -58,11 +58,17 @@ def r1_searcher(
         raise ValueError(f"r1_searcher: stage must be 1 or 2, got {stage!r}")
     check_within(0, 1, "r1_searcher", top_p=top_p)
     check_count(1, "r1_searcher", documents=documents, max_queries=max_queries)
-    told = {"limit": max_queries, "reply_tokens": reply_tokens, "turn_tokens": segment_tokens}
     world = None
     if corpus:
         style = between(BEGIN, END, "search", f"\n{DOCUMENTS}\n", f"\n{DOCUMENTS_END}\n\n")
         world = toolbox(search(corpus, documents), style=style, most=max_queries, describe=False)
+    draw = turns(
+        world,
+        limit=max_queries,
+        reply_tokens=reply_tokens,
+        turn_tokens=segment_tokens,
+        top_p=top_p,
+    )
     rules = Check(f"{RULES}:stage{stage}")
     return Recipe(
         objective=reinforce_plus_plus(
@@ -72,7 +78,7 @@ def r1_searcher(
             group_baseline=True,
         ).objective,
         experience=experience(
-            draw=turns(world, top_p=top_p, **told),
+            draw=draw,
             stages=[
                 grade_also(verifier(rules, workers=0), ["reward", "queries"]),
                 shape(column(0)),

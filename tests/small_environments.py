@@ -97,6 +97,26 @@ def in_turns():
     return Recipe(recipe("grpo").objective, chain)
 
 
+def hinted_sums():
+    """`answering_sums`, whose prompts have a hint."""
+    task = answering_sums()
+    return replace(task, train=[replace(prompt, hints=("3 4",)) for prompt in task.train])
+
+
+class Failing(Counting):
+    """Tells whoever writes "=" of an error."""
+
+    def reply(self, state, text):
+        if not text.endswith("="):
+            return Reply(state)
+        return Reply(state + 1, " Error: 3 ", info={"answered": 1.0})
+
+
+def failing_sums():
+    """The sums of `training_runs` with the environment `Failing`."""
+    return replace(training_runs.sums(), environment=Failing(stops=("=",)))
+
+
 def words(text: str) -> str:
     """Two words of `training_runs.WORDS`, whatever is asked."""
     return "3 4"

@@ -157,7 +157,9 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]
                     "prompts must have no special token of the tokenizer in them, where a chat"
                     f" template puts them, got {token!r} in {turn['content'][:80]!r}"
                 )
-    shown = _rendered(tokenizer, chat)
+    shown = _of_tools(tokenizer, chat)
+    chat = [{"role": turn["role"], "content": turn["content"]} for turn in chat]
+    shown = shown or _rendered(tokenizer, chat)
     if text.strip() not in shown:
         # Some templates want the content of a message in parts.
         parts = [{**t, "content": [{"type": "text", "text": t["content"]}]} for t in chat]
@@ -170,9 +172,28 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]
     return encode_text(tokenizer, shown)
 
 
-def _rendered(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
+def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
+    """A chat as text in which the template itself explains the tools; "": it has no words for them,
+    or for another way to call them."""
+    told = next((turn for turn in chat if "tools" in turn), None)
+    if told is None:
+        return ""
+    others = [turn for turn in chat if turn is not told]
+    try:
+        shown = _rendered(tokenizer, others, told["tools"])
+    except ValueError:
+        return ""
+    wanted = [*told["marks"], *(tool["function"]["name"] for tool in told["tools"])]
+    return shown if all(text in shown for text in wanted) else ""
+
+
+def _rendered(
+    tokenizer: Any, chat: Sequence[Mapping[str, Any]], known: Sequence[Any] | None = None
+) -> str:
     """A chat as text, up to where the policy goes on.
 
+    Args:
+      known: JSON schemas of tools.
     Raises:
       ValueError: the template refuses it.
     """
@@ -185,7 +206,9 @@ def _rendered(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:
         given["chat_template"] = _NOW.sub(
             lambda call: repr(_TODAY.strftime(call[2])), tokenizer.get_chat_template()
         )
-    for tools in ({}, {"tools": []}):  # some templates count the tools that there are not
+    failure: Exception | None = None
+    # Some templates count the tools that there are not.
+    for tools in ({}, {"tools": []}) if known is None else ({"tools": known},):
         try:
             return tokenizer.apply_chat_template(list(chat), **given, **tools)
         except Exception as error:  # of the template's own code

@@ -2,7 +2,8 @@
 
 The folder is the registry: a file `x.py` holds a function `x(**hyperparameters) -> Recipe` and its
 card `METHOD`. Only the file that is asked for is loaded. `python -m rlvr_jax.methods` prints a
-table. A method of one's own goes by `module:function`, wherever a name is asked for.
+table, and what is published and has no method (`_untrained`). A method of one's own goes by
+`module:function`, wherever a name is asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import inspect
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
+from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.own import own_function
 
 if TYPE_CHECKING:
@@ -34,10 +36,15 @@ def method(name: str) -> Method:
       name: of a file of this room, or "module:function" for a function of one's own that returns a
         `Recipe`; the current directory is searched first.
     Raises:
-      ValueError: no method has this name.
+      ValueError: no method has this name; for papers whose parts are functions it says which.
     """
     if ":" in name:
         return _own_method(name)
+    if name in UNTRAINED:
+        _, here, why = UNTRAINED[name]
+        raise ValueError(
+            f"method: name must be a method, got {name!r}: {why}. It is here as {here}"
+        )
     if name not in names():
         raise ValueError(f"method: name must be a method ({_closest(name, names())}), got {name!r}")
     return importlib.import_module(f"{__name__}.{name}").METHOD

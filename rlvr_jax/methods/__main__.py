@@ -9,13 +9,15 @@ import argparse
 import inspect
 
 from rlvr_jax.methods import method, names
+from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
 
 MUST = "(must be given)"
 
 
 def table() -> str:
-    """One line per method: name, title, what it changes, evidence, what it needs, address."""
+    """One line per method: name, title, what it changes, evidence, what it needs, address; behind
+    them what has no method, and why."""
     rows = [("method", "title", "changes", "evidence", "needs", "paper")]
     for name in names():
         about = method(name)
@@ -25,6 +27,8 @@ def table() -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
+    lines += ["", "published, and no method: experiments.train refuses the name"]
+    lines += [f"{name.ljust(widths[0])}  {one.why}" for name, one in UNTRAINED.items()]
     return "\n".join(lines)
 
 
@@ -54,6 +58,10 @@ def markdown() -> str:
             f"| `{name}` | {paper} | {about.changes} | {needs(name)}"
             f" | {given or '–'} | {about.evidence} | {about.left_out or '–'} |"
         )
+    lines += ["", "What is published and has no method; `experiments.train` refuses the name:", ""]
+    lines += ["| name | paper | here | why it has no method |", "|---|---|---|---|"]
+    for name, one in UNTRAINED.items():
+        lines.append(f"| `{name}` | {one.title} | {one.here} | {one.why} |")
     return "\n".join(lines)
 
 

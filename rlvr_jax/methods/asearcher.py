@@ -8,11 +8,16 @@ Gao et al. 2025, "Beyond Ten Turns", https://arxiv.org/abs/2508.07976
 
 The scorer's log-probs at the weights before the update take the place of the proximal ones, those
 of the sampler are what a token was drawn with, at whichever weights. The bias goes again in the
-normalization over tokens. Groups without any right answer teach nothing. A row counts as an answer;
-the authors' turns may be several, which share its advantage.
+normalization over tokens. Groups without any right answer teach nothing. With `tools` a response is
+written in turns, and is one row, whose context is read as it was written; theirs becomes several
+rows where a page is cut short behind the turn that read it. With `staleness` (η) responses go on
+under newer weights for so many steps (`queued`), which turns do not: they are written in one step.
+The reward, F1 times form, is left to the task.
 """
 
-from rlvr_jax.experience import all_wrong, experience, refill
+from collections.abc import Sequence
+
+from rlvr_jax.experience import all_wrong, experience, queued, refill, turns
 from rlvr_jax.objectives import (
     band_importance,
     objective,
@@ -21,6 +26,8 @@ from rlvr_jax.objectives import (
     standardize_advantage,
     token_mean,
 )
+from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -32,6 +39,12 @@ def asearcher(
     clip_high: float = 0.4,
     cap: float = 5.0,
     epsilon: float = 1e-5,
+    staleness: int = 0,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 32,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """Decoupled PPO without a critic: clipped around the update's weights, weighed by importance.
 
@@ -40,7 +53,26 @@ def asearcher(
       clip_low, clip_high: half-widths of the trust region.
       cap: tokens of a larger importance weight are left out of the loss.
       epsilon: added to the deviation of the advantages over the batch's tokens.
+      staleness: steps that a group may wait for its responses (η, theirs is 4); 0: none does.
+      tools: that may be called, by name (`named_toolbox`), such as search:CORPUS; none: a response
+        is one text; None: the task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
+    Raises:
+      ValueError: staleness of responses that are written in turns.
     """
+    check_count(0, "asearcher", staleness=staleness)
+    draw = queued(staleness) if staleness else None
+    if tools is None or len(tools):
+        if staleness:
+            raise ValueError(
+                f"asearcher: staleness must be 0 for responses in turns, which are written in one"
+                f" step, got {staleness}"
+            )
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        draw = turns(world, max_turns, reply_tokens)
     return Recipe(
         objective=objective(
             advantage=scaled_centered(scale, bias, limit),
@@ -49,7 +81,7 @@ def asearcher(
             aggregation=token_mean(),
         ),
         # Dropped groups keep their places, without a mask.
-        experience=experience(stages=[refill(all_wrong, rounds=1)]),
+        experience=experience(draw=draw, stages=[refill(all_wrong, rounds=1)]),
     )
 
 
@@ -57,8 +89,9 @@ METHOD = Method(
     asearcher,
     "Beyond Ten Turns: Unlocking Long-Horizon Agentic Search with Large-Scale Asynchronous RL",
     "https://arxiv.org/abs/2508.07976",
-    changes="selection, advantage, weight",
-    left_out="search tools, turns and their reward; trajectories that go on under newer weights",
+    changes="sampling, selection, advantage, weight",
+    left_out="the reward of F1 and form; pages that are cut short behind the turn that read them;"
+    " turns that go on under newer weights",
     reports=(
         "QwQ-32B as agent, Avg@4: xBench up 46.7 % to 42.1, GAIA up 20.8 % to 52.8, with over 40 "
         "tool calls and 150k tokens"

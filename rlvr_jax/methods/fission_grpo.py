@@ -8,18 +8,32 @@ https://github.com/zxzadm/Fission-GRPO
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1, within a group of answers or of recoveries
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / Σ n_i
 
-A reconstruction: sizes, trigger and clip are ours, and the feedback is one sentence, where the
-paper has an error simulator write it; `recover(feedback=…)` takes any. Recoveries are on-policy,
-however old the failed answer is. Groups of recoveries whose outcomes are equal are dropped.
+A reconstruction: sizes, trigger and clip are ours. With `tools` wrong answers that were told an
+error are gone on from, behind the tool's own words, where the paper has an error simulator write
+them; without tools all wrong ones are, behind one sentence. `recover(feedback=…)` takes any.
+Recoveries are on-policy, however old the failed answer is. Groups of recoveries whose outcomes are
+equal are dropped.
 """
 
-from rlvr_jax.experience import experience, recover
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, recover, turns
+from rlvr_jax.experience.stages.rounds.recover import told_wrong
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
 def fission_grpo(
-    per_prompt: int = 2, clip_low: float = 0.2, clip_high: float = 0.2, epsilon: float = 1e-6
+    per_prompt: int = 2,
+    clip_low: float = 0.2,
+    clip_high: float = 0.2,
+    epsilon: float = 1e-6,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """GRPO on answers, and on recoveries from failed ones.
 
@@ -27,14 +41,25 @@ def fission_grpo(
       per_prompt: failed answers of a prompt that are kept at most.
       clip_low, clip_high: half-widths of the trust region (ε).
       epsilon: added to the standard deviation of a group's rewards.
+      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
+        task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    draw = None
+    if tools is None or len(tools):
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        draw = turns(world, max_turns, reply_tokens)
+    feedback = None if draw else told_wrong
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
             surrogate=ppo_clip(low=clip_low, high=clip_high),
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[recover(per_prompt=per_prompt)]),
+        experience=experience(draw=draw, stages=[recover(feedback, per_prompt=per_prompt)]),
     )
 
 
@@ -44,12 +69,11 @@ METHOD = Method(
     "https://github.com/zxzadm/Fission-GRPO",
     changes="sampling",
     evidence="reconstruction",
-    left_out="tools and their errors, the error simulator, and the reward of calls"
-    " (`call_reward`, `trained_reward`)",
+    left_out="the error simulator, and the reward of calls (`call_reward`, `trained_reward`)",
     reports="Qwen3-8B on BFCL v4 multi-turn: 42.75 to 46.75; recovery from errors 5.7 points up",
     traps=(
-        "by default the feedback is one fixed sentence that knows nothing of the error; a failed "
-        "answer counts in the budget of its recoveries, so long ones leave no room and are not "
-        "kept"
+        "without tools the feedback is one fixed sentence that knows nothing of the error; a "
+        "failed answer counts in the budget of its recoveries, so long ones leave no room and are "
+        "not kept"
     ),
 )

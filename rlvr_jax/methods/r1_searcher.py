@@ -10,8 +10,8 @@ https://github.com/RUCAIBox/R1-Searcher
     loss = Σ max(-A ρ, -A clip(ρ, 0.8, 1.2)) / Σ n_i
 
 Documents are read, not learned from; their mask is made as they are given, where the authors look
-for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A segment of
-theirs has 512 tokens at most, a response here its budget alone.
+for the tags afterwards. The authors sample with top_p 0.95 and do not correct for it. A response
+that writes 512 tokens without a query or an end is over.
 """
 
 from rlvr_jax.experience import experience, grade_also, shape, turns
@@ -37,6 +37,7 @@ def r1_searcher(
     clip_low: float = 0.2,
     clip_high: float = 0.2,
     top_p: float = 0.95,
+    segment_tokens: int = 512,
 ) -> Recipe:
     """REINFORCE++ with a group baseline on responses that search.
 
@@ -49,6 +50,7 @@ def r1_searcher(
       kl_coefficient: weight of the KL to the reference.
       clip_low, clip_high: half-widths of the trust region.
       top_p: mass that is sampled from.
+      segment_tokens: that are written up to a query or the end, at most.
     Raises:
       ValueError: a stage that is neither 1 nor 2; a corpus without texts.
     """
@@ -60,6 +62,13 @@ def r1_searcher(
     if corpus:
         style = between(BEGIN, END, "search", f"\n{DOCUMENTS}\n", f"\n{DOCUMENTS_END}\n\n")
         world = toolbox(search(corpus, documents), style=style, most=max_queries, describe=False)
+    draw = turns(
+        world,
+        limit=max_queries,
+        reply_tokens=reply_tokens,
+        turn_tokens=segment_tokens,
+        top_p=top_p,
+    )
     rules = Check(f"{RULES}:stage{stage}")
     return Recipe(
         objective=reinforce_plus_plus(
@@ -69,7 +78,7 @@ def r1_searcher(
             group_baseline=True,
         ).objective,
         experience=experience(
-            draw=turns(world, limit=max_queries, reply_tokens=reply_tokens, top_p=top_p),
+            draw=draw,
             stages=[
                 grade_also(verifier(rules, workers=0), ["reward", "queries"]),
                 shape(column(0)),
@@ -83,7 +92,6 @@ METHOD = Method(
     "R1-Searcher: Incentivizing the Search Capability in LLMs via Reinforcement Learning",
     "https://github.com/RUCAIBox/R1-Searcher",
     changes="sampling, reward, advantage",
-    left_out="the limit of 512 tokens of a segment",
     reports=(
         "RL alone, without SFT: above strong RAG methods on HotpotQA, 2Wiki, Bamboogle and Musique"
     ),

@@ -10,10 +10,13 @@ https://github.com/zhangxy-2019/RetroAgent
 What runs in the released code is the running maximum; the moving average of the paper is commented
 out there. The share is a reward of the task (`column`), theirs of a reflection that the policy
 writes after the episode. Lessons that are shown to half of each group (`lesson_scores`,
-`updated_utility`) are not part of this.
+`updated_utility`) are not part of this. With `tools`, or the task's environment, a response is an
+episode of turns.
 """
 
-from rlvr_jax.experience import experience, shape
+from collections.abc import Sequence
+
+from rlvr_jax.experience import experience, shape, turns
 from rlvr_jax.objectives import (
     beyond_best,
     group_normalized,
@@ -22,6 +25,7 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -32,6 +36,11 @@ def retroagent(
     clip_low: float = 0.2,
     clip_high: float = 0.2,
     epsilon: float = 1e-6,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """GRPO on the token mean, on outcomes and progress beyond the best so far.
 
@@ -41,7 +50,17 @@ def retroagent(
       kl_coefficient: weight of the KL (β); with 0 no reference is needed.
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
+      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
+        task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    draw = None
+    if tools is None or len(tools):
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        draw = turns(world, max_turns, reply_tokens)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -49,7 +68,7 @@ def retroagent(
             regularizers=[kl_penalty(kl_coefficient)] if kl_coefficient else [],
             aggregation=token_mean(),
         ),
-        experience=experience(stages=[shape(beyond_best(column, coefficient))]),
+        experience=experience(draw=draw, stages=[shape(beyond_best(column, coefficient))]),
     )
 
 
@@ -57,7 +76,7 @@ METHOD = Method(
     retroagent,
     "RetroAgent: From Solving to Evolving via Retrospective Dual Intrinsic Feedback",
     "https://github.com/zhangxy-2019/RetroAgent",
-    changes="reward",
+    changes="sampling, reward",
     left_out="the reflection after an episode; the memory of lessons",
     reports="over GRPO: ALFWorld 18.3, WebShop 15.4, Sokoban 27.1, MineSweeper 8.9 points",
     traps=(

@@ -11,14 +11,15 @@ Reinforcement Learning", https://github.com/TencentYoutuResearch/SPEAR
            few tokens of high covariance: 0.02 % of the new ones, 2 % of the replayed ones
 
 Kept are rows that were better than their group, for five steps, with the old log-probs of when they
-were drawn. Calls are a reward of the task (`calls`), or the turns of a row. In the authors' branch
-for mathematics the thresholds for replayed tokens are commented out, and their loop over small
-batches replays the last new one; their sum is not divided by the rows.
+were drawn. Calls are a reward of the task (`calls`), or where rows call `tools` the replies that
+they have read. In the authors' branch for mathematics the thresholds for replayed tokens are
+commented out, and their loop over small batches replays the last new one; their sum is not divided
+by the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from rlvr_jax.experience import experience, replay_good, shape
+from rlvr_jax.experience import experience, replay_good, shape, turns
 from rlvr_jax.objectives import (
     bounded,
     by_stored,
@@ -30,11 +31,13 @@ from rlvr_jax.objectives import (
     over_steps,
     ppo_clip,
     random_choice,
+    reply_bonus,
     rising_cosine,
     rollout_mean_fixed_length,
     signed_outcome,
     total,
 )
+from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -57,12 +60,18 @@ def spear(
     clip_low: float = 0.2,
     clip_high: float = 0.28,
     choice: Callable = random_choice,
+    tools: Sequence[str] | None = (),
+    style: str = "json",
+    max_turns: int = 8,
+    reply_tokens: int = 512,
+    describe: bool = True,
 ) -> Recipe:
     """The clipped loss on group-centered rewards, with a bonus, a replay and Clip-Cov.
 
     Args:
       max_length: budget of response tokens (T).
-      calls: of the task's rewards, the number of tool calls; None: the turns of a row.
+      calls: of the task's rewards, the number of tool calls; None: the replies that a row has read,
+        without tools its turns.
       bonus, bonus_cap: of a call, and of all.
       bonus_steps: at which the bonus is gone.
       replay_rows: of an update of replayed answers at most.
@@ -73,12 +82,21 @@ def spear(
       replay_fraction, replay_covariance_low, replay_covariance_high: on replayed ones.
       clip_low, clip_high: half-widths of the trust region.
       choice: which of the eligible tokens are dropped.
+      tools: that may be called, by name (`named_toolbox`); none: a response is one text; None: the
+        task has an environment.
+      style: how calls are written: "json", "tags" or "fenced".
+      max_turns: replies of a response at most.
+      reply_tokens: of a reply at most.
+      describe: a system message says what tools there are; it needs a chat template.
     """
+    draw = None
+    if tools is None or len(tools):
+        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        draw = turns(world, max_turns, reply_tokens)
+    earned = reply_bonus(bonus) if draw and calls is None else call_bonus(bonus, calls)
     reward = {
         "outcome": signed_outcome,
-        "calls": over_steps(
-            bounded(call_bonus(bonus, calls), high=bonus_cap), falling_cosine(bonus_steps)
-        ),
+        "calls": over_steps(bounded(earned, high=bonus_cap), falling_cosine(bonus_steps)),
     }
     return Recipe(
         objective=objective(
@@ -95,10 +113,11 @@ def spear(
             aggregation=rollout_mean_fixed_length(max_length),
         ),
         experience=experience(
+            draw=draw,
             stages=[
                 shape(total(reward)),
                 replay_good(replay_rows, replay_age, replay_groups, rising_cosine(replay_steps)),
-            ]
+            ],
         ),
     )
 
@@ -108,7 +127,7 @@ METHOD = Method(
     "Learn the Ropes, Then Trust the Wins: Self-imitation with Progressive Exploration for Agentic"
     " Reinforcement Learning",
     "https://github.com/TencentYoutuResearch/SPEAR",
-    changes="reward, weight, selection",
+    changes="sampling, reward, weight, selection",
     left_out="filters of unreadable answers and of groups of little spread",
     reports=(
         "above GRPO, GiGPO and Dr.BoT on ALFWorld, WebShop and AIME24/25 with Qwen2.5 (no number)"

@@ -29,7 +29,8 @@ class Prompt:
       gold: a response that earns full reward, if one can be written down; the self-check before
         the first step scores it.
       messages: what a chat begins with before the user's message: a system message and few-shot
-        turns, each {"role": …, "content": …}; empty: nothing.
+        turns, each {"role": …, "content": …}; empty: nothing. What an environment says about its
+        tools may have more (`World.start`).
       solution: a worked solution, step by step; the steps bring their own spaces, so that
         `"".join(solution[:k])` is how it begins. Empty: none is known.
       hints: texts that help; empty: none.
@@ -43,7 +44,7 @@ class Prompt:
     answer: Any = None
     kind: str = ""
     gold: str | None = None
-    messages: Sequence[Mapping[str, str]] = ()
+    messages: Sequence[Mapping[str, Any]] = ()
     solution: Sequence[str] = ()
     hints: Sequence[str] = ()
     # A mapping has no hash, and a prompt without one is to keep its own.

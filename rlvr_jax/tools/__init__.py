@@ -8,10 +8,10 @@
   workers, or through a grammar of ours.
 `intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.
 `games`: two players who choose at the same time, again and again.
-`adapters`: objects with `reset` and `step` as environments.
+`adapters`: objects with `reset` and `step` as environments, and the other way round.
 """
 
-from rlvr_jax.tools.adapters import episode
+from rlvr_jax.tools.adapters import episode, stepped
 from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
 from rlvr_jax.tools.calls import Style, between, fenced, json_calls, tags
@@ -43,6 +43,7 @@ __all__ = [
     "repeated_game",
     "search",
     "sql",
+    "stepped",
     "tags",
     "tool",
     "toolbox",

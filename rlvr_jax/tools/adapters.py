@@ -1,15 +1,31 @@
-"""Other people's environments: objects with `reset` and `step`."""
+"""Objects with `reset` and `step`: other people's as environments, and ours as such objects."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rlvr_jax.tools.environment import Reply
+from rlvr_jax.tools.base import Lost, as_text, in_time
+from rlvr_jax.tools.environment import Environment, Reply
 
-__all__ = ["Episode", "episode"]
+__all__ = ["Episode", "Stepped", "episode", "stepped"]
+
+
+@dataclass(frozen=True)
+class _Played:
+    """An object on its way.
+
+    Fields:
+      own: the object.
+      prompt: that it was made for.
+      actions: its steps so far.
+    """
+
+    own: Any
+    prompt: Any
+    actions: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -20,19 +36,29 @@ class Episode:
     read: Callable[[str], Any]
     stops: tuple[str, ...]
     role: str
+    seconds: float
+    characters: int
     label: str
     judges: bool = True
 
     def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
         """The object after its `reset`; what that shows stands in the prompt of the task."""
-        own = self.make(prompt)
-        own.reset()
-        return own, []
+        return _Played(self._begun(prompt), prompt), []
 
     def reply(self, state: Any, text: str) -> Reply:
-        """What a step of a copy of the object says, so that a row can go back to a state."""
-        own = copy.deepcopy(state)
-        told = own.step(self.read(text))
+        """What a step of a copy of the object says, so that a row can go back to a state. A step
+        that raises or takes too long is answered in words and counted, and has not happened."""
+        counts = {"step_errors": 0.0, "step_timeouts": 0.0}
+        try:
+            after, told = in_time(lambda: self._step(state, text), self.seconds, self.label)
+        except TimeoutError:
+            counts["step_timeouts"] = 1.0
+            return self._said(
+                state, f"Error: the step took longer than {self.seconds:g} seconds.", counts
+            )
+        except Exception as error:  # what a policy writes may be anything
+            counts["step_errors"] = 1.0
+            return self._said(state, f"Error: {type(error).__name__}: {error}", counts)
         if len(told) == 5:  # gymnasium: observation, reward, terminated, truncated, info
             shown, reward, ended, cut, info = told
             done = bool(ended or cut)
@@ -44,7 +70,27 @@ class Episode:
             name: float(value) for name, value in info.items() if isinstance(value, int | float)
         }
         outcome = min(max(float(reward), 0.0), 1.0) if done else None
-        return Reply(own, str(shown), bool(done), float(reward), outcome, numbers, self.role)
+        said = self._said(after, shown, {**counts, **numbers})
+        return replace(said, done=bool(done), reward=float(reward), outcome=outcome)
+
+    def _begun(self, prompt: Any) -> Any:
+        own = self.make(prompt)
+        own.reset()
+        return own
+
+    def _step(self, state: _Played, text: str) -> tuple[_Played, Any]:
+        try:
+            own = copy.deepcopy(state.own)
+        except Exception:  # it has what cannot be copied: a lock, a process, a file
+            own = self._begun(state.prompt)
+            for action in state.actions:
+                own.step(action)
+        action = self.read(text)
+        told = own.step(action)
+        return _Played(own, state.prompt, (*state.actions, action)), told
+
+    def _said(self, state: _Played, told: Any, counts: Mapping[str, float]) -> Reply:
+        return Reply(state, as_text(told, self.characters), info=counts, role=self.role)
 
 
 def episode(
@@ -52,18 +98,79 @@ def episode(
     read: Callable[[str], Any] = str.strip,
     stops: Sequence[str] = (),
     role: str = "user",
+    seconds: float = 30.0,
+    characters: int = 8000,
 ) -> Episode:
     """The environment of objects with `reset()` and `step(action)`, as gymnasium's are.
 
     A step returns (observation, reward, terminated, truncated, info) or (observation, reward, done,
-    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`).
-    The outcome of a response is the last reward of an episode that ended, cut to [0, 1].
+    info); observations are shown as text. Objects are copied before every step (`copy.deepcopy`);
+    one that cannot be copied is made anew and takes its steps again, which should then give what
+    they gave. A step that raises or takes too long is told to the policy, counted (`step_errors`,
+    `step_timeouts`), and leaves the object as it was. The outcome of a response is the last reward
+    of an episode that ended, cut to [0, 1].
 
     Args:
       make: (prompt) -> a new object.
       read: what the policy wrote -> the action.
       stops: texts behind which an action ends; it ends where the response does, too.
       role: of the observations, see `Reply`.
+      seconds: of a step at most.
+      characters: of an observation; what is longer is cut, and the policy is told.
+    Raises:
+      ValueError: a limit that is not positive.
     """
+    for name, limit in (("seconds", seconds), ("characters", characters)):
+        if not limit > 0:
+            raise ValueError(f"episode: {name} must be positive, got {limit}")
     name = getattr(make, "__name__", type(make).__name__)
-    return Episode(make, read, tuple(stops), role, f"episode({name})")
+    label = f"episode({name})"
+    return Episode(make, read, tuple(stops), role, seconds, characters, label)
+
+
+class Stepped:
+    """An environment as an object with `reset` and `step`; see `stepped`."""
+
+    def __init__(self, environment: Environment, prompts: Sequence[Any]):
+        self._environment, self._prompts = environment, prompts
+        self._state, self._done = None, True
+
+    def reset(self, index: int) -> tuple[str, dict[str, Any]]:
+        """(the text of a prompt, no info); its episode begins."""
+        prompt = self._prompts[index]
+        self._state, _ = self._environment.start(prompt)
+        self._done = False
+        return prompt.text, {}
+
+    def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:
+        """(observation, reward, done, info) of an action; info has what the environment counts, and
+        the outcome of an episode that has ended.
+
+        Raises:
+          ValueError: no episode is under way.
+          Lost: nobody can say what the observation would have been.
+        """
+        if self._done:
+            raise ValueError(
+                "step: an episode must be under way, got none: reset(index) begins one"
+            )
+        reply = self._environment.reply(self._state, action)
+        if reply.lost:
+            raise Lost(self._environment.label)
+        self._state, self._done = reply.state, reply.done
+        info = dict(reply.info)
+        if reply.outcome is not None:
+            info["outcome"] = reply.outcome
+        return reply.text or "", reply.reward or 0.0, reply.done, info
+
+
+def stepped(environment: Environment, prompts: Sequence[Any]) -> Stepped:
+    """An environment as an object with `reset(index)` and `step(action)`, as InterCode's are, for
+    programs that bring a loop of their own.
+
+    Args:
+      environment: such as `sql_episodes(…)` of `rlvr_jax.tools.intercode`.
+      prompts: of a task, of which `index` is one.
+    Source: https://github.com/princeton-nlp/intercode (ic_env.py).
+    """
+    return Stepped(environment, prompts)

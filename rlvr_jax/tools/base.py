@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Lost", "Tool", "ToolError", "tool"]
+__all__ = ["Lost", "Tool", "ToolError", "as_text", "in_time", "tool"]
 
 
 class ToolError(Exception):
@@ -53,6 +55,12 @@ class Tool:
             if not getattr(self, name) > 0:
                 raise ValueError(f"Tool: {name} must be positive, got {getattr(self, name)}")
 
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """What it is called and takes, as JSON."""
+        parameters = {"type": "object", "properties": dict(self.parameters)}
+        return {"name": self.name, "description": self.description, "parameters": parameters}
+
 
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
 
@@ -82,3 +90,33 @@ def tool(function: Callable[..., Any], name: str | None = None, **limits: Any) -
         return state, str(function(**arguments))
 
     return Tool(name, description, parameters, run, **limits)
+
+
+def in_time(call: Callable[[], Any], seconds: float, name: str) -> Any:
+    """What a call gives, if it gives it in time.
+
+    Raises:
+      TimeoutError: it took too long. Its thread, of this name, goes on: nothing of Python's can end
+        it.
+    """
+    told: concurrent.futures.Future = concurrent.futures.Future()
+
+    def work():
+        try:
+            told.set_result(call())
+        except BaseException as error:
+            told.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name=name).start()
+    return told.result(timeout=seconds)
+
+
+def as_text(told: Any, characters: int) -> str:
+    """Something as a text that every tokenizer takes; what is longer than so many characters is
+    cut, and says so."""
+    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    # Half of a surrogate pair is no text that a tokenizer takes.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    if len(text) > characters:
+        text = f"{text[:characters]}… ({characters} of {len(text)} characters)"
+    return text

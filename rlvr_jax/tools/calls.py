@@ -36,6 +36,7 @@ class Style:
       role: of `Reply`.
       explain: (tools) -> for the policy, how they are called.
       label: the call that makes it.
+      templated: chat templates that know tools may explain this way to call them, too.
     """
 
     find: Callable[[str], tuple[Call, int] | None]
@@ -44,6 +45,7 @@ class Style:
     role: str
     explain: Callable[[Sequence[Any]], str]
     label: str
+    templated: bool = False
 
 
 def calls_in(text: str, style: Style) -> list[Call]:
@@ -60,6 +62,8 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
     """Calls as JSON in a tag, as Hermes and Qwen write them:
 
         <tool_call>{"name": "python", "arguments": {"code": "print(1)"}}</tool_call>
+
+    A tokenizer whose chat template has words of its own for tools and this tag explains them.
 
     Args:
       tag, reply: names of the tags of calls and, where `role` is "", of replies.
@@ -80,23 +84,14 @@ def json_calls(tag: str = "tool_call", reply: str = "tool_response", role: str =
         return Call(told["name"], arguments)
 
     def explain(tools):
-        lines = [
-            json.dumps(
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "parameters": {"type": "object", "properties": dict(each.parameters)},
-                },
-                ensure_ascii=False,
-            )
-            for each in tools
-        ]
+        lines = [json.dumps(each.schema, ensure_ascii=False) for each in tools]
         example = f'{begin}{{"name": …, "arguments": {{…}}}}{end}'
         return f"You may call tools by writing {example}. The tools:\n" + "\n".join(lines)
 
     wrap = (lambda text: text) if role else _in_tag(reply)
     label = f"json_calls(tag={tag!r}, reply={reply!r}, role={role!r})"
-    return Style(_between(begin, end, read), (end,), wrap, role, explain, label)
+    find = _between(begin, end, read)
+    return Style(find, (end,), wrap, role, explain, label, templated=True)
 
 
 def tags(tools: Mapping[str, str], reply: str = "output") -> Style:

@@ -72,9 +72,11 @@ class World(Protocol):
     @property
     def judges(self) -> bool: ...
 
-    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """The state an episode begins with, picklable, and messages that stand before the prompt
-        (how tools are called); none where the prompt says all.
+        (how tools are called); none where the prompt says all. One that explains tools may have
+        "tools", their JSON schemas, and "marks": a chat template that shows the tools and writes
+        these marks takes its place.
 
         Args:
           prompt: a `Prompt` of a task.

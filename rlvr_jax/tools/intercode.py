@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlvr_jax.tools.base import Tool, ToolError
+from rlvr_jax.tools.base import Lost, Tool, ToolError
 from rlvr_jax.tools.environment import Reply
 from rlvr_jax.tools.sql import sql
 from rlvr_jax.verifiers.texts.intercode import sql_reward
@@ -30,7 +30,7 @@ class SqlEpisodes:
 
     def reply(self, state: Any, text: str) -> Reply:
         """The rows of a query or what is wrong with it; "submit" ends the episode and is paid by
-        the last table, "skip" ends it without."""
+        the last table, "skip" ends it without. A gold query that fails is no verdict."""
         gold, shown = state
         action = text
         for stop in self.stops:
@@ -38,14 +38,18 @@ class SqlEpisodes:
         action = action.strip()
         if action == "skip":
             return Reply(state, done=True, reward=0.0, outcome=0.0)
-        if action.startswith("submit"):
-            wanted = self.tool.run({"query": gold}, None)[1]
-            reward = 0.0 if shown is None else sql_reward(shown.split("\n"), wanted.split("\n"))
-            return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
+        submitted = action.startswith("submit")
         try:
-            table = self.tool.run({"query": action}, None)[1]
+            table = self.tool.run({"query": gold if submitted else action}, None)[1]
+        except Lost:
+            return Reply(state, done=True, lost=True)
         except ToolError as error:
+            if submitted:
+                return Reply(state, done=True, lost=True, info={"gold_errors": 1.0})
             return Reply((gold, None), f"Error: {error}\n", reward=0.0, info={"errors": 1.0})
+        if submitted:
+            reward = 0.0 if shown is None else sql_reward(shown.split("\n"), table.split("\n"))
+            return Reply(state, done=True, reward=reward, outcome=float(reward == 1))
         return Reply((gold, table), f"{table}\n", reward=0.0, info={"actions": 1.0})
 
 

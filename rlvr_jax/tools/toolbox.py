@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlvr_jax.tools.base import Lost, Tool, ToolError
+from rlvr_jax.tools.base import Lost, Tool, ToolError, as_text, in_time
 from rlvr_jax.tools.calls import Style, json_calls
 from rlvr_jax.tools.environment import Reply
 
@@ -28,11 +26,14 @@ class Toolbox:
     by_name: Mapping[str, Tool] = field(repr=False, compare=False)
     judges: bool = False
 
-    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, str]]]:
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
         """No call yet, and the tools of each name at the start."""
         del prompt
         told = self.style.explain(self.tools) if self.describe else ""
-        messages = [{"role": "system", "content": told}] if told else []
+        messages: list[Mapping[str, Any]] = [{"role": "system", "content": told}] if told else []
+        if told and self.style.templated:
+            tools = [{"type": "function", "function": each.schema} for each in self.tools]
+            messages = [{**messages[0], "tools": tools, "marks": self.style.stops}]
         return (0, dict.fromkeys(self.by_name)), messages
 
     def reply(self, state: Any, text: str) -> Reply:
@@ -57,7 +58,8 @@ class Toolbox:
             given = {next(iter(tool.parameters)): given}
         own = states[tool.name]
         try:
-            own, told = _within(tool, given, own)
+            own, told = in_time(lambda: tool.run(given, own), tool.seconds, f"tool {tool.name}")
+            told = told if isinstance(told, str | bytes) else str(told)
         except ToolError as error:
             told, counts["tool_errors"] = f"Error: {error}", 1.0
         except TimeoutError:
@@ -85,11 +87,8 @@ class Toolbox:
                 return f"{tool.name} takes {known}, got {', '.join(call.arguments) or 'nothing'}"
         return ""
 
-    def _said(self, state, text: str, counts, characters: int = 2000) -> Reply:
-        # Half of a surrogate pair is no text that a tokenizer takes.
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        if len(text) > characters:
-            text = f"{text[:characters]}… ({characters} of {len(text)} characters)"
+    def _said(self, state, told: Any, counts, characters: int = 2000) -> Reply:
+        text = as_text(told, characters)
         for stop in self.style.stops:
             # A reply must not look like the end of a call that the policy made.
             text = text.replace(stop.strip(), stop.strip().replace("</", "< /"))
@@ -120,24 +119,3 @@ def toolbox(
     label = f"toolbox({', '.join(names)}, style={style.label}, most={most}, describe={describe})"
     by_name = dict(zip(names, tools, strict=True))
     return Toolbox(tuple(tools), style, most, describe, style.stops, label, by_name)
-
-
-def _within(tool: Tool, arguments: Mapping[str, Any], state: Any) -> tuple[Any, str]:
-    """What a tool says, in time.
-
-    Raises:
-      TimeoutError: it took too long. Its thread goes on: nothing of Python's can end it.
-    """
-    told: concurrent.futures.Future = concurrent.futures.Future()
-
-    def work():
-        try:
-            told.set_result(tool.run(arguments, state))
-        except BaseException as error:
-            told.set_exception(error)
-
-    threading.Thread(target=work, daemon=True, name=f"tool {tool.name}").start()
-    state, text = told.result(timeout=tool.seconds)
-    if not isinstance(text, str):
-        text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return state, text

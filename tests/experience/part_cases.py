@@ -260,6 +260,7 @@ CASES = {
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),
     "turns": lambda: experience(draw=turns(Counting())),
     "turns(judged)": lambda: experience(draw=turns(Counting(judges=True))),
+    "turns(short)": lambda: experience(draw=turns(Counting(), turn_tokens=3)),
     "turn_rows": lambda: experience(draw=turn_rows(Counting(), limit=3)),
     "redraw": lambda: experience(stages=[redraw(all_wrong, hint(0.5))]),
     "redraw_again": lambda: experience(

@@ -1,11 +1,22 @@
 """Which answers of a group are kept, of more that were drawn."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy_actor
 import pytest
+import training_runs
+from small_environments import Counting
 
-from rlvr_jax.experience import experience, select_cleanest
-from rlvr_jax.experience.stages.choices.cleanest import cleanest_rows, missed_rewards, tag_penalty
+from rlvr_jax.experience import experience, select_cleanest, turns
+from rlvr_jax.experience.stages.choices.cleanest import (
+    call_penalty,
+    cleanest_rows,
+    missed_rewards,
+    tag_penalty,
+    untidy_tool_use,
+)
+from rlvr_jax.methods import recipe
 
 
 def counts(wrong, right, number=16, least=2):
@@ -46,6 +57,60 @@ def test_tags_are_tidy_if_there_is_one_pair():
     np.testing.assert_array_equal(tag_penalty(texts, [1, 1, 1, 4, 0]), [0, 1, 1, 0.25, 1])
     many = "<answer></answer>" * 4
     np.testing.assert_array_equal(tag_penalty([many, many], [1, 0]), [1, 1])
+
+
+def test_a_call_has_failed_whose_reply_has_the_word_error():
+    replies = [["4"], [], ["Error: no", "TypeError"], ["the errors", "7", "8", "fine"]]
+    np.testing.assert_array_equal(call_penalty(replies), [0, 0.5, 1, 0.25])
+
+
+class Failing(Counting):
+    """Says "d" first, and "c" to whoever asks again."""
+
+    def reply(self, state, text):
+        told = super().reply(state, text)
+        return replace(told, text=told.text and ("c" if state else "d"))
+
+
+def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
+    wrong, fine, tagged = (numpy_actor.NumpyActor().encode(text)[0] for text in ("c", "d", "e"))
+    words = [*numpy_actor.WORD]
+    words[wrong], words[tagged] = "an Error", "<answer></answer>"
+    monkeypatch.setattr(numpy_actor, "WORD", words)
+    chain = experience(draw=turns(Failing()))
+    own_setting = numpy_actor.setting(chain, prompts=12, samples=6)
+    again, tidy = 0, 0
+    for found, _, _ in numpy_actor.walk(chain, own=own_setting, steps=3):
+        rollouts = found.batch.rollouts
+        told = untidy_tool_use(found.batch, None)
+        for row, length in enumerate(rollouts.length):
+            tokens, turn = rollouts.tokens[row, :length], rollouts.turn[row, :length]
+            replies, own = tokens[turn % 2 == 1], tokens[turn % 2 == 0]
+            assert set(replies.tolist()) <= {wrong, fine}
+            share = np.mean(replies == wrong) if len(replies) else 0.5
+            answers = np.sum(own == tagged)
+            untidy = min((answers - 1) / (turn.max() // 2 + 1), 1) if answers else 1
+            assert told[row] == pytest.approx(share + untidy)
+            again += share > 0 and len(replies) > 0
+            tidy += answers == 1
+    assert again > 3 and tidy > 3
+
+
+def test_of_rows_that_call_tools_the_cleanest_right_ones_are_kept(tmp_path):
+    chain = recipe("grpo_roc", tools=None).experience
+    assert "untidy_tool_use" in chain.labels[-1]
+    config = training_runs.settings(
+        training_runs.write_policy(tmp_path / "policy"),
+        tmp_path / "run",
+        task="small_environments:answering_sums",
+        method="grpo_roc",
+        hyperparameters=("tools=None", "least_wrong=1", "least_right=1"),
+        response_tokens=10,
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
 def test_groups_of_equal_outcomes_teach_nothing_and_the_others_are_cleaner():

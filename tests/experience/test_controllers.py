@@ -89,4 +89,6 @@ def test_stage_and_objective_agree_about_the_entropy(run, tmp_path):
         assert line["experience/entropy_of_update"] == pytest.approx(
             line["entropy_estimate"], abs=FLOAT32
         )
+        # Old log-probs of controllers, too, are those at the temperature of the others.
+        assert line["ratio/max"] == line["ratio/min"] == 1
     assert steps[0]["experience/control_temperature"] == 1.2

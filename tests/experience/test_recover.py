@@ -1,5 +1,7 @@
 """Failed answers that are gone on from."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy_actor
 import pytest
@@ -7,9 +9,15 @@ import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import experience, recover
-from rlvr_jax.experience.stages.rounds.recover import empty_contexts, newest_contexts, push_context
+from rlvr_jax.experience.stages.rounds.recover import (
+    empty_contexts,
+    last_error,
+    newest_contexts,
+    push_context,
+)
 from rlvr_jax.objectives import (
     GIVEN,
+    TOOL,
     argument_f1,
     call_reward,
     group_deviation,
@@ -44,7 +52,8 @@ def test_the_worked_examples_of_the_rewards():
     assert call_reward(made, wanted) == 0.75
     assert trained_reward(1, 0.75, 0, 0.25) == pytest.approx(0.895833, abs=5e-7)
     two = [("search", {"q": "a"}), ("open", {})]
-    assert call_reward(two, [("search", {"q": "a"})]) == 0.25
+    assert call_reward(two, [("search", {"q": "a"})]) == 0.5
+    assert call_reward(two, [("close", {})]) == 0.0
     assert call_reward([], []) == 1.0 and call_reward([], wanted) == 0.0
     assert call_reward([("f", {}), ("f", {"x": 1})], [("f", {}), ("f", {"x": 1})]) == 1.0
 
@@ -115,8 +124,46 @@ def test_recoveries_are_scored_in_their_context_and_every_token_counts_once(tmp_
     assert on.sum() <= collected.metrics["drawn_tokens"]
 
 
+def test_an_error_that_was_told_is_what_a_recovery_reads():
+    assert last_error("4") is None
+    assert last_error("a\nError: no\n b") == " The call failed. Error: no Try again. "
+    assert "Error: two." in last_error("<output>Error: one.</output> <output>Error: two.</output>")
+
+
+def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "Error:"])
+    policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    config = training_runs.settings(
+        policy,
+        "unused",
+        task="small_environments:failing_sums",
+        method="fission_grpo",
+        hyperparameters=("tools=None",),
+        response_tokens=24,
+    )
+    run = training_runs.prepared(config)
+    recovered, state = 0, run.initial_state()
+    for step in range(3):
+        collected = collect(run, state, step)
+        state = replace(state, data=collected.state)
+        rollouts, groups = collected.batch.rollouts, collected.batch.groups
+        for rows in groups[config.prompts_per_step :]:
+            for row in rows:
+                given = rollouts.origin[row] == GIVEN
+                begins = collected.batch.tokenizer.decode(rollouts.tokens[row][given])
+                assert "=" in begins and not rollouts.mask[row][given].any()
+                recovered += np.any(rollouts.origin[row] == TOOL)
+        on = rollouts.mask
+        logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+        assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
+    assert recovered > 0
+
+
 @pytest.mark.slow
 def test_it_trains_on_brackets(tmp_path):
     lines = training_runs.on_brackets("fission_grpo", tmp_path / "run", steps=3, task="brackets")
     assert sum(training_runs.values(lines, "experience/recovery_groups")) > 0
     assert np.all(np.isfinite(training_runs.values(lines, "loss")))
+    # However old a failed answer is, its recovery is drawn by the weights that learn from it.
+    for bound in ("max", "min"):
+        assert set(training_runs.values(lines, f"ratio/{bound}")) == {1.0}

@@ -12,7 +12,7 @@ from rlvr_jax.methods import recipe
 from rlvr_jax.runs.step import collect
 from rlvr_jax.types import Recipe
 
-FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer
 
 
 def walked(draw, steps=5):

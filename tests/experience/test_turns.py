@@ -19,7 +19,7 @@ from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
 
-FLOAT32 = 2e-5  # log-probs of a float32 sampler and scorer
+FLOAT32 = 1e-5  # log-probs of a float32 sampler and scorer
 PAUSE, WORD = 11, 1  # what the actor of numpy reads where it writes "b" and "c"
 
 
@@ -96,6 +96,19 @@ def test_the_limit_of_replies_holds():
         told = (rollouts.origin[row, :length] == 2).astype(int)
         assert np.sum(np.diff(told, prepend=0) == 1) <= 1
         assert rollouts.turn[row].max() <= 2
+
+
+def test_a_turn_that_uses_up_its_tokens_ends_the_response():
+    seen, over = 0, 0
+    for rollouts, row, length in rows_of(turn_tokens=3):
+        tokens, turn = rollouts.tokens[row, :length], rollouts.turn[row, :length]
+        own = [tokens[turn == number] for number in range(0, turn.max() + 1, 2)]
+        assert max(map(len, own)) <= 3
+        seen += any(len(each) == 3 and each[-1] == PAUSE for each in own[:-1])
+        if rollouts.truncated[row] and length < 8 and tokens[-1] != PAUSE:
+            over += 1
+            assert len(own[-1]) == 3 and turn[-1] == turn.max()
+    assert seen and over > 5
 
 
 class Wide(NumpyActor):
@@ -220,7 +233,7 @@ def test_a_task_without_an_environment_is_refused_when_a_run_begins():
     chain.init(numpy_actor.setting(chain, own))
 
 
-@pytest.mark.parametrize("name", ["limit", "reply_tokens"])
+@pytest.mark.parametrize("name", ["limit", "reply_tokens", "turn_tokens"])
 def test_numbers_that_are_no_counts_are_refused(name):
     with pytest.raises(ValueError, match=f"turns: {name} must be at least 1, got 0"):
         turns(Counting(), **{name: 0})
@@ -321,3 +334,4 @@ def test_it_trains_and_its_part_acts(run, tmp_path):
         assert np.isfinite(line["loss"]) and line["experience/tool_tokens"] > 0
         assert line["experience/turns"] > line["experience/answers"]
         assert line["trained_tokens"] == line["drawn_tokens"]
+        assert line["ratio/max"] == line["ratio/min"] == 1

@@ -32,11 +32,39 @@ def assert_turns_were_learned_from(steps):
     assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
     assert max(training_runs.values(steps, "gradient_norm")) > 0
     assert np.isfinite(training_runs.values(steps, "loss")).all()
+    # One update a step: what was drawn is what is trained.
+    for bound in ("max", "min"):
+        assert set(training_runs.values(steps, f"ratio/{bound}")) == {1.0}
 
 
 @pytest.mark.slow
 def test_empg_credits_turns_by_their_entropy(tmp_path):
     assert_turns_were_learned_from(run_of(tmp_path, "empg"))
+
+
+@pytest.mark.slow
+def test_retroagent_learns_from_episodes_and_pays_what_they_claim(tmp_path):
+    steps = run_of(tmp_path, "retroagent", "tools=None", "column=1", prompts_per_step=15)
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "experience/reward/progress")) > 0
+
+
+@pytest.mark.slow
+def test_agent_rlvr_tries_again_in_turns_with_guidance(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "What", "may", "help:"])
+    task = "small_environments:hinted_sums"
+    often = {"prompts_per_step": 12, "samples_per_prompt": 2}
+    steps = run_of(tmp_path, "agent_rlvr", "max_turns=2", task=task, steps=2, **often)
+    assert_turns_were_learned_from(steps)
+    assert max(training_runs.values(steps, "experience/redrawn_share")) > 0
+    assert max(training_runs.values(steps, "paired_groups")) > 0
+
+
+@pytest.mark.slow
+def test_safe_fits_its_critics_to_answers_of_turns(tmp_path):
+    world = "small_environments:in_turns"
+    steps = run_of(tmp_path, "safe", experience=world, task="training_runs:sums")
+    assert_turns_were_learned_from(steps)
 
 
 @pytest.mark.slow
@@ -145,6 +173,7 @@ def test_players_that_are_no_pairs_are_refused(tmp_path):
     ("method", "given", "changes"),
     [
         ("epo", ("max_steps=3",), {}),
+        ("aepo_agentic", ("tools=None", "top=5", "window=2"), {}),
         ("social_rl", (), {"task": "small_environments:played_sums", "response_tokens": 16}),
         (
             "bfs_prover_v2",

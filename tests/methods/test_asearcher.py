@@ -1,6 +1,9 @@
 """ASearcher leaves groups out in which nothing was right."""
 
+import numpy as np
 import numpy_actor
+import pytest
+import training_runs
 
 from rlvr_jax.methods import recipe
 
@@ -16,3 +19,43 @@ def test_groups_without_a_right_answer_teach_nothing_and_others_do():
             seen.add((right, bool(outcome.min() == outcome.max())))
     # Among those that teach are groups in which all were right: only their advantages are 0.
     assert {(False, True), (True, False)} <= seen
+
+
+def run_of(tmp_path, *hyperparameters, **changes):
+    config = training_runs.settings(
+        training_runs.write_policy(tmp_path / "policy"),
+        tmp_path / "run",
+        method="asearcher",
+        hyperparameters=hyperparameters,
+        **changes,
+    )
+    training_runs.quietly(config)
+    steps = training_runs.metrics(tmp_path / "run")
+    assert np.isfinite(training_runs.values(steps, "loss")).all()
+    assert max(training_runs.values(steps, "gradient_norm")) > 0
+    return steps
+
+
+def test_it_trains_on_answers_that_search(tmp_path):
+    task = "small_environments:answering_sums"
+    steps = run_of(tmp_path, "tools=None", task=task, response_tokens=10)
+    assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
+
+
+@pytest.mark.slow
+def test_it_trains_on_answers_that_went_on_under_newer_weights(tmp_path):
+    steps = run_of(tmp_path, "staleness=2", steps=4, samples_per_prompt=2, response_tokens=20)
+    assert sum(training_runs.values(steps, "experience/stale_tokens")) > 0
+
+
+def test_a_corpus_is_searched_and_what_does_not_go_together_is_refused(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('"one"\n"two words"\n')
+    tools = (f"search:{corpus}",)
+    box = recipe("asearcher", tools=tools, style="tags").experience.draw[1].environment
+    said = box.reply(box.start(None)[0], "<search>words</search>").text
+    assert said == "\n<output>(1) two words</output>\n"
+    with pytest.raises(ValueError, match=r"asearcher: staleness must be 0 .*got 4"):
+        recipe("asearcher", tools=tools, staleness=4)
+    with pytest.raises(ValueError, match="asearcher: staleness must be at least 0, got -1"):
+        recipe("asearcher", staleness=-1)

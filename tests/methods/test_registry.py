@@ -13,7 +13,10 @@ import pytest
 
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
+from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
+from rlvr_jax.runs import parse_config
+from rlvr_jax.training.update import check_needs
 
 # Numbers that are read beside another hyperparameter only.
 BESIDE = {
@@ -38,6 +41,29 @@ def test_listing_names_loads_no_jax():
 def test_an_unknown_method_is_refused_with_the_closest_names():
     with pytest.raises(ValueError, match=r"closest: clip_cov.*got 'clipcov'"):
         method("clipcov")
+
+
+def test_what_has_no_method_is_refused_with_the_reason(capsys, monkeypatch):
+    assert not set(UNTRAINED) & set(names())
+    monkeypatch.setattr(sys, "argv", ["methods"])
+    printed.main()
+    table = capsys.readouterr().out
+    for name, one in UNTRAINED.items():
+        told = re.escape(f"got {name!r}: {one.why}. It is here as {one.here}")
+        with pytest.raises(ValueError, match=told):
+            method(name)
+        assert re.search(rf"^{name} +{re.escape(one.why)}$", table, re.MULTILINE)
+        assert name in printed.markdown() and f"{one.title}" in printed.markdown()
+    with pytest.raises(ValueError, match="nothing is trained"):
+        parse_config(["--method", "rast", "--task", "brackets"])
+
+
+def test_every_method_is_fed_by_its_own_experience():
+    """So that training refuses none by its name."""
+    for name in names():
+        own = recipe(name)
+        given = own.experience.gives if own.experience else frozenset()
+        check_needs(own, name, 1, given)
 
 
 def test_an_unknown_hyperparameter_is_refused_with_the_closest_names():

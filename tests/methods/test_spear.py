@@ -16,6 +16,7 @@ from rlvr_jax.objectives import (
     group_centered,
     objective,
     reinforce,
+    reply_bonus,
     rollout_mean_fixed_length,
     scale_weight,
     token_mean,
@@ -77,6 +78,31 @@ def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
     np.testing.assert_array_equal(call_bonus(0.1)(replace(batch, turn=None)), [0, 0])
     with pytest.raises(ValueError, match="column must be"):
         call_bonus(0.1, -1)
+
+
+def test_calls_of_tools_are_the_replies_that_a_row_has_read(tmp_path):
+    batch = Rollouts.of_responses(
+        np.ones((2, 4)),
+        np.ones((2, 4), bool),
+        np.zeros(2),
+        np.zeros(2),
+        turn=np.array([[0, 1, 2, -1], [0, 0, 0, 0]]),
+    )
+    found, _, _ = reply_bonus(0.1).apply(batch, (), None)
+    np.testing.assert_allclose(found, [0.1, 0], rtol=1e-6)
+    config = training_runs.settings(
+        training_runs.write_policy(tmp_path / "policy"),
+        tmp_path / "run",
+        task="small_environments:answering_sums",
+        method="spear",
+        hyperparameters=("tools=None",),
+        response_tokens=10,
+    )
+    training_runs.quietly(config)
+    (first, *_) = training_runs.values(
+        training_runs.metrics(tmp_path / "run"), "experience/reward/calls"
+    )
+    assert first > 0
 
 
 def test_new_and_stored_rows_have_transforms_of_their_own():

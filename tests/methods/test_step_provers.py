@@ -1,5 +1,8 @@
 """rStar-Math and BFS-Prover-V2: what a search finds is imitated."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import numpy_actor
 import pytest
@@ -8,6 +11,7 @@ from numpy_actor import NumpyActor
 from small_environments import Counters, Ending
 
 from rlvr_jax.experience import experience, prove_statements, rejection_sampling, step_tree
+from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tools import Reply
 
@@ -95,14 +99,59 @@ def test_steps_outside_the_quantiles_are_not_imitated():
             assert 0 < some.metrics["trained_steps"] < every.metrics["trained_steps"]
 
 
-class Lost(Ending):
+class Losing(Ending):
+    """Whose replies are lost, all of them or each first one."""
+
+    every = True
+    asked = frozenset()
+
     def reply(self, state, text):
-        return Reply(state, lost=True)
+        first = (state, text) not in self.asked
+        type(self).asked |= {(state, text)}
+        return Reply(state, lost=True) if self.every or first else super().reply(state, text)
 
 
-def test_a_lost_reply_is_no_failed_tactic():
-    with pytest.raises(RuntimeError, match=r"the reply of ending\(\) was lost"):
-        proved(Lost(), steps=1)
+class Retried(Losing):
+    every = False
+
+
+def test_a_lost_reply_is_no_failed_tactic_and_no_verdict():
+    (found,) = proved(Losing(), steps=1)
+    assert found.metrics["lost_statements"] == len(found.batch.groups) == 4
+    assert all(grade.outcome is None for grade in found.batch.grades)
+    assert not found.batch.rollouts.supervised.any()
+    # One that is there when it is asked again is as if it had not been lost.
+    (again,), (plainly,) = proved(Retried(), steps=1), proved(steps=1)
+    assert again.metrics == plainly.metrics and again.metrics["lost_statements"] == 0
+
+
+class Moody(Ending):
+    """Is of another opinion each time it is asked."""
+
+    count = itertools.count()
+
+    def reply(self, state, text):
+        told = super().reply(state, text)
+        return told if told.done else replace(told, text=f"{told.text} {next(self.count)}")
+
+
+def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
+    def drawn(told):
+        draw = prove_statements(Moody(), tactics=4, expansions=6, low=0.0, high=1.0)
+        chain = experience(draw=draw)
+        own = replace(numpy_actor.setting(chain), told=told)
+        return chain.collect(numpy_actor.NumpyActor(), chain.init(own), 0, own).batch
+
+    path = tmp_path / "told.jsonl"
+    first = drawn(Told(path))
+    lines = path.read_text().splitlines(keepends=True)
+    again, other = drawn(Told(path)), drawn(Told())
+    assert again.asks == first.asks != other.asks
+    np.testing.assert_array_equal(again.rollouts.tokens, first.rollouts.tokens)
+    # Killed in the middle: what was said is said again, what was not is asked from its state.
+    path.write_text("".join(lines[: len(lines) // 2]))
+    drawn(Told(path))
+    assert path.read_text().startswith("".join(lines[: len(lines) // 2]))
 
 
 def test_a_task_without_a_checker_is_refused_when_a_run_begins():

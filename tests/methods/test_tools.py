@@ -1,5 +1,7 @@
 """ReTool and VerlTool: responses that call tools, from what is learned of them to whole runs."""
 
+import json
+
 import numpy as np
 import pytest
 import training_runs
@@ -91,9 +93,23 @@ def test_r1_searcher_trains_on_a_task_with_an_environment(tmp_path):
         task="small_environments:answering_sums",
         method="r1_searcher",
         response_tokens=10,
-        hyperparameters=("stage=1",),
+        hyperparameters=("stage=1", "segment_tokens=4", "top_p=1"),
+        samples_kept=500,
     )
     training_runs.quietly(config)
     steps = training_runs.metrics(tmp_path / "run")
     assert max(training_runs.values(steps, "experience/tool_tokens")) > 0
+    for bound in ("max", "min"):
+        assert set(training_runs.values(steps, f"ratio/{bound}")) == {1.0}
+        drawn_at = training_runs.values(steps, f"sampler_ratio/{bound}")
+        np.testing.assert_allclose(drawn_at, 1, atol=2e-5)  # log-probs of float32 agree to 1e-5
+    written = [
+        json.loads(line)
+        for path in sorted((tmp_path / "run" / "samples").iterdir())
+        for line in path.read_text().splitlines()
+    ]
+    lengths = [
+        row["turn"].count(turn) for row in written for turn in {*row["turn"]} if turn % 2 == 0
+    ]
+    assert max(lengths) == 4
     assert np.isfinite(training_runs.values(steps, "loss")).all()

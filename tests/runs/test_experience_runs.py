@@ -25,7 +25,7 @@ SIZES = dict(
 # For each kind of part some methods that have it; what every part keeps is in the contract test.
 KINDS = {
     "curricula": "dynamic_sampling one_shot mmr1_vas drive rlve erpo w_grpo_pairing recap olr",
-    "draws": "ead hapo_temperature spec_rl delethink supo arpo rose deepsearch",
+    "draws": "ead hapo_temperature spec_rl delethink supo arpo rose deepsearch rollart t_ppo",
     "stages": "dapo cure ghpo luffy_mixed grpo_roc prof rorecomp expert_iteration brorl vpo hpt",
     "further": "depth_breadth_dars papo prerl dph_rl hybrid_npg rl_plus sdpo empo",
 }

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from dataclasses import replace
 
 import pytest
 import training_runs
@@ -13,6 +14,7 @@ from rlvr_jax.experience.prompts import encode_prompts, told_tokens
 from rlvr_jax.runs import parse_config
 from rlvr_jax.runs.task import load_task, load_tokenizer
 from rlvr_jax.tasks import Prompt
+from rlvr_jax.tools import Tool, tags, toolbox
 
 QUESTION = Prompt("1 + 2 =")
 PARTS = (
@@ -50,6 +52,33 @@ def test_a_template_may_count_the_tools_that_there_are_not(shown):
     assert shown(template) == "1 + 2 ="
     # But one that asks whether there are any is told that there are none.
     assert shown("{% if tools is not none %}+{% endif %}{{ messages[0].content }}") == "1 + 2 ="
+
+
+BOX = toolbox(Tool("5", "6", {"x": {}}, lambda arguments, state: (state, "")))
+# Of a template that knows tools: their names, and how a call ends.
+TOOLS = "{% for t in tools or [] %}{{ t.function.name }} </tool_call> {% endfor %}"
+REST = "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "box", "wanted"),
+    [
+        # "user" and what explains a call are words that this policy does not know.
+        (TOOLS + REST, BOX, "5 <unk> <unk> 1 + 2 ="),
+        # Templates that know no tools, or call them in another way: a system message says it.
+        (REST, BOX, None),
+        ("{% for t in tools or [] %}{{ t.function.name }}{% endfor %}" + REST, BOX, None),
+        (TOOLS + REST, replace(BOX, style=tags({"a": "5"})), None),
+        (TOOLS + REST, replace(BOX, describe=False), "<unk> 1 + 2 ="),
+    ],
+)
+def test_tools_are_explained_by_a_template_that_knows_how(shown, template, box, wanted):
+    prompt = replace(QUESTION, messages=box.start(None)[1])
+    found = shown(template, prompt)
+    if wanted is None:
+        told = box.start(None)[1][0]["content"]
+        wanted = shown(REST, replace(QUESTION, messages=[{"role": "system", "content": told}]))
+    assert found == wanted
 
 
 def test_a_template_that_fails_is_told_in_a_sentence(shown):

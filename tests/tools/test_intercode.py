@@ -1,8 +1,11 @@
 """InterCode: the worked examples of its rewards, and an episode on a database."""
 
+from dataclasses import replace
+
 import pytest
 
 from rlvr_jax.tasks import Prompt
+from rlvr_jax.tools import Lost
 from rlvr_jax.tools.intercode import sql_episodes
 from rlvr_jax.verifiers.texts.intercode import bash_reward, sql_reward
 
@@ -61,6 +64,20 @@ def test_errors_are_told_and_forgotten():
     assert end.reward == end.outcome == 0.0
     (skipped,) = played("skip")
     assert skipped.done and skipped.outcome == 0.0
+
+
+def gone(arguments, state):
+    raise Lost("sql")
+
+
+def test_what_nobody_can_say_is_no_verdict():
+    world = sql_episodes(lambda prompt: prompt.answer, SETUP)
+    lost = replace(world, tool=replace(world.tool, run=gone))
+    for action in ("select 1", "submit"):
+        told = lost.reply((GOLD, None), action)
+        assert told.lost and told.done and told.outcome is None
+    wrong = world.reply(("select nothing from nowhere", None), "submit")
+    assert wrong.lost and wrong.done and wrong.info == {"gold_errors": 1.0}
 
 
 def test_the_same_actions_give_the_same_replies():

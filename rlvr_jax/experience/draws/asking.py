@@ -38,6 +38,7 @@ class Driver:
         sampling: Mapping[str, Any],
         threads: concurrent.futures.Executor,
         costs: Mapping[str, float] | None = None,
+        turn_tokens: int | None = None,
     ):
         self.actor = actor
         self.world = world
@@ -53,12 +54,15 @@ class Driver:
         self.reply_tokens = reply_tokens
         self.threads = threads
         self.costs = costs
+        # A turn that may have the whole budget has no limit of its own.
+        short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
+        self.turn_tokens: int | None = turn_tokens if short else None
         stops = tuple(tuple(actor.encode(stop)) for stop in world.stops)
         # One that the tokenizer cannot write ends no response; the environment is asked at its end.
-        stops = tuple(dict.fromkeys(stop for stop in stops if stop))
+        self.stops: tuple[tuple[int, ...], ...] = tuple(dict.fromkeys(filter(None, stops)))
         self.sampling: dict[str, Any] = dict(sampling)
-        if stops:
-            self.sampling["stop_sequences"] = stops
+        if self.stops:
+            self.sampling["stop_sequences"] = self.stops
 
     def ask(
         self, key: str, episode: Episode, text: Any, own: bool

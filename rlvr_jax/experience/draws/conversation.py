@@ -83,17 +83,30 @@ class Half:
     def _draw(self, asks: Sequence[Ask], turn: int) -> Batch:
         how = self.how
         key = jax.random.fold_in(how.key, turn) if turn else how.key
+        if how.turn_tokens is not None:
+            asks = [replace(ask, limit=how.turn_tokens) for ask in asks]
         return how.actor.draw(asks, key, how.sampling or None)
 
     def _written(self) -> tuple[list[int], list[str]]:
         """The open rows that may be answered, and what the policy wrote last in each."""
         rollouts = self.batch.rollouts
         full = rollouts.truncated & (rollouts.length >= self.budget)
+        if self.how.turn_tokens is not None:
+            full |= self._used_up()
         asked = self.open[~full[self.open]] if self.turn < self.how.limit else self.open[:0]
         ends = rollouts.length - ~rollouts.truncated
         ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
         texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
         return asked.tolist(), texts
+
+    def _used_up(self) -> np.ndarray:
+        """Which rows have the most tokens that a turn may have, and no end of an action, [B]."""
+        rollouts, stops = self.batch.rollouts, self.how.stops
+        most = rollouts.truncated & (rollouts.length - self.begin >= self.how.turn_tokens)
+        for row in np.flatnonzero(most):
+            written = rollouts.tokens[row, self.begin[row] : rollouts.length[row]].tolist()
+            most[row] = not any(written[-len(stop) :] == [*stop] for stop in stops)
+        return most
 
     def _key(self, row: int) -> str:
         """What names the reply that a row waits for, in the step."""

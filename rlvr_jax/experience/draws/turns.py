@@ -27,6 +27,7 @@ def turns(
     limit: int = 8,
     reply_tokens: int = 512,
     costs: Mapping[str, float] | None = None,
+    turn_tokens: int | None = None,
     **sampling: Any,
 ) -> Draw:
     """Writes each answer in turns: the policy until it pauses or ends, then the environment.
@@ -51,6 +52,8 @@ def turns(
       costs: what a turn costs for each of what the environment counts in its reply
         (`Reply.info`), such as {"malformed_calls": 0.1}; in place of the environment's own rewards
         of turns, which stand where it is None.
+      turn_tokens: that the policy writes in a turn at most; a response that has written so many and
+        has not come to the end of an action is over, cut. None: what is left of its budget.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
     Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
@@ -61,6 +64,8 @@ def turns(
     """
     check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
     check_at_least(0, "turns", **(costs or {}))
+    if turn_tokens is not None:
+        check_count(1, "turns", turn_tokens=turn_tokens)
 
     def init(setting):
         _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
@@ -70,7 +75,9 @@ def turns(
         world = environment_of("turns", environment, turn.setting.task)
         _check_players(world, [ask.samples for ask in asks])
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
-            how = Driver(actor, world, turn, limit, reply_tokens, sampling, threads, costs)
+            how = Driver(
+                actor, world, turn, limit, reply_tokens, sampling, threads, costs, turn_tokens
+            )
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
             half_of = Half if getattr(world, "players", 1) == 1 else PlayedHalf
@@ -94,6 +101,8 @@ def turns(
     named = {"environment": label, "limit": limit, "reply_tokens": reply_tokens, **sampling}
     if costs is not None:
         named["costs"] = dict(costs)
+    if turn_tokens is not None:
+        named["turn_tokens"] = turn_tokens
     return Draw(
         apply,
         describe("turns", **named),

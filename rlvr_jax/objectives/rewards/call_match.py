@@ -21,9 +21,10 @@ def argument_f1(arguments: Mapping[str, Any], reference: Mapping[str, Any]) -> f
 
 
 def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float = 0.5) -> float:
-    """α · 1[the same functions are called] + (1 - α) · mean F1 of the calls' arguments.
+    """α · 1[the same functions are called] + (1 - α) · mean F1 of the matched calls' arguments.
 
-    A call takes the first unused one of its name in the reference; one without a match counts 0.
+    A call takes the first unused one of its name in the reference; one without a match is in the
+    first term alone. Where none has a match the mean is 0, and 1 where none is made nor wanted.
 
     Args:
       calls: that were made.
@@ -39,8 +40,8 @@ def call_reward(calls: Sequence[Call], reference: Sequence[Call], share: float =
         match = next((call for call in unused if call[0] == name), None)
         if match is not None:
             unused.remove(match)
-        scores.append(0.0 if match is None else argument_f1(arguments, match[1]))
-    mean = sum(scores) / len(scores) if scores else float(not reference)
+            scores.append(argument_f1(arguments, match[1]))
+    mean = sum(scores) / len(scores) if scores else float(not calls and not reference)
     return share * (names == wanted) + (1 - share) * mean
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "call_rate_precision",
     "counted_calls",
     "replies_read",
+    "reply_bonus",
     "tool_use_reward",
     "turn_without_calls",
     "useful_calls",
@@ -175,6 +176,20 @@ def replies_read(rollouts: Rollouts) -> Float[Array, "B"]:
     inside = places < jnp.asarray(rollouts.length)[:, None]
     last = jnp.max(jnp.where(inside, turn, 0), axis=1)
     return jnp.maximum(last, 0).astype(jnp.asarray(rollouts.outcome).dtype) / 2
+
+
+def reply_bonus(bonus: float = 0.1) -> Shaping:
+    """`bonus` for each reply that a row has read, of rows that are written in turns.
+
+    Args:
+      bonus: of one reply.
+    Reads: turn, length.
+    Raises:
+      ValueError: a bonus that is not finite.
+    Source: SPEAR, https://github.com/TencentYoutuResearch/SPEAR.
+    """
+    check_finite("reply_bonus", bonus=bonus)
+    return shaping(lambda rollouts: bonus * replies_read(rollouts), f"reply_bonus({bonus:g})")
 
 
 def tool_use_reward(bonus: float = 0.1, ceiling: float = -0.6) -> Reward:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask, Shown, View
 from rlvr_jax.experience.batch import Batch, concatenate
+from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.best_first import (
     ERROR,
     PROVED,
     prove,
     tactic_filter,
 )
-from rlvr_jax.experience.grades import unsaid
-from rlvr_jax.experience.parts import Actor, Draw
+from rlvr_jax.experience.parts import Draw
 from rlvr_jax.experience.views import digest
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import (
@@ -27,12 +27,14 @@ from rlvr_jax.objectives.arguments import (
     check_within,
 )
 from rlvr_jax.tasks import Grade
-from rlvr_jax.tools import Environment
+from rlvr_jax.tools import Environment, Lost, Reply
 
 __all__ = ["prove_statements"]
 
 RIGHT = 0.5
 """An outcome above this is a proof."""
+TRIES = 3
+"""Of a tactic whose reply is lost."""
 
 
 def prove_statements(
@@ -65,11 +67,11 @@ def prove_statements(
       separator: what a state ends with where the policy reads it.
       banned: words that no tactic may have.
       temperature: of the sampler; steps are scored, and trained, at 1.
-    Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps.
+    Metrics: proved_statements, expansions, proof_steps (before the filter), trained_steps,
+      lost_statements.
     Raises:
       ValueError: a number that is no count or negative, quantiles outside [0, 1]; when a run
         begins, a task without an environment where none is given.
-      RuntimeError: a reply that was lost; it is no failed tactic.
     Source: BFS-Prover-V2 trains so (the link stands in the method's card); the quantiles and the
       cap are ours.
     """
@@ -78,29 +80,18 @@ def prove_statements(
     check_within(0, 1, "prove_statements", low=low, high=high)
     check_positive("prove_statements", temperature=temperature)
 
-    def world_of(task):
-        found = environment if environment is not None else task.environment
-        if found is None:
-            raise ValueError(
-                f"prove_statements: environment must be given for task {task.name!r}, which has"
-                " none of its own"
-            )
-        return found
-
     def init(setting):
-        world_of(setting.task)
+        environment_of("prove_statements", environment, setting.task)
         return ()
 
     def apply(asks, actor, state, turn):
-        world, attempts = world_of(turn.setting.task), []
-        for ask in asks:
-            own = _Attempt(actor, ask, world, turn.key, separator, temperature)
-            found = prove(
-                ask.prompt.text, own.propose, own.step, tactics, alpha, expansions, banned
-            )
-            own.proof, own.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
-            own.proved = found.proof is not None
-            attempts.append(own)
+        world, attempts = environment_of("prove_statements", environment, turn.setting.task), []
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            how = Driver(actor, world, turn, expansions * tactics, 1, {}, threads)
+            for place, ask in enumerate(asks):
+                own = _Attempt(how, ask, place, separator, temperature)
+                own.search(tactics, alpha, expansions, banned)
+                attempts.append(own)
         surprise = [-own.known[step][2] for own in attempts for step in own.proof]
         kept = iter(tactic_filter(np.array(surprise), low, high).tolist())
         parts, trained, steps = [], 0, len(surprise)
@@ -108,12 +99,13 @@ def prove_statements(
             chosen = [step for step in own.proof if next(kept)]
             chosen = sorted(chosen, key=lambda step: own.known[step][2])[: own.ask.samples]
             trained += len(chosen)
-            parts.append(own.rows(chosen, number, unsaid(turn.setting.task)))
+            parts.append(own.rows(chosen, number, how.unsaid))
         told = {
             "proved_statements": sum(own.proved for own in attempts),
             "expansions": sum(own.expansions for own in attempts),
             "proof_steps": steps,
             "trained_steps": trained,
+            "lost_statements": sum(own.lost for own in attempts),
         }
         seconds = sum(batch.sample_seconds for own in attempts for batch in own.drawn)
         whole = replace(concatenate(parts), sample_seconds=seconds)
@@ -140,15 +132,17 @@ class _Attempt:
     """The search for one proof.
 
     Fields:
-      states: of the environment, by the text that shows them.
+      how: asks the environment, and keeps what it said for a resumed run.
+      place: of the ask; says which process asks the environment.
       drawn: what the policy has written, a batch for each expansion.
       known: by (state, tactic) the batch, the row and the mean logp.
+      lost: nobody can say what the environment would have said, so that there is no verdict.
+      asked: replies that were waited for.
     """
 
-    actor: Actor
+    how: Driver
     ask: Ask
-    world: Environment
-    key: Any
+    place: int
     separator: str
     temperature: float
     proof: list[tuple[str, str]] = field(default_factory=list)
@@ -156,19 +150,32 @@ class _Attempt:
     expansions: int = 0
     drawn: list[Batch] = field(default_factory=list)
     known: dict[tuple[str, str], tuple[int, int, float]] = field(default_factory=dict)
+    lost: bool = False
+    asked: int = 0
 
     def __post_init__(self) -> None:
-        text = self.ask.prompt.text
-        self.states = {text: self.world.start(self.ask.prompt)[0]}
+        # By the text that shows the environment's state.
+        self.episodes = {self.ask.prompt.text: Episode(self.ask.prompt)}
+
+    def search(self, tactics: int, alpha: float, expansions: int, banned: Sequence[str]) -> None:
+        """As `prove`; one whose environment is lost ends without a verdict."""
+        root = self.ask.prompt.text
+        try:
+            found = prove(root, self.propose, self.step, tactics, alpha, expansions, banned)
+        except Lost:
+            self.lost, self.expansions = True, len(self.drawn)
+            return
+        self.proof, self.expansions = list(dict.fromkeys(found.proof or ())), found.expansions
+        self.proved = found.proof is not None
 
     def propose(self, state: str, number: int) -> list[tuple[str, float, int]]:
         shown = f"{state}{self.separator}"
         view = View(f"proof_state({digest(shown)})", lambda prompt, task: Shown(shown))
         first = self.ask.first_sample + len(self.drawn) * number
         ask = replace(self.ask, view=view, samples=number, first_sample=first)
-        batch = self.actor.draw([ask], self.key, {"temperature": self.temperature})
+        batch = self.how.actor.draw([ask], self.how.key, {"temperature": self.temperature})
         batch = batch.with_rollouts(temperature=np.ones_like(batch.rollouts.temperature))
-        logp = np.asarray(self.actor.score(batch, ["logp"])["logp"])
+        logp = np.asarray(self.how.actor.score(batch, ["logp"])["logp"])
         mask = batch.rollouts.mask
         total, count = np.where(mask, logp, 0).sum(axis=1), mask.sum(axis=1)
         told = []
@@ -180,15 +187,26 @@ class _Attempt:
         return told
 
     def step(self, state: str, tactic: str) -> str:
-        reply = self.world.reply(self.states[state], tactic)
-        if reply.lost:
-            raise RuntimeError(f"prove_statements: the reply of {self.world.label} was lost")
+        for _ in range(TRIES):
+            episode = self.episodes[state].forked()
+            reply = self._reply(episode, tactic)
+            if not reply.lost:
+                break
+        else:
+            raise Lost(self.how.world.label)
         if reply.done and (reply.outcome or 0.0) > RIGHT:
             return PROVED
         if reply.done or reply.text is None:
             return ERROR
-        self.states.setdefault(reply.text, reply.state)
+        self.episodes.setdefault(reply.text, episode)
         return reply.text
+
+    def _reply(self, episode: Episode, tactic: str) -> Reply:
+        """What the environment says, or said before a run was killed."""
+        key = f"{self.ask.round}/{self.ask.number}/{self.ask.first_sample}/{self.asked}"
+        self.asked += 1
+        waiting = self.how.ask(key, episode, tactic, self.how.owns(self.place))
+        return self.how.replies({0: key}, {} if waiting is None else {0: waiting})[0]
 
     def rows(self, steps: Sequence[tuple[str, str]], group: int, info: dict[str, float]) -> Batch:
         """The steps as rows to imitate; without any the first tactic, which nobody learns.
@@ -199,7 +217,7 @@ class _Attempt:
         places = [self.known[step][:2] for step in steps] or [(0, 0)]
         batch = concatenate([self.drawn[number].take([row]) for number, row in places])
         size = len(places)
-        grade = Grade(float(self.proved), info=info)
+        grade = Grade(None) if self.lost else Grade(float(self.proved), info=info)
         return replace(
             batch.with_rollouts(
                 mask=np.zeros_like(batch.rollouts.mask),

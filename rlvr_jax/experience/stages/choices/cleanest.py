@@ -14,7 +14,8 @@ from rlvr_jax.experience.stages.choices.rows import select_rows
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Task
 
-__all__ = ["cleanest_rows", "missed_rewards", "select_cleanest", "tag_penalty"]
+__all__ = ["call_penalty", "cleanest_rows", "missed_rewards", "select_cleanest", "tag_penalty"]
+__all__ += ["untidy_tool_use"]
 
 Penalty = Callable[[Batch, Task], np.ndarray]
 """(batch, task) -> [B], at least 0: how untidy an answer is."""
@@ -45,6 +46,34 @@ def tag_penalty(texts: Sequence[str], turns: np.ndarray, tag: str = "answer") ->
     turns = np.asarray(turns)
     untidy = (opened != closed) | (opened == 0) | (turns == 0)
     return np.where(untidy, 1.0, np.minimum((opened - 1) / np.maximum(turns, 1), 1))
+
+
+def call_penalty(replies: Sequence[Sequence[str]]) -> np.ndarray:
+    """The share of a response's replies in which "error" stands, in capitals or not; ½ where it was
+    told nothing, [B].
+
+    Args:
+      replies: texts that each response was told.
+    """
+    failed = [["error" in text.lower() for text in own] for own in replies]
+    return np.array([np.mean(own) if own else 0.5 for own in failed])
+
+
+def untidy_tool_use(batch: Batch, task: Task) -> np.ndarray:
+    """`call_penalty` of what each row was told plus `tag_penalty` of what it wrote, [B]."""
+    del task
+    rollouts, replies, written, turns = batch.rollouts, [], [], []
+    for row, length in enumerate(rollouts.length):
+        tokens = rollouts.tokens[row, :length]
+        turn = np.zeros(length, int) if rollouts.turn is None else rollouts.turn[row, :length]
+        # An end that nobody wrote is in no turn.
+        own, told = ([n for n in np.unique(turn[turn >= 0]) if n % 2 == odd] for odd in (0, 1))
+        parts = [tokens[turn == n].tolist() for n in told] + [tokens[np.isin(turn, own)].tolist()]
+        *texts, said = batch.tokenizer.batch_decode(parts, clean_up_tokenization_spaces=False)
+        replies.append(texts)
+        written.append(said)
+        turns.append(len(own))
+    return call_penalty(replies) + tag_penalty(written, np.array(turns))
 
 
 def cleanest_rows(

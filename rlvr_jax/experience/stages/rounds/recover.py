@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -11,10 +12,14 @@ from rlvr_jax.experience.batch import Batch, concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.choices.groups import uniform
 from rlvr_jax.experience.store import repeatable
+from rlvr_jax.objectives import TOOL
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.tasks import Prompt, Response
 
 __all__ = ["empty_contexts", "newest_contexts", "push_context", "recover", "told_wrong"]
+__all__ += ["last_error"]
+
+_ERROR = re.compile(r"Error: [^\n<]*")
 
 Feedback = Callable[[Prompt, Response], str | None]
 """(prompt, response) -> what is said of it; None: nothing, it is no failure to recover from."""
@@ -24,6 +29,16 @@ def told_wrong(prompt: Prompt, response: Response) -> str | None:
     """The same sentence for every answer."""
     del prompt, response
     return " That is wrong. "
+
+
+def last_error(told: str) -> str | None:
+    """What is said of an answer to which a `toolbox` has told an error; None: it told none.
+
+    Args:
+      told: all that tools have told it.
+    """
+    errors = _ERROR.findall(told)
+    return f" The call failed. {errors[-1].strip()} Try again. " if errors else None
 
 
 Contexts = dict[str, np.ndarray]
@@ -83,7 +98,7 @@ def newest_contexts(contexts: Contexts, count: int) -> tuple[np.ndarray, Context
 
 
 def recover(
-    feedback: Feedback = told_wrong,
+    feedback: Feedback | None = told_wrong,
     samples: int | None = None,
     capacity: int | None = None,
     per_prompt: int = 2,
@@ -98,11 +113,14 @@ def recover(
     recoveries have baselines of their own; `parent` is not known, for the failed row may be of an
     earlier step.
 
-    A context counts in the budget of the response; one that leaves less than a quarter of it is not
-    kept. Only rows of train prompts as they are can fail.
+    Where the draw has an environment, a recovery begins a new episode of it behind the context:
+    names that an interpreter knew are gone. A context counts in the budget of the response; one
+    that leaves less than a quarter of it is not kept. Only rows of train prompts as they are can
+    fail.
 
     Args:
-      feedback: what is said of a failed answer: the environment's own words, or a simulator's.
+      feedback: what is said of a failed answer, such as a simulator's words; None: the last error
+        that tools have told it (`last_error`).
       samples: recoveries of a context (G'); None: as many as a group has.
       capacity: contexts that are kept, the newest ones; None: as many as a step has prompts.
       per_prompt: contexts of a prompt that are kept at most.
@@ -153,14 +171,15 @@ def recover(
         drawn = drawn.without(equal[drawn.rollouts.group])
         return concatenate([batch, drawn]), left, told
 
-    label = f"recover({feedback.__name__}, samples={samples}, capacity={capacity},"
+    name = "last_error" if feedback is None else feedback.__name__
+    label = f"recover({name}, samples={samples}, capacity={capacity},"
     label += f" per_prompt={per_prompt}, contexts={contexts})"
     gives = frozenset({"origin"})
     return Stage(apply, label, init, gives=gives, most=2.0, by_row=True)
 
 
 def _with_failures(
-    batch: Batch, actor, state: Contexts, setting, feedback: Feedback, per_prompt: int
+    batch: Batch, actor, state: Contexts, setting, feedback: Feedback | None, per_prompt: int
 ) -> tuple[Contexts, int]:
     """The buffer with the failed rows of a batch, and how many there are."""
     rollouts = batch.rollouts
@@ -169,7 +188,10 @@ def _with_failures(
     wrong = repeatable(batch, setting) & batch.decided & (rollouts.outcome <= 0.5)
     for row in np.flatnonzero(wrong).tolist():
         ask = batch.asks[row]
-        said = feedback(ask.prompt, responses[row])
+        if feedback is None:
+            said = last_error(_told(batch, row))
+        else:
+            said = feedback(ask.prompt, responses[row])
         if said is None:
             continue
         failed += 1
@@ -180,3 +202,12 @@ def _with_failures(
         if len(tokens) <= room:
             state = push_context(state, ask.number, tokens, per_prompt)
     return state, failed
+
+
+def _told(batch: Batch, row: int) -> str:
+    """What tools have told a row."""
+    rollouts = batch.rollouts
+    if rollouts.origin is None:
+        return ""
+    tokens = rollouts.tokens[row][rollouts.origin[row] == TOOL].tolist()
+    return batch.tokenizer.batch_decode([tokens], clean_up_tokenization_spaces=False)[0]

@@ -1,0 +1,56 @@
+"""What is published and has no method, and why: `experiments.train` refuses these names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["UNTRAINED", "Untrained"]
+
+
+class Untrained(NamedTuple):
+    """A paper whose parts are functions.
+
+    Fields:
+      title: of the paper.
+      here: where its parts are, and what they do.
+      why: it has no method.
+    """
+
+    title: str
+    here: str
+    why: str
+
+
+UNTRAINED = {
+    "empirical_mcts": Untrained(
+        "Empirical-MCTS: Continuous Agent Evolution via Dual-Experience Monte Carlo Tree Search",
+        "`search_answers` (`experience.draws.trees`), and `Insights` (`experience.memory`) that are"
+        " kept across problems",
+        "prompts are edited, nothing is trained",
+    ),
+    "hierarchical_temporal": Untrained(
+        "Emergent temporal abstractions in autoregressive models enable hierarchical"
+        " reinforcement learning",
+        "`policy.hooks`: `Hook`, `controlled`, `switched_codes`, `code_loss`",
+        "how its controller is trained is not published",
+    ),
+    "imagined_conversations": Untrained(
+        "Zero-Shot Goal-Directed Dialogue via RL on Imagined Conversations",
+        "`tasks.dialogues`: `imagine`, `split_by_persona`; `implicit_q_losses`, `moved_targets`,"
+        " `value_perturbed`",
+        "offline learning with value heads over the vocabulary, which no recipe has",
+    ),
+    "intercode": Untrained(
+        "InterCode: Standardizing and Benchmarking Interactive Coding with Execution Feedback",
+        "`tools.intercode`: `sql_episodes`, `tools.intercode_shell`: `shell_episodes`, and"
+        " `tools.stepped`, which has the names `reset` and `step`",
+        "they are environments: any method that writes in turns learns from them",
+    ),
+    "rast": Untrained(
+        "RAST: Reasoning Activation in LLMs via Small-model Transfer",
+        "`rollout.combined`: `with_deltas` adds to a pool's logits what training changed of smaller"
+        " models; `behaviour_logp` is that of the sum",
+        "decoding with three models; nothing is trained",
+    ),
+}
+"""By the name that a method of it would have."""

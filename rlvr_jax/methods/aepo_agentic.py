@@ -68,9 +68,7 @@ def aepo_agentic(
       top: likeliest tokens that an entropy is of.
       window: first tokens of a turn that count.
     """
-    world = (
-        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
-    )
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),

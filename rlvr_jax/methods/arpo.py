@@ -74,7 +74,7 @@ def arpo(
     )
     draw = branch_rounds(round_tokens, **branches)
     if tools is None or len(tools):
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        world = named_toolbox(tools, style, max_turns, describe)
         draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(

@@ -71,7 +71,7 @@ def asearcher(
                 f"asearcher: staleness must be 0 for responses in turns, which are written in one"
                 f" step, got {staleness}"
             )
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
+        world = named_toolbox(tools, style, max_turns, describe)
         draw = turns(world, max_turns, reply_tokens)
     return Recipe(
         objective=objective(

@@ -54,9 +54,7 @@ def empg(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    world = (
-        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
-    )
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective(
             advantage=group_normalized(),

@@ -70,7 +70,7 @@ def epo(
     """
     check_count(2, "epo", max_steps=max_steps)
     replies = max_steps - 1
-    world = None if tools is None else named_toolbox(tools, style, most=replies, describe=describe)
+    world = named_toolbox(tools, style, most=replies, describe=describe)
     bonus = banded_entropy_bonus(
         entropy_coefficient,
         smooth_coefficient,

@@ -17,10 +17,10 @@ equal are dropped.
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import experience, recover, turns
+from rlvr_jax.experience import experience, recover
 from rlvr_jax.experience.stages.rounds.recover import told_wrong
+from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -48,10 +48,7 @@ def fission_grpo(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    draw = None
-    if tools is None or len(tools):
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
-        draw = turns(world, max_turns, reply_tokens)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     feedback = None if draw else told_wrong
     return Recipe(
         objective=objective(

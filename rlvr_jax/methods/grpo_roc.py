@@ -18,10 +18,10 @@ missed of the task's rewards beside the outcome.
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import experience, select_cleanest, turns
+from rlvr_jax.experience import experience, select_cleanest
 from rlvr_jax.experience.stages.choices.cleanest import Penalty, missed_rewards, untidy_tool_use
+from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -57,10 +57,7 @@ def grpo_roc(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    draw = None
-    if tools is None or len(tools):
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
-        draw = turns(world, max_turns, reply_tokens)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     penalty = penalty or (untidy_tool_use if draw else missed_rewards)
     stage = select_cleanest(drawn, penalty, least_wrong, least_right)
     return Recipe(

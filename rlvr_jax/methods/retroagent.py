@@ -16,7 +16,8 @@ episode of turns.
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import experience, shape, turns
+from rlvr_jax.experience import experience, shape
+from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import (
     beyond_best,
     group_normalized,
@@ -25,7 +26,6 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -57,10 +57,7 @@ def retroagent(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    draw = None
-    if tools is None or len(tools):
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
-        draw = turns(world, max_turns, reply_tokens)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),

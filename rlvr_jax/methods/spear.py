@@ -19,7 +19,8 @@ by the rows.
 
 from collections.abc import Callable, Sequence
 
-from rlvr_jax.experience import experience, replay_good, shape, turns
+from rlvr_jax.experience import experience, replay_good, shape
+from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import (
     bounded,
     by_stored,
@@ -37,7 +38,6 @@ from rlvr_jax.objectives import (
     signed_outcome,
     total,
 )
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -89,10 +89,7 @@ def spear(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    draw = None
-    if tools is None or len(tools):
-        world = None if tools is None else named_toolbox(tools, style, max_turns, describe)
-        draw = turns(world, max_turns, reply_tokens)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
     earned = reply_bonus(bonus) if draw and calls is None else call_bonus(bonus, calls)
     reward = {
         "outcome": signed_outcome,

@@ -60,9 +60,7 @@ def sweet_rl_policy(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    world = (
-        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
-    )
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     return Recipe(
         objective=objective(
             advantage=no_advantage(),

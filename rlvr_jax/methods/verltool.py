@@ -46,9 +46,7 @@ def verltool(
       dual: bound on the loss of a negative advantage.
       epsilon: added to the standard deviation of a group's rewards.
     """
-    world = (
-        None if tools is None else named_toolbox(tools, style, most=max_turns, describe=describe)
-    )
+    world = named_toolbox(tools, style, most=max_turns, describe=describe)
     stages = [mask_truncated()] if mask_overlong else []
     stages += [mask_void()] if mask_void_rows else []
     return Recipe(

@@ -24,9 +24,9 @@ _TAGS = {"code": "python", "search": "search", "sql": "sql", "calculator": "calc
 
 
 def named_toolbox(
-    tools: Sequence[str], style: str = "json", most: int = 8, describe: bool = True
-) -> Toolbox:
-    """An environment of tools that are named.
+    tools: Sequence[str] | None, style: str = "json", most: int = 8, describe: bool = True
+) -> Toolbox | None:
+    """An environment of tools that are named; None for None, where the task has an environment.
 
     Args:
       tools: each "python", "calculator", "search:CORPUS" (`read_corpus`), "sql:DATABASE" (a file of
@@ -37,6 +37,8 @@ def named_toolbox(
     Raises:
       ValueError: a tool or style of another name.
     """
+    if tools is None:
+        return None
     made = [_tool(name) for name in tools]
     styles = {
         "json": json_calls,

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
     write_report(report, [config.run_dir / method for method in METHODS])
     console.print(_table(summaries))
     console.print(f"report: {report}", highlight=False, soft_wrap=True)
-    console.print("next:", highlight=False)
+    console.print("next: its answers token by token, another method, more seeds", highlight=False)
     for line in _next(config.run_dir):
         console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
 
@@ -120,13 +120,13 @@ def _minutes(minutes: float) -> str:
 
 
 def _next(directory: Path) -> list[str]:
-    """Three commands to go on with."""
+    """Three commands to go on with: answers token by token, another method, more seeds."""
     train, compare, sample = map(_command, ("train", "compare", "sample"))
     policy = directory / METHODS[1] / "policy"
     return [
-        f"{sample} --model {policy} --task brackets    # its answers, token by token",
-        f"{train} --method dapo --task brackets --run-dir runs/dapo    # another method",
-        f"{compare} --methods {' '.join(METHODS)} --seeds 5    # one seed is one draw",
+        f"{sample} --model {policy} --task brackets",
+        f"{train} --method dapo --task brackets --run-dir runs/dapo",
+        f"{compare} --methods {' '.join(METHODS)} --seeds 5",
     ]
 
 

@@ -1,5 +1,6 @@
 """Answers that are written in turns with an environment."""
 
+import threading
 from dataclasses import replace
 
 import jax
@@ -223,6 +224,25 @@ def test_a_lost_reply_is_no_verdict():
     (found,) = collected(Losing())
     lost = np.array([grade.outcome is None for grade in found.batch.grades])
     assert lost.sum() == found.metrics["lost_answers"] > 0 and not lost.all()
+
+
+class Hanging(Counting):
+    """Who never answers a pause."""
+
+    def reply(self, state, text):
+        told = super().reply(state, text)
+        if told.text is not None:
+            threading.Event().wait(30)
+        return told
+
+
+def test_an_environment_that_hangs_loses_the_answer_and_not_the_run():
+    (found,) = collected(Hanging(), seconds=1.0)
+    lost = np.array([grade.outcome is None for grade in found.batch.grades])
+    assert lost.sum() == found.metrics["lost_answers"] == found.metrics["late_replies"] > 0
+    assert not lost.all()
+    with pytest.raises(ValueError, match="turns: seconds must be positive, got 0"):
+        turns(Counting(), seconds=0)
 
 
 def test_a_task_without_an_environment_is_refused_when_a_run_begins():

@@ -15,12 +15,15 @@ from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.experience.told import Told
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
-from rlvr_jax.tools import Environment, Game, Reply
+from rlvr_jax.tools import Environment, Game, Replies, Reply
+from rlvr_jax.tools.base import in_time
 
-__all__ = ["THREADS", "Driver", "Episode", "as_message", "environment_of"]
+__all__ = ["SECONDS", "THREADS", "Driver", "Episode", "as_message", "environment_of"]
 
 THREADS = 32
 """In which a draw asks at the same time."""
+SECONDS = 600.0
+"""Of a reply at most. Tools and adapters have shorter ones, which the policy is told about."""
 _NOTE = " … "
 _MARK = "\ue000"  # stands for a message while a chat template is read; nobody writes it
 
@@ -39,6 +42,7 @@ class Driver:
         threads: concurrent.futures.Executor,
         costs: Mapping[str, float] | None = None,
         turn_tokens: int | None = None,
+        seconds: float = SECONDS,
     ):
         self.actor = actor
         self.world = world
@@ -54,6 +58,7 @@ class Driver:
         self.reply_tokens = reply_tokens
         self.threads = threads
         self.costs = costs
+        self.seconds = seconds
         # A turn that may have the whole budget has no limit of its own.
         short = turn_tokens is not None and turn_tokens < turn.setting.response_tokens
         self.turn_tokens: int | None = turn_tokens if short else None
@@ -108,14 +113,24 @@ class Driver:
         return f"{self.name}/{key}"
 
     def _reply(self, episode: Episode, text: Any) -> Any:
-        """What the environment says next in an episode, which goes on."""
-        if episode.behind:  # what was said is known, the state is not
-            episode.state = self.world.start(episode.prompt)[0]
-            for said in episode.texts:
-                episode.state = self.world.reply(episode.state, said).state
-            episode.behind = False
-        reply = self.world.reply(episode.state, text)
-        episode.state = reply.state
+        """What the environment says next in an episode, which goes on; lost if it takes too long,
+        for nobody knows what it would have been."""
+
+        def said() -> Any:
+            state = episode.state
+            if episode.behind:  # what was said is known, the state is not
+                state = self.world.start(episode.prompt)[0]
+                for known in episode.texts:
+                    state = self.world.reply(state, known).state
+            return self.world.reply(state, text)
+
+        try:
+            reply = in_time(said, self.seconds, self.world.label)
+        except TimeoutError:
+            reply = Reply(episode.state, done=True, lost=True, info={"late_replies": 1.0})
+            if players := getattr(self.world, "players", 0):
+                reply = Replies(episode.state, [reply] * players)
+        episode.state, episode.behind = reply.state, False
         episode.texts.append(text)
         return reply
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask, numbered_answers
 from rlvr_jax.experience.batch import Batch, concatenate
-from rlvr_jax.experience.draws.asking import THREADS, Driver, environment_of
+from rlvr_jax.experience.draws.asking import SECONDS, THREADS, Driver, environment_of
 from rlvr_jax.experience.draws.conversation import Half, PlayedHalf
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
@@ -28,6 +28,7 @@ def turns(
     reply_tokens: int = 512,
     costs: Mapping[str, float] | None = None,
     turn_tokens: int | None = None,
+    seconds: float = SECONDS,
     **sampling: Any,
 ) -> Draw:
     """Writes each answer in turns: the policy until it pauses or ends, then the environment.
@@ -54,18 +55,23 @@ def turns(
         of turns, which stand where it is None.
       turn_tokens: that the policy writes in a turn at most; a response that has written so many and
         has not come to the end of an action is over, cut. None: what is left of its budget.
+      seconds: of a reply at most. One that takes longer is lost: the response ends without a
+        verdict, and `late_replies` counts it. Its thread goes on.
       sampling: settings of the sampler that are prescribed, as in `plain`.
     Writes: turn, origin, process_reward (of a turn at its last token, 0 where there is none).
     Metrics: answers, turns (of the policy, all together), tool_tokens, cut_replies (those that did
       not fit), lost_answers (without a verdict), and the sums of what the environment counts.
     Raises:
-      ValueError: a number that is no count; a cost below 0; when a run begins, a task without an
-        environment where none is given; groups that are no multiple of a game's players.
+      ValueError: a number that is no count; a cost below 0; seconds that are not positive; when a
+        run begins, a task without an environment where none is given; groups that are no multiple
+        of a game's players.
     """
     check_count(1, "turns", limit=limit, reply_tokens=reply_tokens)
     check_at_least(0, "turns", **(costs or {}))
     if turn_tokens is not None:
         check_count(1, "turns", turn_tokens=turn_tokens)
+    if not seconds > 0:
+        raise ValueError(f"turns: seconds must be positive, got {seconds}")
 
     def init(setting):
         _check_players(environment_of("turns", environment, setting.task), [setting.drawn_samples])
@@ -76,7 +82,16 @@ def turns(
         _check_players(world, [ask.samples for ask in asks])
         with concurrent.futures.ThreadPoolExecutor(THREADS) as threads:
             how = Driver(
-                actor, world, turn, limit, reply_tokens, sampling, threads, costs, turn_tokens
+                actor,
+                world,
+                turn,
+                limit,
+                reply_tokens,
+                sampling,
+                threads,
+                costs,
+                turn_tokens,
+                seconds,
             )
             answers = numbered_answers(asks)
             starts = np.cumsum([0, *(ask.samples for ask in asks)])
@@ -103,6 +118,8 @@ def turns(
         named["costs"] = dict(costs)
     if turn_tokens is not None:
         named["turn_tokens"] = turn_tokens
+    if seconds != SECONDS:
+        named["seconds"] = seconds
     return Draw(
         apply,
         describe("turns", **named),

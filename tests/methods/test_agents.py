@@ -118,6 +118,7 @@ def test_sweet_rls_policy_learns_from_turns_that_its_critic_prefers(tmp_path):
     assert max(training_runs.values(steps, "imitated_tokens")) > 0
 
 
+@pytest.mark.slow  # ten seconds
 def test_pairs_are_two_ways_to_take_one_turn(tmp_path):
     critic = training_runs.write_policy(tmp_path / "critic", seed=5)
     policy = training_runs.write_policy(tmp_path / "policy")

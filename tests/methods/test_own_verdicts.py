@@ -94,6 +94,7 @@ def test_its_gradient_reaches_all_that_stands_before_it(model):
     assert first(params, batch.tokens.at[1, 1].set(12)) != first(params, batch.tokens)
 
 
+@pytest.mark.slow  # ten seconds
 def test_a_policy_rewards_itself(model, tmp_path):
     given = ("token=<pad>", "reference_logp=-3.0", "min_std=0.0")
     lines = trained(model, tmp_path / "run", "laser", *given)

@@ -345,6 +345,7 @@ def test_responses_begin_near_the_end_of_a_solution(per_stage):
         assert len(set(shares)) > 2
 
 
+@pytest.mark.slow  # ten seconds
 def test_training_from_near_the_end(tmp_path):
     steps = training_runs.on_brackets("reverse_curriculum", tmp_path, steps=3)
     assert max(training_runs.values(steps, "experience/given_share")) > 0

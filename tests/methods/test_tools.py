@@ -85,6 +85,7 @@ def test_r1_searcher_searches_a_corpus_and_is_paid_by_its_rules(tmp_path):
         recipe("r1_searcher", stage=3)
 
 
+@pytest.mark.slow  # ten seconds
 def test_r1_searcher_trains_on_a_task_with_an_environment(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(

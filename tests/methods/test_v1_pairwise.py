@@ -82,6 +82,7 @@ def test_pairs_have_a_right_answer_and_are_groups_of_their_own():
     assert total > 0
 
 
+@pytest.mark.slow  # ten seconds
 def test_both_roles_are_trained_and_count_as_wholes(tmp_path):
     model = training_runs.write_policy(tmp_path / "policy", max_positions=64)
     config = training_runs.settings(

@@ -91,6 +91,7 @@ def test_one_candidate_is_greedy_sampling(model):
     assert_allclose(soft.entropy, greedy.entropy, atol=FLOAT32)
 
 
+@pytest.mark.slow  # ten seconds
 def test_the_gradient_goes_through_candidates_and_inputs(model):
     rollouts = drawn(model, SoftThinking(candidates=4), samples=2)
 

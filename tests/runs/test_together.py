@@ -171,6 +171,7 @@ def test_a_run_that_fails_ends_alone(tmp_path):
     assert list(told) == ["first", "second", "third"]
 
 
+@pytest.mark.slow  # ten seconds
 def test_runs_that_cannot_begin_are_all_named_before_one_does(tmp_path):
     runs = [
         dataclasses.replace(preset("brackets", method), run_dir=tmp_path / method, **changes)

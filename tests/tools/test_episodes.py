@@ -162,6 +162,7 @@ def sums_by_steps():
     return replace(training_runs.sums(), environment=world)
 
 
+@pytest.mark.slow  # ten seconds
 def test_a_run_learns_from_objects_with_steps(tmp_path):
     policy = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(

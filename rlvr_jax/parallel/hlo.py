@@ -180,10 +180,11 @@ def _called(
             if known := _KNOWN.findall(line):
                 yield own, int(known[0])
                 continue
-            most = max(map(int, _BOUND.findall("\n".join([asked, *inside]))), default=1)
+            bounds = [int(bound) for bound in _BOUND.findall("\n".join([asked, *inside]))]
             named = _OPERATION.search(line)
             places = named[1].split("/") if named else ()
-            yield own, most * next((x for name, x in shares.items() if name in places), 1)
+            share = next((x for name, x in shares.items() if name in places), 1)
+            yield own, share * max(bounds) if bounds else 1
             continue
         names = _CALLED.findall(line)
         for branches in _BRANCHES.findall(line):

@@ -24,6 +24,7 @@ def on_linux() -> bool:
 
 @cache
 def libc() -> ctypes.CDLL:
+    """The C library, whose functions set errno."""
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -67,9 +68,11 @@ def pivot_root(path: str) -> None:
 
 
 def unsigned(value: int) -> ctypes.c_ulong:
+    """A number as the C library takes flags."""
     return ctypes.c_ulong(value)
 
 
 def prctl(option: int, *values: int) -> int:
+    """prctl(2); values that are missing are 0."""
     padded = (*values, 0, 0, 0, 0)[:4]
     return call("prctl", ctypes.c_int(option), *map(ctypes.c_ulong, padded))

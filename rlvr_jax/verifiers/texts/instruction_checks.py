@@ -34,27 +34,33 @@ _SEPARATOR = "******"
 
 
 def number_words(text: str, relation: str, number: int) -> bool:
+    """Whether there are as many words."""
     return holds(len(words(text)), relation, number)
 
 
 def number_sentences(text: str, relation: str, number: int) -> bool:
+    """Whether there are as many sentences."""
     return holds(len(sentences(text)), relation, number)
 
 
 def number_paragraphs(text: str, relation: str, number: int) -> bool:
+    """Whether there are as many paragraphs."""
     return holds(len(paragraphs(text)), relation, number)
 
 
 def paragraph_first_word(text: str, number: int, word: str) -> bool:
+    """Whether paragraph `number`, from 1, begins with a word."""
     parts = paragraphs(text)
     return 1 <= number <= len(parts) and first_word(parts[int(number) - 1], word)
 
 
 def first_word(text: str, word: str) -> bool:
+    """Whether the text begins with a word, in any case."""
     return [bare(found) for found in words(text)[:1]] == [bare(word)]
 
 
 def last_word(text: str, word: str) -> bool:
+    """Whether the text ends with a word, in any case."""
     return [bare(found) for found in words(text)[-1:]] == [bare(word)]
 
 
@@ -67,16 +73,19 @@ def unique_words(text: str, relation: str | None = None, number: int = 0) -> boo
 
 
 def letter_frequency(text: str, letter: str, relation: str, number: int) -> bool:
+    """Whether a character occurs as often, in any case."""
     if len(letter) != 1:
         raise ValueError(f"letter_frequency: letter must be one character, got {letter!r}")
     return holds(text.casefold().count(letter.casefold()), relation, number)
 
 
 def keywords(text: str, wanted: Sequence[str]) -> bool:
+    """Whether all words are there."""
     return all(occurrences(text, word) for word in _list(wanted))
 
 
 def keyword_frequency(text: str, word: str, relation: str, number: int) -> bool:
+    """Whether a word occurs as often."""
     return holds(occurrences(text, word), relation, number)
 
 
@@ -90,19 +99,23 @@ def keyword_position(text: str, word: str, sentence: int, place: int) -> bool:
 
 
 def forbidden(text: str, unwanted: Sequence[str]) -> bool:
+    """Whether none of the words is there."""
     return not any(occurrences(text, word) for word in _list(unwanted))
 
 
 def bullets(text: str, number: int) -> bool:
+    """Whether exactly as many lines are bullets."""
     return holds(len(_BULLET.findall(text)), "exactly", number)
 
 
 def highlights(text: str, number: int) -> bool:
+    """Whether at least as many parts stand between stars."""
     found = [bold or italic for bold, italic in _HIGHLIGHT.findall(text)]
     return sum(bool(content.strip()) for content in found) >= number
 
 
 def sections(text: str, header: str, number: int) -> bool:
+    """Whether at least as many lines begin with a header and a number."""
     if not header.strip():
         raise ValueError("sections: header must have characters, got none")
     pattern = rf"^{re.escape(header.strip())}[^\S\n]*\d"
@@ -110,10 +123,12 @@ def sections(text: str, header: str, number: int) -> bool:
 
 
 def title(text: str) -> bool:
+    """Whether something stands in double angle brackets."""
     return any(re.search(r"\w", content) for content in enclosed(text, "<<", ">>"))
 
 
 def placeholders(text: str, number: int) -> bool:
+    """Whether something stands in square brackets at least as often."""
     found = sum(bool(re.search(r"\w", content)) for content in enclosed(text, "[", "]"))
     return found >= number
 
@@ -130,46 +145,56 @@ def is_json(text: str) -> bool:
 
 
 def postscript(text: str, marker: str) -> bool:
+    """Whether a line begins with a marker."""
     return any(line.startswith(marker.strip()) for line in text.splitlines())
 
 
 def two_responses(text: str) -> bool:
+    """Whether there are two different answers with six stars between them."""
     parts = [part.strip() for part in text.split(_SEPARATOR)]
     return len(parts) == 2 and all(parts) and parts[0] != parts[1]
 
 
 def repeat_prompt(text: str, prompt: str) -> bool:
+    """Whether the text repeats the prompt and goes on."""
     text, prompt = text.strip(), prompt.strip()
     return text.startswith(prompt) and len(text) > len(prompt)
 
 
 def end_phrase(text: str, phrase: str) -> bool:
+    """Whether the text ends with a phrase, in any case."""
     return text.rstrip().casefold().endswith(phrase.strip().casefold())
 
 
 def quoted(text: str) -> bool:
+    """Whether the whole text stands between double quotation marks."""
     text = text.strip()
     return text[:1] == text[-1:] == '"' and bool(text[1:-1].strip())
 
 
 def no_comma(text: str) -> bool:
+    """Whether there is no comma, nor what looks like one."""
     return not any(comma in text for comma in _COMMAS)
 
 
 def one_of(text: str, options: Sequence[str]) -> bool:
+    """Whether the text is one of the options, with a full stop or without."""
     text = text.strip()
     return bool({text, text.removesuffix(".")} & {option.strip() for option in _list(options)})
 
 
 def all_capitals(text: str) -> bool:
+    """Whether all letters are capitals, and there are some."""
     return text == text.upper() and any(map(str.isalpha, text))
 
 
 def all_lower(text: str) -> bool:
+    """Whether no letter is a capital, and there are some."""
     return text == text.lower() and any(map(str.isalpha, text))
 
 
 def capital_words(text: str, relation: str, number: int) -> bool:
+    """Whether as many words are in capitals."""
     found = [word for word in text.split() if any(map(str.isalpha, word)) and word == word.upper()]
     return holds(len(found), relation, number)
 

@@ -17,7 +17,8 @@ The reward, F1 times form, is left to the task.
 
 from collections.abc import Sequence
 
-from rlvr_jax.experience import all_wrong, experience, queued, refill, turns
+from rlvr_jax.experience import all_wrong, experience, queued, refill
+from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import (
     band_importance,
     objective,
@@ -27,7 +28,6 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -64,15 +64,13 @@ def asearcher(
       ValueError: staleness of responses that are written in turns.
     """
     check_count(0, "asearcher", staleness=staleness)
-    draw = queued(staleness) if staleness else None
-    if tools is None or len(tools):
-        if staleness:
-            raise ValueError(
-                f"asearcher: staleness must be 0 for responses in turns, which are written in one"
-                f" step, got {staleness}"
-            )
-        world = named_toolbox(tools, style, max_turns, describe)
-        draw = turns(world, max_turns, reply_tokens)
+    draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+    if draw is not None and staleness:
+        raise ValueError(
+            f"asearcher: staleness must be 0 for responses in turns, which are written in one"
+            f" step, got {staleness}"
+        )
+    draw = queued(staleness) if staleness else draw
     return Recipe(
         objective=objective(
             advantage=scaled_centered(scale, bias, limit),

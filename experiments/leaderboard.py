@@ -82,8 +82,8 @@ class Config:
     board's."""
     seeds: int = 0
     """Seeds first_seed, first_seed + 1, …; 0: as many as the board has."""
-    first_seed: int = 0
-    """The lowest seed."""
+    first_seed: int | None = None
+    """The lowest seed; None: the board's."""
     out: Path = ROOT / "docs" / "results" / "leaderboard"
     """Folder of results.jsonl and curves.jsonl."""
     run_dir: Path = Path("runs/leaderboard")
@@ -116,7 +116,8 @@ def run_missing(config: Config, console: Console) -> None:
     commit = commit_of(ROOT)
     results = config.out / "results.jsonl"
     known = {(row["board"], row["entry"], row["seed"]) for row in read_rows(results)}
-    seeds = range(config.first_seed, config.first_seed + (config.seeds or board.seeds))
+    first = board.first_seed if config.first_seed is None else config.first_seed
+    seeds = range(first, first + (config.seeds or board.seeds))
     asked = [(entry, seed) for seed in seeds for entry in config.entries or board.entries]
     missing = [key for key in asked if (config.board, *key) not in known]
     console.print(

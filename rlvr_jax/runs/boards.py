@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["BOARDS", "Board"]
@@ -16,7 +16,8 @@ class Board:
       title: what is compared.
       task: of all runs; its presets apply.
       entries: settings by name, as `entry_config` reads them; all are compared with the first.
-      seeds: 0, 1, …
+      seeds: how many.
+      first_seed: the lowest.
       drawn_tokens: that each run may draw; it ends, evaluated, at the first step that reaches them,
         or at its last step; 0: equal steps.
       steps: of each run at most; 0: the preset's.
@@ -27,6 +28,7 @@ class Board:
     task: str
     entries: Mapping[str, str]
     seeds: int = 3
+    first_seed: int = 0
     drawn_tokens: int = 1_500_000
     steps: int = 0
     evaluate_every: int = 40
@@ -35,6 +37,15 @@ class Board:
 def _named(names: str, **others: str) -> dict[str, str]:
     """Methods by their names with the settings of their presets, and others."""
     return {**{name: name for name in names.split()}, **others}
+
+
+def _values(settings: Mapping[str, Sequence[float | str]]) -> dict[str, str]:
+    """A method with each of the values of one of its settings, by `method:setting`."""
+    return {
+        f"{setting.replace(':', '_')}={value}": f"{setting}={value}"
+        for setting, values in settings.items()
+        for value in values
+    }
 
 
 _HINTED = "hinted_brackets:train=512"
@@ -53,6 +64,30 @@ BOARDS: Mapping[str, Board] = {
             rloo rollout_correction rover rpg safe sapo seed_grpo steer ucas verl_effective_rank vpo
         """),
         seeds=5,
+    ),
+    "tuning": Board(
+        "Tuning: three values of one setting each, on prompts that no other board reports",
+        "brackets:held_out=dev",
+        # The first value is that of the preset.
+        _values(
+            {
+                "grpo:learning_rate": (3e-4, 1.5e-4, 6e-4),
+                "dapo:clip_high": (0.28, 0.4, 0.6),
+                "gspo:clip_high": (0.0065, 0.013, 0.026),
+                "clip_cov:fraction": (0.0075, 0.00375, 0.015),
+                "kl_cov:fraction": (0.02, 0.01, 0.04),
+                "forking_tokens:fraction": (0.2, 0.1, 0.4),
+                "entropy_bonus:entropy_coefficient": (0.05, 0.025, 0.1),
+                "siren:coefficient": (0.005, 0.05, 0.5),
+                "simko:share": (0.01, 0.05, 0.2),
+                "passk_advantage:advantage": tuple(f"subset_normalized({k})" for k in (4, 2, 6)),
+                "nsr:right": (0.1, 0.0, 0.3),
+                "lp_reg:fraction": (0.01, 0.05, 0.2),
+            }
+        ),
+        seeds=2,
+        # Other boards begin with 0 and have ten at most.
+        first_seed=100,
     ),
     "guidance": Board(
         "Guidance: hints, solutions and teachers beside what the policy draws",

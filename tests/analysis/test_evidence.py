@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rlvr_jax.analysis.evidence.board_page import write_board
 from rlvr_jax.analysis.evidence.ranking import holm, rank_ranges, standings
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
@@ -47,10 +48,30 @@ def test_differences_are_paired_by_seed_commit_and_processor():
     assert [best.entry, last.entry] == ["grpo", "ours"]  # with the seeds that no pair has
     assert last.difference.values == pytest.approx((0.1, 0.12, 0.11))
     assert last.p_value == pytest.approx(stats.ttest_rel((0.6, 0.72, 0.81), (0.5, 0.6, 0.7))[1])
-    assert last.holm == last.p_value and last.is_apart
+    assert last.holm == last.p_value and last.looks_apart
     assert not best.difference.values and np.isnan(best.holm)
     with pytest.raises(ValueError, match=r"one of \['grpo', 'ours'\], got 'ppo'"):
         standings([*base, *ours], "pass@32", "ppo")
+
+
+def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
+    rows = []
+    for seed in range(10):
+        rows += [row("grpo", seed, 0.5 + 0.01 * seed), row("ours", seed, 0.6 + 0.011 * seed)]
+    for each in rows:
+        each["start"] = each["end"]
+        each["end"] = each["end"] | {"pass@1": 0.3, "train_entropy": 0.1}
+    nine, ten = (standings(rows[: 2 * seeds], "pass@32", "grpo")[0] for seeds in (9, 10))
+    assert (nine.entry, nine.looks_apart, nine.is_apart) == ("ours", True, False)
+    assert ten.looks_apart and ten.is_apart
+    pages = {}
+    for seeds in (9, 10):
+        write_board(tmp_path / "x.md", "X", "Steps.", rows[: 2 * seeds], "grpo")
+        pages[seeds] = (tmp_path / "x.md").read_text()
+    above = "Above `grpo` on pass@32 after the correction: "
+    early = "fewer than 10 seeds: `ours` (`--entries grpo …`, `--seeds 10`)."
+    assert above + "none." in pages[9] and early in pages[9]
+    assert above + "`ours`." in pages[10] and "Not spoken of" not in pages[10]
 
 
 def test_equal_pairs_are_no_test():
@@ -58,7 +79,7 @@ def test_equal_pairs_are_no_test():
         row(entry, seed, value) for entry, value in (("a", 0.5), ("b", 0.75)) for seed in (0, 1)
     ]
     first = standings(rows, "pass@32", "a")[0]
-    assert first.entry == "b" and np.isnan(first.p_value) and not first.is_apart
+    assert first.entry == "b" and np.isnan(first.p_value) and not first.looks_apart
 
 
 def test_ranks_are_ranges_where_seeds_disagree():

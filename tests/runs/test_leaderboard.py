@@ -141,5 +141,24 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name):
     config = leaderboard.Config(board=name)
     read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
     assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
-    assert next(iter(board.entries)) == "grpo"
+    assert next(iter(board.entries.values())).startswith("grpo")
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
+
+
+def test_settings_are_chosen_on_prompts_and_seeds_that_are_not_reported():
+    tuning = BOARDS["tuning"]
+    reported = [board for name, board in BOARDS.items() if name != "tuning"]
+    assert "held_out=dev" in tuning.task
+    assert not any("held_out" in board.task for board in reported)
+    # Candidates that look separated get seeds up to 9.
+    assert all(board.first_seed + board.seeds <= 10 <= tuning.first_seed for board in reported)
+
+
+def test_a_board_begins_with_its_own_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
+    monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, first_seed=7, seeds=1))
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main(place)
+    leaderboard.main([*place, "--first-seed", "0"])
+    rows = read_rows(tmp_path / "out" / "results.jsonl")
+    assert [row["seed"] for row in rows] == [7, 7, 0, 0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from rlvr_jax.analysis.evidence.ranking import Standing, standings
+from rlvr_jax.analysis.evidence.ranking import SEEDS_OF_A_CLAIM, Standing, standings
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 __all__ = ["write_board", "write_picture"]
@@ -102,14 +102,20 @@ def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _verdicts(found: Sequence[Standing], baseline: str) -> list[str]:
-    """What survives the correction, and nothing else."""
+    """What survives the correction, and nothing else; what has too few seeds to be spoken of."""
     above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
     below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
-    rest = len(found) - 1 - len(above) - len(below)
+    early = [f"`{each.entry}`" for each in found if each.looks_apart and not each.is_apart]
+    rest = len(found) - 1 - len(above) - len(below) - len(early)
     said = [
         f"- Above `{baseline}` on pass@32 after the correction: {', '.join(above) or 'none'}.",
         f"- Below it: {', '.join(below) or 'none'}.",
     ]
+    if early:
+        said.append(
+            f"- Not spoken of yet, as they have fewer than {SEEDS_OF_A_CLAIM} seeds:"
+            f" {', '.join(early)} (`--entries {baseline} …`, `--seeds {SEEDS_OF_A_CLAIM}`)."
+        )
     if rest:
         said.append(f"- {rest} cannot be told apart from it with these seeds.")
     return said

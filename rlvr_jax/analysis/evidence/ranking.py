@@ -15,7 +15,18 @@ from scipy import stats
 
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
-__all__ = ["Standing", "holm", "prediction_interval", "rank_ranges", "standings"]
+__all__ = [
+    "SEEDS_OF_A_CLAIM",
+    "Standing",
+    "holm",
+    "prediction_interval",
+    "rank_ranges",
+    "standings",
+]
+
+SEEDS_OF_A_CLAIM = 10
+"""Pairs of runs behind which a difference may be spoken of: what looks apart with fewer was chosen
+among many for that."""
 
 _DRAWS = 10_000
 _KEY = 20_240_817  # of the bootstrap, so that a page is written twice alike
@@ -43,9 +54,14 @@ class Standing:
     ranks: tuple[int, int] | None
 
     @property
-    def is_apart(self) -> bool:
+    def looks_apart(self) -> bool:
         """Whether the difference is told from 0 after the correction."""
         return self.holm < 0.05
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it is with as many seeds as a sentence about it needs."""
+        return self.looks_apart and len(self.difference.values) >= SEEDS_OF_A_CLAIM
 
 
 def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> list[Standing]:

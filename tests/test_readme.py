@@ -45,6 +45,20 @@ def programs(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
+def test_the_table_of_methods_counts_them():
+    changes = [set(methods.method(name).changes.split(", ")) for name in methods.names()]
+    assert f" {len(changes)} published methods" in README
+    table = re.findall(r"^\| (`\w+`(?:, `\w+`)*): .* \| (\d+) \| (.*) \|$", README, re.MULTILINE)
+    assert {name for told, _, _ in table for name in re.findall(r"\w+", told)} == set().union(
+        *changes
+    )
+    for told, number, some in table:
+        kinds = set(re.findall(r"\w+", told))
+        assert int(number) == sum(bool(kinds & own) for own in changes), told
+        for name in re.findall(r"\w+", some):
+            assert kinds & set(methods.method(name).changes.split(", ")), (told, name)
+
+
 def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):
     losses = {}
     for strength in (0.0, 0.5):

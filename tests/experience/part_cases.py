@@ -123,6 +123,7 @@ from rlvr_jax.experience import (
     start_from_prefixes,
     step_tree,
     summaries,
+    summarized_turns,
     synthesize_problems,
     tournament,
     train_under,
@@ -255,6 +256,14 @@ CASES = {
     "soft_prefixes": lambda: experience(draw=soft_prefixes(latent=3, prefix=2)),
     "soft_thinking": lambda: experience(draw=soft_thinking(end="")),
     "summaries": lambda: experience(draw=summaries(most=2, instruction="ab", context=4, summary=2)),
+    "summarized_turns": lambda: experience(
+        draw=summarized_turns(Counting(), most=2, instruction="a", context=3, summary=2)
+    ),
+    "summarized_turns(judged)": lambda: experience(
+        draw=summarized_turns(
+            Counting(judges=True), limit=2, reply_tokens=1, instruction="a", context=3, summary=2
+        )
+    ),
     "in_windows": lambda: experience(draw=in_windows(share=0.4)),
     "queued": lambda: experience(draw=queued(staleness=2, redundancy=1, window=0.3)),
     "chunks": lambda: experience(draw=chunks(most=3, head=1, carry=4)),

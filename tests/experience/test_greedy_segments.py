@@ -1,6 +1,7 @@
 """Draws that write in pieces: a piece that is drawn greedily is what a fresh pass would give.
 
-`test_turns`, `test_branch_turns` and `test_tree_draws` have their draws; here are the others.
+`test_turns`, `test_branch_turns`, `test_summarized_turns` and `test_tree_draws` have their draws;
+here are the others.
 """
 
 from dataclasses import replace

@@ -6,8 +6,9 @@ batch's entropies. `from_drafts` goes on from what the policy would write again 
 responses. `chunks` writes an answer in rows of bounded context, `summaries` in segments that the
 policy sums up; `in_windows` goes on in the next step, and so does `queued`, group by group.
 `turns` writes it together with an environment: tools, a search, a game; `turn_rows` makes a row of
-each of its turns. `soft_prefixes` puts vectors before prompts, `soft_thinking` thinks in mixtures
-of tokens. Those of `trees/` write responses that share their beginnings.
+each of its turns, `summarized_turns` segments that the policy sums up. `soft_prefixes` puts vectors
+before prompts, `soft_thinking` thinks in mixtures of tokens. Those of `trees/` write responses that
+share their beginnings.
 """
 
 from rlvr_jax.experience.draws.by_entropy import entropy_heated
@@ -19,6 +20,7 @@ from rlvr_jax.experience.draws.queued import queued
 from rlvr_jax.experience.draws.schedules import growing_horizon
 from rlvr_jax.experience.draws.soft import soft_thinking
 from rlvr_jax.experience.draws.summaries import summaries
+from rlvr_jax.experience.draws.summarized_turns import summarized_turns
 from rlvr_jax.experience.draws.trees import (
     branch_at_best,
     branch_rounds,
@@ -50,6 +52,7 @@ __all__ = [
     "soft_thinking",
     "step_tree",
     "summaries",
+    "summarized_turns",
     "turn_rows",
     "turns",
 ]

@@ -140,12 +140,19 @@ class Driver:
             return reply.reward
         return -sum(cost * reply.info.get(name, 0.0) for name, cost in self.costs.items())
 
-    def tokens_of(self, reply: Reply, tokenizer: Any, paused: bool, last: int) -> list[int]:
+    def ends_action(self, tokens: Sequence[int]) -> bool:
+        """Whether tokens end with something behind which the environment is asked."""
+        return any(list(tokens[-len(stop) :]) == [*stop] for stop in self.stops)
+
+    def tokens_of(
+        self, reply: Reply, tokenizer: Any, paused: bool, last: int, most: int | None = None
+    ) -> list[int]:
         """The tokens of a reply; none where there is nothing to read.
 
         Args:
           paused: the policy goes on in the same message.
           last: its last token, which ends its message unless it has paused.
+          most: tokens; None: `reply_tokens`. What is longer loses its middle.
         """
         if reply.text is None:
             return []
@@ -153,7 +160,7 @@ class Driver:
         if reply.role:
             end = "" if paused else tokenizer.decode([last], clean_up_tokenization_spaces=False)
             text = as_message(tokenizer, reply.role, text, end)
-        ids, most = list(encode(text)), self.reply_tokens
+        ids, most = list(encode(text)), self.reply_tokens if most is None else most
         if len(ids) > most:
             note = list(encode(_NOTE))[:most]
             head = (most - len(note)) // 2

@@ -101,11 +101,11 @@ class Half:
 
     def _used_up(self) -> np.ndarray:
         """Which rows have the most tokens that a turn may have, and no end of an action, [B]."""
-        rollouts, stops = self.batch.rollouts, self.how.stops
+        rollouts = self.batch.rollouts
         most = rollouts.truncated & (rollouts.length - self.begin >= self.how.turn_tokens)
         for row in np.flatnonzero(most):
             written = rollouts.tokens[row, self.begin[row] : rollouts.length[row]].tolist()
-            most[row] = not any(written[-len(stop) :] == [*stop] for stop in stops)
+            most[row] = not self.how.ends_action(written)
         return most
 
     def _key(self, row: int) -> str:

@@ -122,6 +122,24 @@ class Pieces:
         self.batch = replace(self.batch, sample_seconds=seconds)
         return number
 
+    def cut(self, pieces: np.ndarray, places: Sequence[int]) -> None:
+        """Takes away what the responses that these pieces end have behind some places, [n]."""
+        rollouts, places = self.batch.rollouts, np.asarray(places, int)
+        length, truncated = rollouts.length.copy(), rollouts.truncated.copy()
+        beyond = length[pieces] > places
+        length[pieces] = np.where(beyond, places, length[pieces])
+        truncated[pieces] |= beyond
+        gone = np.zeros(rollouts.tokens.shape, bool)
+        gone[pieces] = np.arange(gone.shape[1])[None] >= length[pieces][:, None]
+        known: dict[str, Any] = {}
+        for name, (_, axes) in axes_of(Rollouts).items():
+            array = getattr(rollouts, name)
+            # Rows have a temperature behind their ends, too.
+            if axes[:2] == ("B", "T") and array is not None and name != "temperature":
+                spread = gone.reshape(*gone.shape, *[1] * (array.ndim - 2))
+                known[name] = np.where(spread, array.dtype.type(0), array)
+        self.batch = self.batch.with_rollouts(**known, length=length, truncated=truncated)
+
     def _kept(self, piece: int, cut: int) -> list[int]:
         """What a piece begins with behind its view's opening, which comes again by itself."""
         return self.batch.rollouts.tokens[piece, self._opening[piece] : cut].tolist()

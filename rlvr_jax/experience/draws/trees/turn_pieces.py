@@ -1,0 +1,219 @@
+"""Turns with an environment that are written as pieces, for draws that fork or cut between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rlvr_jax.experience.asks import Ask
+from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
+from rlvr_jax.experience.draws.trees.branching import Row
+from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.objectives import TOOL
+from rlvr_jax.tasks import Grade, Task
+from rlvr_jax.tools import Environment, Reply
+from rlvr_jax.types import Rollouts
+
+__all__ = ["TurnRow", "answer_turns", "brought_by", "draw_turn", "lone_environment", "unended"]
+
+
+def lone_environment(draw: str, given: Environment | None, task: Task) -> Environment:
+    """The environment that a draw was given, or else the task's, in which rows are alone.
+
+    Args:
+      draw: its name, for the error.
+    Raises:
+      ValueError: neither is there; a game of several players.
+    """
+    world = environment_of(draw, given, task)
+    if getattr(world, "players", 1) > 1:
+        raise ValueError(
+            f"{draw}: environment must have one player, got {world.label}: a row that is forked or"
+            " begins anew would leave its game"
+        )
+    return world
+
+
+@dataclass
+class TurnRow(Row):
+    """A response in an environment.
+
+    Fields:
+      turn: replies that it has been told.
+      inject: tokens of the last one, which its next turn begins behind.
+      spare: tokens of the budget that a reply leaves, for which it is shortened; None: one without
+        room for a further token is left out.
+      outcome, paid, lost: as the replies said, see `Driver.grades`.
+    """
+
+    episode: Episode | None = None
+    turn: int = 0
+    inject: Sequence[int] = ()
+    spare: int | None = None
+    outcome: float = np.nan
+    paid: bool = False
+    lost: bool = False
+
+    def fork(self, sample: int) -> TurnRow:
+        return replace(super().fork(sample), episode=self.episode.forked())
+
+
+def draw_turn(
+    pieces: Pieces,
+    asks: Sequence[Ask],
+    rows: Sequence[TurnRow],
+    limit: int | None = None,
+    until: Sequence[int] | None = None,
+    behind: Sequence[int] = (),
+) -> np.ndarray:
+    """Writes a turn of some rows, behind what they were told; gives the numbers of the pieces.
+
+    Args:
+      asks: that the rows' groups are places of.
+      limit: tokens that are drawn at most; None: up to the end.
+      until: of each row the place where its response is cut if it goes on beyond; None: nowhere.
+      behind: tokens that are given behind what a row was told.
+    """
+    kept = np.array([row.cut for row in rows])
+    drawn = pieces.draw(
+        [asks[row.group] for row in rows],
+        [row.sample for row in rows],
+        [row.tip for row in rows],
+        kept,
+        limit,
+        inject=[[*row.inject, *behind] for row in rows],
+    )
+    if until is not None:
+        pieces.cut(drawn, until)
+    rollouts = pieces.batch.rollouts
+    length = rollouts.length[drawn]
+    places = np.arange(rollouts.tokens.shape[1])[None]
+    end = kept + [len(row.inject) for row in rows]
+    number = np.array([row.turn for row in rows])[:, None]
+    told = (places >= kept[:, None]) & (places < end[:, None])
+    own = (places >= end[:, None]) & (places < length[:, None])
+    # Rows that go on behind one reply share it, too: it is the first one's.
+    first: dict[int, int] = {}
+    owner = [first.setdefault(row.tip, number) for row, number in zip(rows, drawn, strict=True)]
+    pieces.source[drawn] = np.where(told, np.array(owner)[:, None], pieces.source[drawn])
+    known = _own_records(rollouts)
+    known["turn"][drawn] = np.where(own, 2 * number, np.where(told, 2 * number - 1, -1))
+    known["origin"][drawn] = np.where(told, TOOL, known["origin"][drawn])
+    pieces.batch = pieces.batch.with_rollouts(**known)
+    for row, tip, tokens in zip(rows, drawn, length, strict=True):
+        row.tip, row.cut = int(tip), int(tokens)
+    return drawn
+
+
+def _own_records(rollouts: Rollouts) -> dict[str, np.ndarray]:
+    """Copies of the records that a reply changes; new ones say nothing."""
+    shape, known = rollouts.tokens.shape, {}
+    new = {
+        "turn": np.full(shape, -1, np.int32),
+        "origin": np.zeros(shape, np.int32),
+        "process_reward": np.zeros(shape, rollouts.reward.dtype),
+    }
+    for name in (*new, "tokens", "length", "truncated"):
+        array = getattr(rollouts, name)
+        known[name] = new[name] if array is None else array.copy()
+    return known
+
+
+def unended(how: Driver, pieces: Pieces, rows: Sequence[TurnRow]) -> list[bool]:
+    """Of which rows the last turn has come to a limit, and not to the end of an action."""
+    rollouts = pieces.batch.rollouts
+    return [
+        bool(rollouts.truncated[row.tip])
+        and not how.ends_action(rollouts.tokens[row.tip, : row.cut].tolist())
+        for row in rows
+    ]
+
+
+def answer_turns(
+    how: Driver,
+    pieces: Pieces,
+    asks: Sequence[Ask],
+    rows: Sequence[TurnRow],
+    counts: Counter[str],
+) -> None:
+    """Tells rows what the environment says to their last turns; those without a reply to go on
+    behind are not active any more.
+
+    Args:
+      how: what asks.
+      asks: that the rows' groups are places of.
+      counts: of what happened, which is added to.
+    """
+    rollouts = pieces.batch.rollouts
+    budget = rollouts.tokens.shape[1]
+    tips = np.array([row.tip for row in rows])
+    paused = rollouts.truncated[tips]
+    for row in rows:
+        row.active, row.inject = False, ()
+    cut_off = unended(how, pieces, rows)
+    asked = [
+        place
+        for place, row in enumerate(rows)
+        if row.turn < how.limit and not cut_off[place] and not (paused[place] and row.cut >= budget)
+    ]
+    # Neither what it was given nor the end of a response is a part of what it says.
+    said = (pieces.source[tips] == tips[:, None]) & (rollouts.origin[tips] == 0)
+    said &= np.arange(budget) < (rollouts.length[tips] - ~paused)[:, None]
+    texts = pieces.batch.tokenizer.batch_decode(
+        [rollouts.tokens[tips[place]][said[place]].tolist() for place in asked],
+        clean_up_tokenization_spaces=False,
+    )
+    keys, waiting = {}, {}
+    for place, text in zip(asked, texts, strict=True):
+        row = rows[place]
+        ask = asks[row.group]
+        keys[place] = f"{ask.round}/{ask.number}/{row.sample}/{row.turn}"
+        # All rows of a prompt are asked about by one process, which has the states of forks.
+        future = how.ask(keys[place], row.episode, text, how.owns(row.group))
+        if future is not None:
+            waiting[place] = future
+    for place, reply in how.replies(keys, waiting).items():
+        counts.update(reply.info)
+        _take(how, pieces, rows[place], reply, counts)
+
+
+def _take(how: Driver, pieces: Pieces, row: TurnRow, reply: Reply, counts: Counter[str]) -> None:
+    """Takes a reply to the last turn of a row."""
+    rollouts, tip, end = pieces.batch.rollouts, row.tip, row.cut
+    row.lost |= reply.lost
+    if reply.outcome is not None:
+        row.outcome = reply.outcome
+    if reply.reward is not None and end > 0:
+        rollouts.process_reward[tip, end - 1] += reply.reward
+        row.paid = True
+    paused = bool(rollouts.truncated[tip])
+    if reply.done or (reply.text is None and not paused):
+        if paused:
+            # The text is whole: an end is put behind it, which the policy did not write.
+            rollouts.tokens[tip, end], rollouts.origin[tip, end] = how.actor.stop_token(), TOOL
+            rollouts.truncated[tip], rollouts.length[tip] = False, end + 1
+        return
+    last = int(rollouts.tokens[tip, end - 1])
+    told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last)
+    room = rollouts.tokens.shape[1] - end - (1 if row.spare is None else row.spare)
+    if len(told) > room:
+        counts["cut_replies"] += 1
+        if row.spare is None:
+            rollouts.truncated[tip] = True
+            return
+        told = how.tokens_of(reply, pieces.batch.tokenizer, paused, last, most=room)
+    row.active, row.inject, row.turn = True, told, row.turn + 1
+    counts["tool_tokens"] += len(told)
+
+
+def brought_by(how: Driver, rows: Sequence[TurnRow], rewards: np.ndarray) -> Sequence[Grade | None]:
+    """The environment's word about rows, see `Batch.brought`.
+
+    Args:
+      rewards: sums of their rewards, [n].
+    """
+    paid = [reward if row.paid else None for row, reward in zip(rows, rewards, strict=True)]
+    return how.grades([row.outcome for row in rows], paid, [row.lost for row in rows])

@@ -8,19 +8,30 @@ https://github.com/microsoft/rStar (branch rStar-math)
     trained: per problem the 2 right traces of highest mean Q,  loss = mean of -log π
 
 A round of searches and fine-tuning is a step here, and the policy goes on from where it is; the
-authors have four rounds over all problems, each from the base. Their steps are text and code that
-is run at once, and end with `<end_of_step>`; ours are texts between empty lines. From the second
-round on their search is guided by a process preference model: the pairs of siblings and the loss
-that it is fitted with are `sibling_pairs` and `pair_loss`, and `search_steps` takes its values.
+authors have four rounds over all problems, each from the base. Their steps are text and code, and
+end with `<end_of_step>` or `<end_of_code>`: with `code` the Python since the last end of code is
+run in the sandbox after each step, what it prints is read behind `<end_of_code>` and not imitated,
+and a second error in a row ends a path. Without it steps are texts between empty lines: that is the
+default here, as a policy that knows none of the marks writes no code. From the second round on
+their search is guided by a process preference model: the pairs of siblings and the loss that it is
+fitted with are `sibling_pairs` and `pair_loss`, and `search_steps` takes its values.
 """
 
 from rlvr_jax.experience import experience, rejection_sampling, step_tree
-from rlvr_jax.objectives import imitate, no_advantage, no_policy_loss, objective, token_mean
+from rlvr_jax.objectives import (
+    imitate,
+    no_advantage,
+    no_policy_loss,
+    objective,
+    own_words,
+    token_mean,
+)
+from rlvr_jax.tools import code_steps
 from rlvr_jax.types import Method, Recipe
 
 
 def rstar_math(
-    separator: str = "\n\n",
+    separator: str | None = None,
     candidates: int = 12,
     iterations: int = 48,
     depth: int = 16,
@@ -29,11 +40,14 @@ def rstar_math(
     step_tokens: int | None = None,
     temperature: float = 0.7,
     weight: float = 1.0,
+    code: bool = False,
+    errors: int = 2,
+    reply_tokens: int = 512,
 ) -> Recipe:
     """Imitation of the best right traces of a search over steps.
 
     Args:
-      separator: text that ends a step.
+      separator: text that ends a step; None: an empty line, and with code "<end_of_step>".
       candidates: next steps that are drawn in a node.
       iterations: descents of a tree.
       depth: steps of a response at most.
@@ -42,15 +56,30 @@ def rstar_math(
       step_tokens: of a step at most; None: what is left of the budget.
       temperature: of the sampler.
       weight: of the imitation.
+      code: steps may have Python in them, which is run (`code_steps`).
+      errors: of code in a row that end a path.
+      reply_tokens: of what code prints at most.
     """
+    if separator is None:
+        separator = "<end_of_step>" if code else "\n\n"
     search = step_tree(
-        separator, candidates, iterations, depth, exploration, traces, step_tokens, temperature
+        separator,
+        candidates,
+        iterations,
+        depth,
+        exploration,
+        traces,
+        step_tokens,
+        temperature,
+        code_steps(separator, errors=errors) if code else None,
+        reply_tokens,
     )
+    learned = imitate(weight, own_words, ("supervised", "origin")) if code else imitate(weight)
     return Recipe(
         objective=objective(
             advantage=no_advantage(),
             surrogate=no_policy_loss(),
-            regularizers=[imitate(weight)],
+            regularizers=[learned],
             aggregation=token_mean(),
         ),
         experience=experience(draw=search, stages=[rejection_sampling()]),
@@ -62,7 +91,7 @@ METHOD = Method(
     "rStar-Math: Small LLMs Can Master Math Reasoning with Self-Evolved Deep Thinking",
     "https://github.com/microsoft/rStar",
     changes="sampling, selection, surrogate",
-    left_out="code in the steps, the process preference model, and rounds that begin with the base",
+    left_out="the process preference model, and rounds that begin with the base",
     reports=(
         "with search, MATH: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4; AIME24 53.3 %"
     ),

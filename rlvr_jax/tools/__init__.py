@@ -6,6 +6,7 @@
 `toolbox`: an environment of tools; `Tool`, and `tool`, which makes one of a function.
 `python`, `calculator`, `search`, `sql`: tools. What models write runs in the sandbox, in limited
   workers, or through a grammar of ours.
+`code_steps`: reasoning in steps, whose code is run after each of them.
 `intercode`, `intercode_shell`: InterCode's episodes on a database and in a folder.
 `games`: two players who choose at the same time, again and again.
 `adapters`: objects with `reset` and `step` as environments, and the other way round.
@@ -15,6 +16,7 @@ from rlvr_jax.tools.adapters import episode, stepped
 from rlvr_jax.tools.base import Lost, Tool, ToolError, tool
 from rlvr_jax.tools.calculator import calculator
 from rlvr_jax.tools.calls import Style, between, fenced, json_calls, tags
+from rlvr_jax.tools.code_steps import code_steps
 from rlvr_jax.tools.environment import Environment, Game, Replies, Reply, World
 from rlvr_jax.tools.games import repeated_game
 from rlvr_jax.tools.named import named_toolbox
@@ -35,6 +37,7 @@ __all__ = [
     "World",
     "between",
     "calculator",
+    "code_steps",
     "episode",
     "fenced",
     "json_calls",

@@ -249,6 +249,11 @@ CASES = {
     "step_tree": lambda: experience(
         draw=step_tree(separator="b", candidates=3, iterations=6, depth=4, tokens=4)
     ),
+    "step_tree(answered)": lambda: experience(
+        draw=step_tree(
+            separator="b", candidates=3, iterations=4, depth=3, environment=Counting(done_after=2)
+        )
+    ),
     "prove_statements": lambda: experience(
         draw=prove_statements(Ending(), tactics=3, expansions=6, low=0.0, high=1.0)
     ),

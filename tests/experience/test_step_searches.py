@@ -195,8 +195,11 @@ def test_a_search_of_steps_finds_right_answers_and_their_values():
     found = search_steps((), counting(), iterations=40, depth=6)
     right = [found.states[node] for node in np.flatnonzero(found.outcome > 0)]
     assert right and all(sum(state) == 5 for state in right)
-    nodes = found.nodes
-    assert nodes.visits[0] > 20
+    nodes, ends = found.nodes, ~np.isnan(found.outcome)
+    # All there are: of the ways to 5, and of those to 6 by a 2; each is backed up once.
+    assert nodes.visits[0] == ends.sum() > 8
+    assert_array_equal(nodes.visits[ends], 1)
+    assert nodes.value[0] == found.outcome[ends].sum()
     # What went through the children went through the root.
     below = np.flatnonzero(nodes.parent == 0)
     assert nodes.value[0] == nodes.value[below].sum()
@@ -205,9 +208,34 @@ def test_a_search_of_steps_finds_right_answers_and_their_values():
     assert all(found.outcome[path[-1]] == 1 and path[0] == 0 for path in traces)
 
 
-def test_dead_ends_are_dropped_and_turned_away_from():
-    found = search_steps((), lambda state: [Candidate(None)], iterations=3, depth=2)
-    assert len(found.nodes) == 1 and found.nodes.value[0] == -3
+def test_dead_ends_are_worth_minus_one_themselves_and_are_never_entered_again():
+    asked = []
+
+    def expand(state):
+        asked.append(state)
+        # 0 has failed, 1 has no next step, 2 goes on up to the depth, 3 is wrong.
+        if state == (1,):
+            return [Candidate(None)]
+        dropped = [Candidate(None)] if state else []
+        more = [Candidate((*state, 0), failed=True), *(Candidate((*state, n)) for n in (1, 2))]
+        return [*dropped, *more, Candidate((*state, 3), -1.0)]
+
+    found = search_steps((), expand, iterations=20, depth=2)
+    assert len(asked) == len(set(asked)) and set(asked) == {(), (1,), (2,)}
+    value = {state: value for state, value in zip(found.states, found.nodes.value, strict=True)}
+    assert value[(0,)] == value[(1,)] == value[(2, 0)] == value[(2, 1)] == value[(2, 2)] == -1
+    # Of these nothing is backed up; the two wrong answers are.
+    assert value[()] == -2 and value[(2,)] == -1 and value[(2, 3)] == -1
+    assert np.sum(~np.isnan(found.outcome)) == 2
+
+
+def test_a_descent_that_finds_only_ends_is_over():
+    def expand(state):
+        return [Candidate((*state, n), 1.0 if state else None) for n in range(2)]
+
+    # The third one goes to the first node, the best, and finds that all is known there.
+    sizes = [len(search_steps((), expand, number, 3).nodes) for number in (2, 3, 4, 50)]
+    assert sizes == [5, 5, 7, 7]
 
 
 def test_a_models_value_orders_what_was_never_visited():

@@ -21,7 +21,7 @@ def walked(chain, steps=4):
 
 
 def searched(**changes):
-    draw = step_tree(**{"separator": "b", "candidates": 4, "iterations": 12, **changes})
+    draw = step_tree(**{"separator": "b", "candidates": 3, "iterations": 3, **changes})
     return walked(experience(draw=draw, stages=[rejection_sampling()]))
 
 

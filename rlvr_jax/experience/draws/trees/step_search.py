@@ -28,11 +28,13 @@ class Candidate(NamedTuple):
       state: what it leads to; its path is dropped where that is None.
       outcome: 1 or -1 where it ends the answer, else None.
       value: what a model gives for it, until it is visited; None: nothing.
+      failed: it ends without an answer, and nothing goes on from it.
     """
 
     state: Any
     outcome: float | None = None
     value: float | None = None
+    failed: bool = False
 
 
 class Searched(NamedTuple):
@@ -41,7 +43,7 @@ class Searched(NamedTuple):
     Fields:
       nodes: `value` is the sum of what was backed up.
       states: of the nodes.
-      outcome: [M], of terminal nodes, NaN elsewhere.
+      outcome: [M], of nodes that end an answer, NaN elsewhere.
     """
 
     nodes: Nodes
@@ -59,10 +61,11 @@ def search_steps(
 ) -> Searched:
     """Goes down by `upper_confidence`, ties to the first child, expands the leaf, and backs up.
 
-    A leaf that ends an answer is backed up by its outcome (`back_up_sum`) each time it is reached;
-    one that does not is expanded, and the first of its new nodes that ends an answer is backed up,
-    or nothing is if none does. Unvisited nodes count as the value that a model gave for them, and 0
-    without one.
+    New nodes that end an answer are backed up by their outcomes (`back_up_sum`), each once. What
+    ends without an answer (it has failed, is at the greatest depth, or has no next step) is worth
+    -1 itself, and nothing of it is backed up. No descent comes to an end again; one that finds
+    nothing but ends below a node is over, and takes the node for one. Unvisited nodes count as the
+    value that a model gave for them, and 0 without one.
 
     Args:
       expand: (state) -> candidates of the next step.
@@ -79,45 +82,45 @@ def search_steps(
     check_at_least(0, "search_steps", constant=constant)
     nodes, states = roots(1), [root]
     outcome, told = [np.nan], [0.0]
-    expanded = {0: False}
+    ends = [False]
 
-    def reward(node):
-        return told[node] if value_of_end else outcome[node]
-
-    def down(node):
-        while True:
-            below = children(nodes, node)
-            if not len(below):
-                return node
+    def down() -> int | None:
+        node = 0
+        while len(below := children(nodes, node)):
+            open_ones = below[~np.array(ends)[below]]
+            if not len(open_ones):
+                ends[node] = True
+                return None
             score = upper_confidence(
-                nodes.value[below], nodes.visits[below], nodes.visits[node], constant
+                nodes.value[open_ones], nodes.visits[open_ones], nodes.visits[node], constant
             )
-            score = np.where(nodes.visits[below] > 0, score, np.array(told)[below])
-            node = int(below[score.argmax()])
+            score = np.where(nodes.visits[open_ones] > 0, score, np.array(told)[open_ones])
+            node = int(open_ones[score.argmax()])
+        return node
 
     for _ in range(iterations):
-        leaf = down(0)
-        if not np.isnan(outcome[leaf]):
-            nodes = back_up_sum(nodes, path_to(nodes, leaf), reward(leaf))
+        if ends[0]:
+            break
+        leaf = down()
+        if leaf is None:
             continue
-        if expanded.get(leaf) or nodes.depth[leaf] >= depth:
-            # A dead end: it counts as a failure, so that the search turns away from it.
-            nodes = back_up_sum(nodes, path_to(nodes, leaf), -1.0)
-            continue
-        expanded[leaf] = True
         found = [one for one in expand(states[leaf]) if one.state is not None]
         if not found:
-            nodes = back_up_sum(nodes, path_to(nodes, leaf), -1.0)
+            nodes, ends[leaf] = back_up_sum(nodes, np.array([leaf]), -1.0), True
             continue
         first = len(nodes)
         nodes = with_nodes(nodes, np.full(len(found), leaf))
         states += [one.state for one in found]
         outcome += [np.nan if one.outcome is None else one.outcome for one in found]
         told += [0.0 if one.value is None else one.value for one in found]
-        ends = np.flatnonzero(~np.isnan(outcome[first:]))
-        if len(ends):
-            end = first + int(ends[0])
-            nodes = back_up_sum(nodes, path_to(nodes, end), reward(end))
+        for node, one in enumerate(found, first):
+            answered = one.outcome is not None
+            ends.append(answered or one.failed or nodes.depth[node] >= depth)
+            if answered:
+                reward = told[node] if value_of_end else outcome[node]
+                nodes = back_up_sum(nodes, path_to(nodes, node), reward)
+            elif ends[node]:
+                nodes = back_up_sum(nodes, np.array([node]), -1.0)
     return Searched(nodes, states, np.array(outcome))
 
 

@@ -1,0 +1,131 @@
+"""Reasoning in steps with code between them, which is run after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlvr_jax.sandbox import Limits
+from rlvr_jax.tools.base import Lost, ToolError, as_text
+from rlvr_jax.tools.environment import Reply
+from rlvr_jax.tools.python import LIMITS, run_calls
+
+__all__ = ["CodeSteps", "code_steps"]
+
+
+@dataclass(frozen=True)
+class CodeSteps:
+    """An environment that runs the code of steps; see `code_steps`. Its state is what was written
+    since the last end of code, and the errors in a row.
+
+    Fields:
+      run: (code) -> what it prints, and whether it failed. Raises `ToolError`, `Lost`.
+    """
+
+    step: str
+    begin: str
+    end: str
+    output: tuple[str, str]
+    errors: int
+    characters: int
+    label: str
+    run: Callable[[str], tuple[str, bool]] = field(repr=False, compare=False)
+    judges: bool = False
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        return self.step, self.end
+
+    def start(self, prompt: Any) -> tuple[Any, Sequence[Mapping[str, Any]]]:
+        """Nothing was written, and nothing is said."""
+        del prompt
+        return ("", 0), []
+
+    def reply(self, state: Any, text: str) -> Reply:
+        """What the code prints, behind the end of code; behind another step the empty text. A text
+        that is no whole step is not answered."""
+        if not text.endswith(self.stops):
+            return Reply(state)
+        written, errors = state
+        written += text
+        code, told = self._code_of(written), ""
+        counts = {"calls": 0.0, "tool_errors": 0.0}
+        failed = False
+        if code.strip():
+            counts["calls"] = 1.0
+            try:
+                told, failed = self.run(code)
+            except ToolError as error:
+                told, failed = f"Error: {error}", True
+            except Lost:
+                return Reply(state, lost=True, done=True, info=counts)
+        errors = errors + 1 if failed else 0
+        counts["tool_errors"] = float(failed)
+        if errors >= self.errors:
+            return Reply(("", errors), done=True, outcome=0.0, info=counts)
+        if not text.endswith(self.end):
+            return Reply((written, errors), "", info=counts)
+        said = "".join((self.output[0], self._shown(told), self.output[1])) if code.strip() else ""
+        return Reply(("", errors), said, info=counts)
+
+    def _code_of(self, written: str) -> str:
+        """The lines behind the first mark of code, without any mark."""
+        code = written.partition(self.begin)[2]
+        for mark in (self.begin, self.step, self.end):
+            code = code.replace(mark, "")
+        return code
+
+    def _shown(self, printed: str) -> str:
+        """What was printed, in which no mark stands: it is nobody's step."""
+        text = as_text(printed, self.characters)
+        for mark in (self.begin, *self.stops, *self.output):
+            mark = mark.strip()
+            text = text.replace(mark, f"{mark[:1]} {mark[1:]}")
+        return text
+
+
+def code_steps(
+    step: str = "<end_of_step>",
+    begin: str = "<code>",
+    end: str = "<end_of_code>",
+    output: tuple[str, str] = ("\n<output>", "<end_of_output>\n"),
+    errors: int = 2,
+    limits: Limits = LIMITS,
+    characters: int = 2000,
+) -> CodeSteps:
+    """An environment in which steps may have Python in them, as rStar-Math writes it:
+
+        <code>
+        a = 6 * 7<end_of_step>
+        print(a)<end_of_code>
+        <output>42<end_of_output>
+
+    After each step the code since the last end of code is run as a whole, in a fresh sandbox; what
+    it prints is said behind the end of code alone. An episode is over, with an outcome of 0, when
+    as many steps in a row have failed as `errors` says: raised, or passed a limit. A step without
+    code has not failed.
+
+    Args:
+      step, end: texts that end a step, and code.
+      begin: text behind which code stands.
+      output: what stands before and behind that which was printed.
+      errors: in a row that end an episode.
+      limits: of a run.
+      characters: of what is said; what is longer is cut, and says so.
+    Raises:
+      ValueError: a mark that is empty; a number that is no count.
+    Source: https://github.com/microsoft/rStar (branch rStar-math).
+    """
+    for name, number in {"errors": errors, "characters": characters}.items():
+        if not number >= 1:
+            raise ValueError(f"code_steps: {name} must be at least 1, got {number}")
+    for name, mark in {"step": step, "begin": begin, "end": end}.items():
+        if not mark.strip():
+            raise ValueError(f"code_steps: {name} must be a text, got {mark!r}")
+    label = f"code_steps({step!r}, {begin!r}, {end!r}, {output!r}, errors={errors})"
+
+    def run(code: str) -> tuple[str, bool]:
+        return run_calls([code], limits)
+
+    return CodeSteps(step, begin, end, tuple(output), errors, characters, label, run)

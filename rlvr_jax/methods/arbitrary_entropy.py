@@ -9,15 +9,17 @@ https://github.com/597358816/DCPO
     update = k of those rows with A = 1, and the own rows but the first k
     loss   = Σ PPO clip with dual clip / Σ n_i
 
-Both kinds of rows have their own group statistics, and their old log-probs are those at temperature
-1: the temperature enters only by which rollouts are seen. In effect GRPO plus a REINFORCE term. The
-redrawn rows are those marked `off_policy`. Where nothing
-qualifies the authors' code fails; ours trains on the own rows. Their log-space clip is the same
-function.
+Both kinds of rows have their own group statistics. Both are drawn from the likeliest tokens of mass
+0.99, and their old log-probs are those at temperature 1 over the whole vocabulary, with which the
+ratio begins at 1: temperature and cut enter only by which rollouts are seen. In effect GRPO plus a
+REINFORCE term. The redrawn rows are those marked `off_policy`. Where nothing qualifies the authors'
+code fails; ours trains on the own rows. Their log-space clip is the same function. Evaluations are
+drawn with the same cut.
 """
 
-from rlvr_jax.experience import draw_controllers, experience
+from rlvr_jax.experience import draw_controllers, experience, plain
 from rlvr_jax.objectives.algebra.core import objective
+from rlvr_jax.objectives.arguments import check_within
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.objectives.transforms.entropy_control import imitate_controllers, normalized_by_origin
@@ -35,6 +37,7 @@ def arbitrary_entropy(
     high: float = 1.2,
     low: float = 0.8,
     share: float = 0.25,
+    top_p: float = 0.99,
 ) -> Recipe:
     """GRPO on the token mean with some rollouts replaced by right ones of another temperature.
 
@@ -46,7 +49,11 @@ def arbitrary_entropy(
       epsilon: added to the standard deviation of a group's rewards.
       high, low: temperatures of the redrawn rows while the entropy is low, and above its target.
       share: of the prompts, that are drawn again.
+      top_p: mass that is sampled from.
+    Raises:
+      ValueError: top_p outside [0, 1].
     """
+    check_within(0, 1, "arbitrary_entropy", top_p=top_p)
     return Recipe(
         objective=objective(
             advantage=normalized_by_origin(epsilon),
@@ -55,7 +62,8 @@ def arbitrary_entropy(
             aggregation=token_mean(),
         ),
         experience=experience(
-            stages=[draw_controllers(target, high, low, share, threshold, max_samples, epsilon)]
+            draw=plain(top_p=top_p),
+            stages=[draw_controllers(target, high, low, share, threshold, max_samples, epsilon)],
         ),
     )
 
@@ -65,7 +73,6 @@ METHOD = Method(
     "Arbitrary Entropy Policy Optimization: Entropy Is Controllable in Reinforcement Fine-tuning",
     "https://github.com/597358816/DCPO",
     changes="sampling, advantage, mask",
-    left_out="sampling with top-p 0.99",
     reports=(
         "Qwen2.5-Math-7B, mean of 7 sets: 53.87 (GRPO 51.60, entropy bonus 51.10); scores rise, "
         "then fall with the entropy held"
@@ -73,6 +80,6 @@ METHOD = Method(
     traps=(
         "its entropy is -logp of drawn tokens, not the full one; it is 0 at first, so the first "
         "step heats; near the target the temperature flips every step; 60 rows are meant for a "
-        "batch of 2560"
+        "batch of 2560; top_p 0.99 is not corrected for"
     ),
 )

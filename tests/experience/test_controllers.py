@@ -9,6 +9,7 @@ import training_runs
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.experience import draw_controllers, experience
+from rlvr_jax.methods import recipe
 from rlvr_jax.runs.step import collect
 
 FLOAT32 = 1e-5  # log-probs of a float32 scorer, of some nats
@@ -56,18 +57,40 @@ def test_what_cannot_be_is_refused(settings, message):
         draw_controllers(**{"target": 1.0, **settings})
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    policy = training_runs.write_policy(tmp_path_factory.mktemp("policy"))
-    given = ("target=1.0", "share=0.5", "max_samples=4")
-    return training_runs.prepared(
-        training_runs.settings(
-            policy, "unused", method="arbitrary_entropy", hyperparameters=given, steps=2
-        )
+def settings(policy, *hyperparameters):
+    given = ("target=1.0", "share=0.5", "max_samples=4", *hyperparameters)
+    return training_runs.settings(
+        policy, "unused", method="arbitrary_entropy", hyperparameters=given, steps=2
     )
 
 
-def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(run):
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    return training_runs.write_policy(tmp_path_factory.mktemp("policy"))
+
+
+@pytest.fixture(scope="module")
+def run(policy):
+    return training_runs.prepared(settings(policy, "top_p=0.8"))
+
+
+def test_rows_are_drawn_from_the_likeliest_tokens_and_scored_over_all(run):
+    state = run.initial_state()
+    rollouts = collect(run, state, 0).batch.rollouts
+    logp = run.scorer(state)(rollouts, ["logp"], "current")["logp"]
+    own = rollouts.mask & ~rollouts.off_policy[:, None]
+    # What is kept has a mass of 0.8 or more, and less than all.
+    mass = np.exp(logp - rollouts.behaviour_logp)[own]
+    assert np.all(mass > 0.8 - FLOAT32) and np.all(mass < 1 - FLOAT32)
+
+
+def test_the_papers_cut_is_the_default():
+    name, draw = recipe("arbitrary_entropy").experience.draw
+    assert (name, draw.sampling) == ("plain", {"top_p": 0.99})
+
+
+def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(policy):
+    run = training_runs.prepared(settings(policy, "top_p=1"))
     state = run.initial_state()
     batch = collect(run, state, 0).batch
     rollouts = batch.rollouts

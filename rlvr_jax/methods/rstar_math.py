@@ -12,9 +12,13 @@ authors have four rounds over all problems, each from the base. Their steps are 
 end with `<end_of_step>` or `<end_of_code>`: with `code` the Python since the last end of code is
 run in the sandbox after each step, what it prints is read behind `<end_of_code>` and not imitated,
 and a second error in a row ends a path. Without it steps are texts between empty lines: that is the
-default here, as a policy that knows none of the marks writes no code. From the second round on
-their search is guided by a process preference model: the pairs of siblings and the loss that it is
-fitted with are `sibling_pairs` and `pair_loss`, and `search_steps` takes its values.
+default here, as a policy that knows none of the marks writes no code.
+
+From the second round on their search is guided by a process preference model, fine-tuned from the
+policy on pairs of sibling steps of the last round. Here, with a `guide_rate`, it is a linear head
+on the policy's own hidden state behind a step: after each step of the run it takes a step of Adam
+on the loss of the pairs (`sibling_pairs`, `pair_loss`), and the next searches begin with its
+values.
 """
 
 from rlvr_jax.experience import experience, rejection_sampling, step_tree
@@ -43,6 +47,7 @@ def rstar_math(
     code: bool = False,
     errors: int = 2,
     reply_tokens: int = 512,
+    guide_rate: float = 0.0,
 ) -> Recipe:
     """Imitation of the best right traces of a search over steps.
 
@@ -59,6 +64,7 @@ def rstar_math(
       code: steps may have Python in them, which is run (`code_steps`).
       errors: of code in a row that end a path.
       reply_tokens: of what code prints at most.
+      guide_rate: learning rate of the head that guides the search; 0: none does.
     """
     if separator is None:
         separator = "<end_of_step>" if code else "\n\n"
@@ -73,6 +79,7 @@ def rstar_math(
         temperature,
         code_steps(separator, errors=errors) if code else None,
         reply_tokens,
+        guide_rate,
     )
     learned = imitate(weight, own_words, ("supervised", "origin")) if code else imitate(weight)
     return Recipe(
@@ -91,7 +98,8 @@ METHOD = Method(
     "rStar-Math: Small LLMs Can Master Math Reasoning with Self-Evolved Deep Thinking",
     "https://github.com/microsoft/rStar",
     changes="sampling, selection, surrogate",
-    left_out="the process preference model, and rounds that begin with the base",
+    left_out="a preference model with weights of its own (here: a head on the policy's states), and"
+    " its search at test time; rounds that begin with the base",
     reports=(
         "with search, MATH: Qwen2.5-Math-7B 58.8 to 90.0, Phi3-mini 41.4 to 86.4; AIME24 53.3 %"
     ),

@@ -249,6 +249,9 @@ CASES = {
     "step_tree": lambda: experience(
         draw=step_tree(separator="b", candidates=3, iterations=6, depth=4, tokens=4)
     ),
+    "step_tree(guided)": lambda: experience(
+        draw=step_tree(separator="b", candidates=3, iterations=6, depth=4, guide_rate=0.1)
+    ),
     "step_tree(answered)": lambda: experience(
         draw=step_tree(
             separator="b", candidates=3, iterations=4, depth=3, environment=Counting(done_after=2)

@@ -283,23 +283,3 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(settings):
         scored = run.scorer(state)(replace(rollouts, mask=own), ["logp"], "current")["logp"]
         assert_allclose(rollouts.behaviour_logp[own], scored[own], atol=FLOAT32)
     assert replies > 1
-
-
-@pytest.mark.slow  # half a minute
-def test_it_trains_by_its_name_with_code(tmp_path, monkeypatch):
-    # A random policy writes all marks now and then.
-    words = [*training_runs.WORDS, "<code>", "<end_of_step>", "<end_of_code>"]
-    monkeypatch.setattr(training_runs, "WORDS", words)
-    policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)
-    config = training_runs.settings(
-        policy,
-        tmp_path / "run",
-        method="rstar_math",
-        response_tokens=16,
-        hyperparameters=("code=true", "candidates=4", "iterations=6", "reply_tokens=4"),
-    )
-    training_runs.quietly(config)
-    steps = training_runs.metrics(tmp_path / "run")
-    assert sum(training_runs.values(steps, "experience/calls")) > 0
-    assert sum(training_runs.values(steps, "experience/imitated_answers")) > 0
-    assert max(training_runs.values(steps, "gradient_norm")) > 0

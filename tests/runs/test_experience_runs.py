@@ -47,7 +47,41 @@ class Crash(Exception):
 
 @pytest.mark.parametrize("name", with_an_experience())
 def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
-    training_runs.quietly(config(tmp_path / "whole", name))
+    dies_and_goes_on(tmp_path, monkeypatch, name)
+    rows = training_runs.metrics(tmp_path / "whole")
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert all(row["drawn_tokens"] > 0 for row in rows[1:])
+
+
+@pytest.mark.slow
+def test_a_run_whose_segments_call_a_tool_goes_on_in_the_same_bytes(tmp_path, monkeypatch):
+    given = ("tools=None", "instruction=;", "context=8", "summary=5")
+    sizes = {"prompts_per_step": 16, "samples_per_prompt": 8}
+    changes = {"task": "calculations", "hyperparameters": given, **sizes}
+    dies_and_goes_on(tmp_path, monkeypatch, "supo", **changes)
+    rows = training_runs.metrics(tmp_path / "whole")
+    assert sum(training_runs.values(rows, "experience/tool_tokens")) > 0
+
+
+@pytest.mark.slow
+def test_a_guided_search_of_steps_with_code_goes_on_in_the_same_bytes(tmp_path, monkeypatch):
+    # A random policy writes all marks now and then.
+    words = [*training_runs.WORDS, "<code>", "<end_of_step>", "<end_of_code>"]
+    monkeypatch.setattr(training_runs, "WORDS", words)
+    policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)
+    given = ("code=true", "candidates=4", "iterations=6", "reply_tokens=4", "guide_rate=0.01")
+    changes = {"task": "training_runs:sums", "model": str(policy), "response_tokens": 16}
+    dies_and_goes_on(tmp_path, monkeypatch, "rstar_math", hyperparameters=given, **changes)
+    rows = training_runs.metrics(tmp_path / "whole")
+    assert sum(training_runs.values(rows, "experience/calls")) > 0
+    assert sum(training_runs.values(rows, "experience/step_pairs")) > 0
+    assert sum(training_runs.values(rows, "experience/imitated_answers")) > 0
+    assert max(training_runs.values(rows, "gradient_norm")) > 0
+
+
+def dies_and_goes_on(tmp_path, monkeypatch, name, **changes):
+    """Ends a run in its third step, and has it go on: what is left is that of a whole one."""
+    training_runs.quietly(config(tmp_path / "whole", name, **changes))
     step, taken = loop.take_step, []
 
     def dying(*given):
@@ -58,12 +92,9 @@ def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
 
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(loop, "take_step", dying)
-        training_runs.quietly(config(tmp_path / "killed", name))
-    training_runs.quietly(config(tmp_path / "killed", name, resume=True))
+        training_runs.quietly(config(tmp_path / "killed", name, **changes))
+    training_runs.quietly(config(tmp_path / "killed", name, resume=True, **changes))
     assert training_runs.contents(tmp_path / "killed") == training_runs.contents(tmp_path / "whole")
-    rows = training_runs.metrics(tmp_path / "whole")
-    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
-    assert all(row["drawn_tokens"] > 0 for row in rows[1:])
 
 
 def test_a_policy_that_cannot_read_a_hint_is_refused(tmp_path):

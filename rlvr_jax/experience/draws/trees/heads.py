@@ -1,10 +1,14 @@
-"""A head that guesses from a hidden state whether a response will be right."""
+"""Heads that guess from a hidden state: whether a response will be right, how good a step is."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.parts import Actor
+
 __all__ = ["area_under_curve", "fitted", "head_gradient", "head_loss", "head_scores", "new_head"]
+__all__ += ["states_behind"]
 
 Head = dict[str, np.ndarray]
 
@@ -50,13 +54,12 @@ def head_gradient(
     return np.append(miss @ hidden, miss.sum())
 
 
-def fitted(
-    head: Head, hidden: np.ndarray, outcome: np.ndarray, mask: np.ndarray, rate: float
-) -> Head:
-    """The head after one step of Adam on a batch; as it was if the mask is empty."""
-    if not mask.any():
-        return head
-    gradient = head_gradient(head["weights"].astype(float), hidden, outcome, mask)
+def fitted(head: Head, gradient: np.ndarray, rate: float) -> Head:
+    """The head after one step of Adam.
+
+    Args:
+      gradient: [D + 1], by the weights.
+    """
     number = int(head["updates"]) + 1
     mean = BETAS[0] * head["mean"] + (1 - BETAS[0]) * gradient
     square = BETAS[1] * head["square"] + (1 - BETAS[1]) * gradient**2
@@ -80,3 +83,15 @@ def area_under_curve(scores: np.ndarray, outcome: np.ndarray) -> float:
         return 0.5
     above = np.sign(right[:, None] - wrong[None])
     return float(np.mean(above) / 2 + 0.5)
+
+
+def states_behind(batch: Batch, actor: Actor) -> np.ndarray:
+    """The policy's last hidden state behind each row's last token, [B, D]; 0 where a response fills
+    its budget."""
+    rollouts = batch.rollouts
+    # A state says what comes next: that of the token which is not there yet.
+    behind = np.arange(rollouts.mask.shape[1])[None] == rollouts.length[:, None]
+    longer = batch.with_rollouts(
+        mask=behind, length=(rollouts.length + behind.any(axis=1)).astype(rollouts.length.dtype)
+    )
+    return actor.score(longer, ["mean_hidden"])["mean_hidden"]

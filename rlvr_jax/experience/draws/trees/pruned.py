@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.batch import Batch
-from rlvr_jax.experience.draws.trees.heads import area_under_curve, fitted, head_scores, new_head
+from rlvr_jax.experience.draws.trees.heads import (
+    area_under_curve,
+    fitted,
+    head_gradient,
+    head_scores,
+    new_head,
+    states_behind,
+)
 from rlvr_jax.experience.draws.trees.pieces import Pieces, first_samples
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.objectives import describe
@@ -103,7 +109,8 @@ def prune(
         none = np.full(len(rows), -1)
         tips = pieces.draw(rows, sample, none, np.zeros(len(rows), int), limit)
         finished = ~pieces.goes_on(tips)
-        hidden = _at_the_check(pieces.batch.take(tips), actor, finished)
+        hidden = states_behind(pieces.batch.take(tips), actor)
+        hidden = np.where(finished[:, None], 0, hidden)
         kept = np.ones(len(rows), bool)
         if state["area"] >= least_area:
             quality = head_scores(state["weights"], hidden)
@@ -134,22 +141,11 @@ def prune(
         weights = state["weights"].astype(float)
         area = area_under_curve(head_scores(weights, hidden[decided]), outcome[decided])
         head = {name: value for name, value in state.items() if name != "area"}
-        head = fitted(head, hidden, outcome, decided, rate)
+        if decided.any():
+            head = fitted(head, head_gradient(weights, hidden, outcome, decided), rate)
         return {**head, "area": np.array(area, np.float32)}, {"head_area": area}
 
     named = {"keep": float(keep), "check": float(check), "share": float(share)}
     named |= {"least_area": least_area, "control": control, "rate": rate}
     gives = frozenset({"embedding"})
     return Draw(apply, describe("prune", **named), init, observe, gives=gives, fewer=True)
-
-
-def _at_the_check(batch: Batch, actor, finished: np.ndarray) -> np.ndarray:
-    """The policy's last hidden state behind each row's last token, [B, D]; 0 for finished rows."""
-    rollouts = batch.rollouts
-    # A state says what comes next: that of the token which is not there yet.
-    behind = np.arange(rollouts.mask.shape[1])[None] == rollouts.length[:, None]
-    longer = batch.with_rollouts(
-        mask=behind, length=(rollouts.length + behind.any(axis=1)).astype(rollouts.length.dtype)
-    )
-    found = actor.score(longer, ["mean_hidden"])["mean_hidden"]
-    return np.where(finished[:, None], 0, found)

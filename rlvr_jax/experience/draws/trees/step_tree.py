@@ -11,8 +11,10 @@ import numpy as np
 
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import THREADS, Driver, Episode
+from rlvr_jax.experience.draws.trees.heads import new_head
 from rlvr_jax.experience.draws.trees.pieces import Pieces
 from rlvr_jax.experience.draws.trees.search import graded_ends
+from rlvr_jax.experience.draws.trees.step_guide import Guide
 from rlvr_jax.experience.draws.trees.step_search import (
     Candidate,
     Searched,
@@ -47,6 +49,7 @@ def step_tree(
     temperature: float = 0.7,
     environment: Environment | None = None,
     reply_tokens: int = 512,
+    guide_rate: float = 0.0,
 ) -> Draw:
     """Searches each prompt's responses step by step (`search_steps`) and gives the best right ones.
 
@@ -62,6 +65,11 @@ def step_tree(
     any other the prompt has no verdict. A reply without room, and a step of so many tokens that has
     not ended, end the response, cut. Evaluations are drawn by `turns`.
 
+    With a `guide_rate` a head on the policy's hidden state behind a step guides the search: until
+    something is backed up to a step it counts as the head's score. The head learns once a step of
+    the run from the `step_pairs` of its trees, by one step of Adam, and no gradient goes into the
+    policy. The state is D + 1 weights and their moments.
+
     Args:
       separator: text that ends a step.
       candidates: children of a node.
@@ -73,19 +81,22 @@ def step_tree(
       temperature: of the sampler.
       environment: that answers steps, in which each response is alone; None: nobody does.
       reply_tokens: of a reply at most; what is longer loses its middle.
+      guide_rate: of Adam; 0: nobody guides.
     Writes: with an environment turn, origin, process_reward, as `turns`.
     Metrics: nodes, solved_prompts; with an environment failed_steps, lost_steps, tool_tokens,
-      cut_replies, and the sums of what it counts.
+      cut_replies, and the sums of what it counts; with a guide step_pairs, and ordered_pairs,
+      those that the head had in order before it learned from them.
     Raises:
       ValueError: a number that is no count, a negative constant, a temperature that is not
-        positive, no separator; when a run begins, a game of several players; when it draws, a
-        separator that the tokenizer cannot write.
-    Source: rStar-Math draws so (the link stands in the method's card).
+        positive, no separator; when a run begins, a game of several players, or a guide where the
+        model's width is not known; when it draws, a separator that the tokenizer cannot write.
+    Source: rStar-Math draws so (the link stands in the method's card); its guide is a model of its
+      own, and its pairs are of texts that differ by 20 edits at least.
     """
     counts = {"candidates": candidates, "iterations": iterations, "depth": depth, "traces": traces}
     check_count(1, "step_tree", **counts, **({} if tokens is None else {"tokens": tokens}))
     check_count(1, "step_tree", reply_tokens=reply_tokens)
-    check_at_least(0, "step_tree", constant=constant)
+    check_at_least(0, "step_tree", constant=constant, guide_rate=guide_rate)
     check_positive("step_tree", temperature=temperature)
     if not separator:
         raise ValueError(f"step_tree: separator must be a text, got {separator!r}")
@@ -93,7 +104,11 @@ def step_tree(
     def init(setting):
         if environment is not None:
             lone_environment("step_tree", environment, setting.task)
-        return ()
+        if not guide_rate:
+            return ()
+        if setting.width < 1:
+            raise ValueError(f"step_tree: Setting.width must be known, got {setting.width}")
+        return new_head(setting.width)
 
     def apply(asks, actor, state, turn):
         stop = tuple(actor.encode(separator))
@@ -110,9 +125,14 @@ def step_tree(
                 stops = dict.fromkeys((stop, *driver.stops))
                 how = {**how, "stop_sequences": tuple(stops)}
             pieces = Pieces(actor, turn.key, how)
+            guide = Guide(state, pieces, actor) if guide_rate else None
             for place, ask in enumerate(asks):
-                tree = _Tree(pieces, actor, asks, place, stop, tokens, candidates, driver, told)
+                tree = _Tree(
+                    pieces, actor, asks, place, stop, tokens, candidates, driver, guide, told
+                )
                 searched = search_steps(tree.root, tree.expand, iterations, depth, constant)
+                if guide is not None:
+                    guide.see(searched)
                 right = best_traces(searched, min(traces, ask.samples))
                 told.update(solved_prompts=bool(right), nodes=len(searched.nodes))
                 leaves = [path[-1] for path in right] or [_any_end(searched)]
@@ -123,12 +143,17 @@ def step_tree(
         rows = [row for own in chosen for row in own]
         batch = pieces.responses([row.tip for row in rows], answered)
         batch = replace(batch, asks=[asks[row.group] for row in rows], brought=_brought(rows, turn))
+        if guide is not None:
+            state, seen = guide.learned(guide_rate)
+            told.update(seen)
         return batch, state, {name: float(value) for name, value in told.items()}
 
     named = {"separator": separator, **counts, "constant": float(constant), "tokens": tokens}
     named |= {"temperature": float(temperature)}
+    if guide_rate:
+        named["guide_rate"] = guide_rate
     if environment is None:
-        return Draw(apply, describe("step_tree", **named), fewer=True)
+        return Draw(apply, describe("step_tree", **named), init, fewer=True)
     named |= {"environment": environment.label, "reply_tokens": reply_tokens}
     whole = turns(environment, depth, reply_tokens)
     return replace(
@@ -163,11 +188,12 @@ class _Tree:
         tokens: int | None,
         candidates: int,
         driver: Driver | None,
+        guide: Guide | None,
         counts: Counter[str],
     ):
         self.pieces, self.actor, self.asks = pieces, actor, asks
         self.stop, self.tokens, self.candidates = stop, tokens, candidates
-        self.driver, self.counts = driver, counts
+        self.driver, self.guide, self.counts = driver, guide, counts
         self.root = TurnRow(place, asks[place].first_sample, episode=Episode(asks[place].prompt))
         self.first = self.root
         self.drawn = 0
@@ -180,9 +206,12 @@ class _Tree:
         rows = [row.fork(first + number) for number in range(self.candidates)]
         self.first = rows[0] if row is self.root else self.first
         if self.driver is None:
-            drawn, over = self._written(rows), np.zeros(len(rows), bool)
+            drawn = self._written(rows)
         else:
             drawn = draw_turn(self.pieces, self.asks, rows, self.tokens)
+        values = [None] * len(rows) if self.guide is None else self.guide.scores(drawn).tolist()
+        over = np.zeros(len(rows), bool)
+        if self.driver is not None:
             over = self._answered(self.driver, rows)
         failed = np.array([one.outcome == 0 for one in rows])
         lost = np.array([one.lost for one in rows])
@@ -192,6 +221,7 @@ class _Tree:
             Candidate(
                 state=None if lost[number] else one,
                 outcome=(1.0 if right[number] else -1.0) if ends[number] else None,
+                value=values[number],
                 failed=bool(failed[number]),
             )
             for number, one in enumerate(rows)

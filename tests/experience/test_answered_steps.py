@@ -29,10 +29,10 @@ def chain_of(environment, **changes):
     return experience(draw=step_tree(**how, environment=environment))
 
 
-def collected(environment=None, steps=4, told=None, **changes):
+def collected(environment=None, steps=4, told=None, actor=None, **changes):
     chain = chain_of(environment or Counting(), **changes)
     own = replace(numpy_actor.setting(chain, prompts=8), told=told)
-    return [found for found, _, _ in numpy_actor.walk(chain, own=own, steps=steps)]
+    return [found for found, _, _ in numpy_actor.walk(chain, actor, own=own, steps=steps)]
 
 
 def test_steps_go_on_behind_replies_that_are_given():
@@ -67,13 +67,14 @@ class Failing(Counting):
 
 def test_a_step_that_failed_is_an_end_and_no_answer():
     failed = 0
-    # With one next step each, a response has no other end.
-    for found in collected(Failing(), candidates=1):
+    # With one next step each, a response has no other end; whatever ends by itself is right.
+    for found in collected(Failing(), candidates=1, actor=numpy_actor.NumpyActor(chance=1.0)):
         rollouts = found.batch.rollouts
         last = np.maximum(rollouts.length - 1, 0)[:, None]
         # The end behind it is nobody's, and the verifier was not asked.
         over = np.take_along_axis(rollouts.origin, last, axis=1)[:, 0] == TOOL
         assert over.sum() == found.metrics["failed_steps"] and len(over) == 8
+        assert found.metrics["solved_prompts"] == np.sum(found.batch.rollouts.outcome[~over])
         for row in np.flatnonzero(over):
             grade = found.batch.grades[row]
             assert grade.outcome == 0 and np.isnan(grade.info["ended"])
@@ -127,11 +128,14 @@ def test_a_search_that_is_done_again_is_told_the_same(tmp_path):
 
 
 def test_a_step_that_does_not_end_is_cut():
+    cut = 0
     for found in collected(tokens=2):
         rollouts = found.batch.rollouts
-        for row in np.flatnonzero(rollouts.truncated & (rollouts.length < 8)):
-            last = np.flatnonzero(rollouts.origin[row] == TOOL).max(initial=-1)
-            assert rollouts.length[row] - 1 - last == 2
+        for row in range(len(found.batch)):
+            own = rollouts.turn[row][rollouts.mask[row]]
+            assert np.bincount(own).max(initial=0) <= 2
+            cut += rollouts.truncated[row] and rollouts.length[row] < 8
+    assert cut > 4
 
 
 def test_evaluations_are_answered_in_turns():

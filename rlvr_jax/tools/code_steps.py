@@ -128,4 +128,4 @@ def code_steps(
     def run(code: str) -> tuple[str, bool]:
         return run_calls([code], limits)
 
-    return CodeSteps(step, begin, end, tuple(output), errors, characters, label, run)
+    return CodeSteps(step, begin, end, output, errors, characters, label, run)

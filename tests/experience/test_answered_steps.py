@@ -144,6 +144,12 @@ def test_evaluations_are_answered_in_turns():
     assert not experience(draw=step_tree()).draw[1].of_policy
 
 
+def test_rstar_math_runs_code_where_it_is_asked_to():
+    plain, coded = (recipe("rstar_math", code=code).experience.draw[1] for code in (False, True))
+    assert plain.environment is None and "separator=\n\n," in plain.label
+    assert coded.environment == code_steps() and "separator=<end_of_step>," in coded.label
+
+
 def test_a_game_is_refused():
     chain = chain_of(repeated_game(PAYOFFS, rounds=2))
     with pytest.raises(ValueError, match="step_tree: environment must have one player"):

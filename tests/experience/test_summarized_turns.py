@@ -15,6 +15,7 @@ from test_told import Moody, Remembering
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, summaries, summarized_turns, turns
 from rlvr_jax.experience.told import Told
+from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import GIVEN, TOOL
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
@@ -214,6 +215,16 @@ def test_what_cannot_be_is_refused():
         chain = experience(draw=summarized_turns(environment))
         with pytest.raises(ValueError, match=f"summarized_turns: .*{message}"):
             chain.init(numpy_actor.setting(chain))
+
+
+def test_supo_writes_one_text_unless_tools_are_named():
+    def draw(**given):
+        return recipe("supo", **given).experience.draw[1]
+
+    assert draw().label.startswith("summaries(") and draw().environment is None
+    assert draw(tools=None).label.startswith("summarized_turns(environment=task, limit=8")
+    named = draw(tools=("calculator",), style="tags", max_turns=3)
+    assert "toolbox(calculator" in named.label and named.environment.most == 3
 
 
 # With our actor: a policy that calls a tool by "+ … =", and reads two words.

@@ -156,7 +156,8 @@ def write_pages(out: Path) -> None:
         most = f"draw {board.drawn_tokens / 1e6:g} million tokens"
         most = most if board.drawn_tokens else f"take {board.steps} steps"
         budget = f"Task `{board.task}`, its presets; each run may {most}."
-        write_board(out / f"{name}.md", board.title, budget, own, next(iter(board.entries)))
+        baseline = next(iter(board.entries))
+        write_board(out / f"{name}.md", board.title, budget, own, baseline, board.notes)
         methods = len({row["entry"] for row in own})
         links.append(f"| [{board.title}]({name}.md) | {methods} | {len(own)} | `{board.task}` |")
     readme = out / "README.md"

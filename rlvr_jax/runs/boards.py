@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["BOARDS", "Board"]
 
@@ -22,6 +22,7 @@ class Board:
         or at its last step; 0: equal steps.
       steps: of each run at most; 0: the preset's.
       evaluate_every: steps between evaluations, each of which costs some six steps.
+      notes: what a reader of an entry's line has to know, by entry.
     """
 
     title: str
@@ -32,6 +33,7 @@ class Board:
     drawn_tokens: int = 1_500_000
     steps: int = 0
     evaluate_every: int = 40
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def _named(names: str, **others: str) -> dict[str, str]:
@@ -64,6 +66,12 @@ BOARDS: Mapping[str, Board] = {
             rloo rollout_correction rover rpg safe sapo seed_grpo steer ucas verl_effective_rank vpo
         """),
         seeds=5,
+        notes={
+            "prerl": "the first stage of a method, which its authors end after 10 to 25 updates;"
+            " here it takes the whole budget, and a wrong answer is all that it learns from",
+            "implicit_prm": "fits a model of rewards: its loss tells right answers from wrong ones"
+            " by the policy's own log-ratios, and nothing makes the policy write right ones",
+        },
     ),
     "tuning": Board(
         "Tuning: three values of one setting each, on prompts that no other board reports",

@@ -59,8 +59,8 @@ def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
     for seed in range(10):
         rows += [row("grpo", seed, 0.5 + 0.01 * seed), row("ours", seed, 0.6 + 0.011 * seed)]
     for each in rows:
+        each["end"] |= {"pass@1": 0.3, "train_entropy": 0.1}
         each["start"] = each["end"]
-        each["end"] = each["end"] | {"pass@1": 0.3, "train_entropy": 0.1}
     nine, ten = (standings(rows[: 2 * seeds], "pass@32", "grpo")[0] for seeds in (9, 10))
     assert (nine.entry, nine.looks_apart, nine.is_apart) == ("ours", True, False)
     assert ten.looks_apart and ten.is_apart
@@ -72,6 +72,26 @@ def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
     early = "fewer than 10 seeds: `ours` (`--entries grpo …`, `--seeds 10`)."
     assert above + "none." in pages[9] and early in pages[9]
     assert above + "`ours`." in pages[10] and "Not spoken of" not in pages[10]
+
+
+@pytest.mark.parametrize(
+    "first, second, told",
+    [
+        ((0.2, 0.21, 0.19), (0.1, 0.12, 0.11), "boundary out"),
+        ((0.2, 0.21, 0.19), (0.1, -0.1, 0.02), "sharpened"),
+        ((0.2, 0.21, 0.19), (-0.1, -0.12, -0.11), "sharpened at a price"),
+        ((0.02, -0.02, 0.01), (0.1, 0.12, 0.11), "wider"),
+        ((-0.2, -0.21, -0.19), (-0.1, -0.12, -0.11), "unlearned"),
+        ((0.2,), (0.1,), "–"),
+    ],
+)
+def test_a_page_says_what_a_method_did_to_the_base(tmp_path, first, second, told):
+    rows = [row("grpo", seed, 0.5 + gap) for seed, gap in enumerate(second)]
+    for each, gap in zip(rows, first, strict=True):
+        each["start"] = {"pass@1": 0.3, "pass@32": 0.5}
+        each["end"] |= {"pass@1": 0.3 + gap, "train_entropy": 0.1}
+    write_board(tmp_path / "x.md", "X", "Steps.", rows, "grpo")
+    assert f"| `grpo` | {told} | {len(first)} |" in (tmp_path / "x.md").read_text()
 
 
 def test_equal_pairs_are_no_test():

@@ -12,7 +12,8 @@ from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.boards import BOARDS, Board
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
-BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, drawn_tokens=1000)
+NOTES = {"few": "mind this", "gone": "has no run"}
+BOARD = Board("Two of them", "brackets", ENTRIES, seeds=2, drawn_tokens=1000, notes=NOTES)
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +91,8 @@ def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
     assert "- 1 cannot be told apart" in page
     assert "- `few`, seed 1: step 3: loss is nan" in page
     line = next(line for line in page.splitlines() if line.startswith("| `few"))
-    assert line.split(" | ")[1:5] == ["1", "0.350", "0.700", "+0.200"]
+    assert line.split(" | ")[1:6] == ["–", "1", "0.350", "0.700", "+0.200"]
+    assert "- `few`: mind this" in page and "`gone`" not in page
     assert (tmp_path / "out" / "two.png").stat().st_size > 1000
     assert (
         "| [Two of them](two.md) | 2 | 4 | `brackets` |"

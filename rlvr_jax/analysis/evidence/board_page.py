@@ -16,12 +16,29 @@ __all__ = ["write_board", "write_picture"]
 
 _MAIN = "pass@32"
 _SHOWN = ("pass@1", "pass@32", "train_entropy")
+# By whether pass@1 and pass@32 rose (1), fell (-1), or neither can be told (0).
+_KINDS = {
+    (1, 1): "boundary out",
+    (1, 0): "sharpened",
+    (1, -1): "sharpened at a price",
+    (0, 1): "wider",
+    (0, 0): "no change",
+    (0, -1): "narrower",
+    (-1, 1): "wider, duller",
+    (-1, 0): "duller",
+    (-1, -1): "unlearned",
+}
 # A form that succeeds rarely at the start: how often answers to hard prompts use it.
 _FORM = "hard/info/right_form"
 
 
 def write_board(
-    path: Path, title: str, budget: str, rows: Sequence[Mapping[str, Any]], baseline: str
+    path: Path,
+    title: str,
+    budget: str,
+    rows: Sequence[Mapping[str, Any]],
+    baseline: str,
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Writes one board as a Markdown page beside its picture, `<stem>.png`.
 
@@ -30,6 +47,7 @@ def write_board(
       budget: what every run was given, a sentence.
       rows: its lines; the failed ones are named.
       baseline: the entry that all are compared with.
+      notes: what a reader of an entry's line has to know, by entry.
     """
     ended = [row for row in rows if "end" in row]
     failed = [row for row in rows if "failed" in row]
@@ -49,15 +67,23 @@ def write_board(
         " all methods of the table (Holm). `rank` is by pass@32, the range of 95 % of 10,000"
         " resamples of the seeds. Entropy is that of the last step's rollouts, in nats per token.",
         "",
+        "What it did to the base model is told by the intervals of pass@1 and pass@32 at the end"
+        " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
+        " second can be told), sharpened at a price (the second fell), wider (the second rose),"
+        " narrower (it fell), duller (the first fell), unlearned (both fell).",
+        "",
         *_verdicts(found, baseline),
         "",
         f"![entropy against pass@32]({path.with_suffix('.png').name})",
         "",
-        "| method | seeds | pass@1 | pass@32 | pass@32 less the baseline's | p | rank | entropy |"
-        " rare form |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| method | what it did | seeds | pass@1 | pass@32 | pass@32 less the baseline's | p |"
+        " rank | entropy | rare form |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *(_line(each, runs[each.entry]) for each in found),
     ]
+    known = {entry: note for entry, note in (notes or {}).items() if entry in runs}
+    if known:
+        lines += ["", *(f"- `{entry}`: {note}" for entry, note in known.items())]
     if failed:
         lines += ["", "Runs that did not come to their end:", ""]
         lines += [f"- `{row['entry']}`, seed {row['seed']}: {row['failed']}" for row in failed]
@@ -96,9 +122,20 @@ def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:
         risen = sum(end > start for start, end in forms)
         kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
     return (
-        f"| `{standing.entry}` | {len(rows)} | {first} | {second} | {gap} | {p} | {ranks} |"
-        f" {third} | {kept} |"
+        f"| `{standing.entry}` | {_kind(rows)} | {len(rows)} | {first} | {second} | {gap} | {p} |"
+        f" {ranks} | {third} | {kept} |"
     )
+
+
+def _kind(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What training did to what is solved at the first try and with many."""
+    signs = []
+    for number in ("pass@1", _MAIN):
+        risen = mean_interval([row["end"][number] - row["start"][number] for row in rows])
+        if not risen.exists:
+            return "–"
+        signs.append(int(risen.excludes_zero) * (1 if risen.mean > 0 else -1))
+    return _KINDS[signs[0], signs[1]]
 
 
 def _verdicts(found: Sequence[Standing], baseline: str) -> list[str]:

@@ -35,7 +35,10 @@ def checked_key(function: str, key: jax.Array, *shape: int) -> jax.Array:
       ValueError: no key, other keys than were wanted, or of another generator than threefry, with
         which a rollout would depend on its neighbours.
     """
-    key = jnp.asarray(key)
+    try:
+        key = jnp.asarray(key)
+    except (TypeError, ValueError):
+        raise ValueError(f"{function}: key must be one of jax.random.key, got {key!r}") from None
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         if key.dtype != jnp.uint32 or key.shape[-1:] != (2,):
             raise ValueError(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-__all__ = ["prompt_numbers", "prompt_table", "stop_ids"]
+__all__ = ["prompt_numbers", "prompt_table", "stop_ids", "temperatures"]
 
 
 def _on_host(values: Any) -> bool:
@@ -75,3 +75,17 @@ def stop_ids(stop_tokens: Any) -> Int[Array, "S"]:
         got = "None" if ids is None else f"{ids.dtype}{list(ids.shape)}"
         raise ValueError(f"sample: stop_tokens must be a sequence of ids, got {got}")
     return ids.astype(jnp.int32)
+
+
+def temperatures(values: Any) -> Any:
+    """Temperatures of prompts as they are; None are none.
+
+    Raises:
+      ValueError: on the host, what is no number, or one below 0.
+    """
+    if values is None or not _on_host(values):
+        return values
+    array = np.asarray(values)
+    if not jnp.issubdtype(array.dtype, jnp.number) or not bool(np.all(array >= 0)):
+        raise ValueError(f"sample: temperature must be numbers of 0 or more, got {values!r}")
+    return values

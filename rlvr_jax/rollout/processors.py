@@ -120,8 +120,9 @@ class Sampling:
             "top_p": (0 < self.top_p <= 1, "in (0, 1]"),
             "min_p": (0 <= self.min_p < 1, "in [0, 1)"),
             "stop_sequences": (
-                all(self.stop_sequences),
-                "sequences of at least one token each",
+                all(self.stop_sequences)
+                and all(isinstance(token, Integral) for ids in sequences for token in ids),
+                "sequences of at least one token id each",
             ),
         }
         for name, (holds, wanted) in checks.items():

@@ -18,7 +18,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
-from rlvr_jax.rollout.arguments import prompt_numbers, prompt_table, stop_ids
+from rlvr_jax.rollout.arguments import prompt_numbers, prompt_table, stop_ids, temperatures
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import FINISHED, Pool, check_unshared, empty, widen
@@ -105,7 +105,7 @@ def sample(
       ValueError: `opening` is not below the prompts' width; `record_top` is above the vocabulary;
         `at_once` is not a multiple of the devices, or they do not draw by themselves; prompts that
         are no table, or longer with their responses than the model has positions; lengths, numbers
-        or stop tokens that are none; a key that is none.
+        or stop tokens that are none; a key that is none; temperatures below 0, on the host.
     """
     key = checked_key("sample", key)
     if not isinstance(sampling, Sampling):
@@ -136,7 +136,7 @@ def sample(
         opening=opening,
         at_once=at_once,
         weight_version=weight_version,
-        temperature=temperature,
+        temperature=temperatures(temperature),
         constants=constants,
         record_top=record_top,
         soft_prompt=soft_prompt,

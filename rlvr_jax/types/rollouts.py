@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -219,25 +220,28 @@ class Rollouts:
           reward: what is trained on; also the outcome unless that is given.
           group: which rows answer the same prompt: integers, or outside of jit labels of any kind,
             which are numbered in the order of their first rows where they are no int32.
-          records: any other fields. Those that are not given say that nothing is known: no prompt,
-            no log-probs or entropies of the sampler (None; an objective that reads them says so),
-            temperature 1, rows numbered in order, cut off by nobody.
+          records: any other fields. Those that are not given, or None, say that nothing is known:
+            no prompt, no log-probs or entropies of the sampler (None; an objective that reads them
+            says so), temperature 1, rows numbered in order, cut off by nobody.
             Integers and bools become float32 in fields of floats, `reward` among them.
         Raises:
-          ValueError: shapes that do not fit, integers beyond int32, or prompt_logp without
-            prompt_length.
+          ValueError: shapes that do not fit, integers beyond int32, floats in the place of
+            integers, a mask of other numbers than 0 and 1, labels that cannot be compared, what is
+            no array, or prompt_logp without prompt_length.
           TypeError: a record that is no field.
         """
-        mask = jnp.asarray(mask, bool)
+        mask = _mask(mask)
         if mask.ndim != 2:
             raise ValueError(
                 f"Rollouts.of_responses: mask must have the shape [B, T], got {mask.shape}"
             )
         group = _numbered(group)
+        fields = axes_of(cls)
+        records = {n: value for n, value in records.items() if n not in fields or value is not None}
         given = {"tokens": tokens, "mask": mask, "reward": reward, "group": group, **records}
         given = {name: _array(name, value) for name, value in given.items()}
         sizes = dict(zip("BT", mask.shape, strict=True))
-        for name, (kind, axes) in axes_of(cls).items():
+        for name, (kind, axes) in fields.items():
             if name not in given:
                 continue
             array, wanted = given[name], tuple(sizes.get(axis, axis) for axis in axes)
@@ -248,6 +252,11 @@ class Rollouts:
                 )
             if kind == "Float" and not jnp.issubdtype(array.dtype, jnp.floating):
                 given[name] = array.astype(jnp.float32)
+            if kind == "Int" and jnp.issubdtype(array.dtype, jnp.floating) and array.size:
+                raise ValueError(
+                    f"Rollouts.of_responses: {name} must be integers, got {array.dtype}"
+                    f"{list(array.shape)}"
+                )
         if "prompt_logp" in given and "prompt_length" not in given:
             raise ValueError(
                 "Rollouts.of_responses: prompt_length must be given with prompt_logp, got None"
@@ -278,15 +287,23 @@ def _numbered(group: Any) -> Any:
     """Labels of groups that int32 cannot hold as numbers 0, 1, …; others as they are."""
     if isinstance(group, Tracer):
         return group
-    if isinstance(group, list | tuple) and any(isinstance(label, tuple) for label in group):
-        labels = np.empty(len(group), object)  # an array of them would have a second axis
-        labels[:] = group
+    if isinstance(group, list | tuple):
+        # One by one: an array of them all would make the text "1" of a 1 beside texts.
+        labels = [label.item() if hasattr(label, "item") else label for label in group]
+        plain = all(isinstance(label, Integral) for label in labels)
     else:
-        labels = np.asarray(group)
-    if labels.dtype.kind in "iub" and _in_int32(labels):
+        array = np.asarray(group)
+        labels, plain = array.tolist(), array.dtype.kind in "iub"
+    if plain and (not labels or _in_int32(np.asarray(labels))):
         return group
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(label, len(known)) for label in labels.tolist()], np.int32)
+    try:
+        return np.array([known.setdefault(label, len(known)) for label in labels], np.int32)
+    except TypeError:
+        raise ValueError(
+            "Rollouts.of_responses: group must be a number, text or tuple for each row, got"
+            f" {group!r:.80}"
+        ) from None
 
 
 def _in_int32(values: np.ndarray) -> bool:
@@ -294,13 +311,34 @@ def _in_int32(values: np.ndarray) -> bool:
     return not values.size or bounds.min <= int(values.min()) <= int(values.max()) <= bounds.max
 
 
+def _mask(value: Any) -> Array:
+    """A mask as bools, of bools or of the numbers 0 and 1."""
+    array = _array("mask", value)
+    if array.dtype != bool and not isinstance(array, Tracer):
+        other = np.asarray(array)[np.asarray((array != 0) & (array != 1))]
+        if other.size:
+            raise ValueError(
+                f"Rollouts.of_responses: mask must be bools, or 0 and 1, got {other[0]}"
+            )
+    return array.astype(bool)
+
+
 def _array(name: str, value: Any) -> Array:
     """A record as an array of JAX, which would cut larger integers down to int32 without a word."""
-    if not isinstance(value, jax.Array):
-        value = np.asarray(value)
-        if value.dtype.kind in "iu" and not _in_int32(value):
-            raise ValueError(
-                f"Rollouts.of_responses: {name} must be integers of 32 bits, got"
-                f" {value.flat[np.abs(value.astype(float)).argmax()]}"
-            )
-    return jnp.asarray(value)
+    if isinstance(value, jax.Array):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0, object)
+    if array.dtype.kind not in "iufbV":  # V: bfloat16 and its like
+        raise ValueError(
+            f"Rollouts.of_responses: {name} must be an array of numbers, rows padded to one width,"
+            f" got {value!r:.80}"
+        )
+    if array.dtype.kind in "iu" and not _in_int32(array):
+        raise ValueError(
+            f"Rollouts.of_responses: {name} must be integers of 32 bits, got"
+            f" {array.flat[np.abs(array.astype(float)).argmax()]}"
+        )
+    return jnp.asarray(array)

@@ -54,6 +54,7 @@ def test_prompts_may_be_lists():
     ("changes", "message"),
     [
         ({"key": 3}, r"key must be one of jax.random.key, got int64\[\]"),
+        ({"key": "seed"}, "key must be one of jax.random.key, got 'seed'"),
         ({"key": jax.random.key(0, impl="rbg")}, "key must be of the generator threefry2x32, got"),
         ({"stop_tokens": 0}, r"stop_tokens must be a sequence of ids, got int64\[\]"),
         ({"stop_tokens": None}, "stop_tokens must be a sequence of ids, got None"),
@@ -103,6 +104,9 @@ def test_rows_of_a_pool_have_the_keys_and_groups_that_are_given():
         ([2**33, 2**34, 2**33], [0, 1, 0]),
         (["b", "a", "b"], [0, 1, 0]),
         ([5, 5, 7], [5, 5, 7]),
+        (["1", 1, "a", 1], [0, 1, 2, 1]),
+        (list(jnp.arange(3)), [0, 1, 2]),
+        ([None, None, 1], [0, 0, 1]),
         ([], []),
     ],
 )
@@ -150,6 +154,9 @@ def test_a_temperature_below_the_least_draws_the_likeliest_tokens(temperature):
         ),
         ({"numbers": [0.5, 1]}, "prompt_id must be 2 whole numbers"),
         ({"key": jax.random.split(jax.random.key(0))}, r"key must be one key, got \[2\]"),
+        ({"temperature": np.nan}, "temperature must be numbers of 0 or more, got nan"),
+        ({"temperature": [1.0, -1.0]}, r"temperature must be numbers of 0 or more, got \[1.0, -1"),
+        ({"temperature": "hot"}, "temperature must be numbers of 0 or more, got 'hot'"),
     ],
 )
 def test_what_the_sampler_would_take_for_something_else_is_refused(changes, message):
@@ -191,3 +198,27 @@ def test_records_beyond_32_bits_are_refused(name):
         Rollouts.of_responses(
             mask=np.ones((2, 2), bool), reward=np.zeros(2), group=[0, 0], **records
         )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tokens": np.zeros((2, 2))}, r"tokens must be integers, got float64\[2, 2\]"),
+        (
+            {"tokens": [[1, 2], [3]]},
+            r"tokens must be an array of numbers, rows .* got \[\[1",
+        ),
+        ({"mask": np.full((2, 2), 0.5)}, "mask must be bools, or 0 and 1, got 0.5"),
+        ({"reward": ["a", "b"]}, r"reward must be an array of numbers, .* got \['a', 'b'\]"),
+        ({"group": [[1], [2]]}, r"group must be a number, text or tuple for each row, got \[\[1\]"),
+    ],
+)
+def test_records_that_are_no_numbers_are_refused(change, message):
+    given = dict(tokens=np.zeros((2, 2), int), mask=np.ones((2, 2)), reward=[0, 1], group=[0, 0])
+    with pytest.raises(ValueError, match=f"Rollouts.of_responses: {message}"):
+        Rollouts.of_responses(**given | change)
+
+
+def test_a_record_that_is_none_is_not_given():
+    made = Rollouts.of_responses(np.zeros((2, 2), int), np.ones((2, 2)), [0, 1], [0, 0])
+    same(made, Rollouts.of_responses(made.tokens, made.mask, [0, 1], [0, 0], old_logp=None))

@@ -129,8 +129,9 @@ def test_a_stop_token_wins_over_a_sequence_and_a_sequence_over_the_limit():
     assert int(draw(resume(stopped, jnp.ones(ROWS, bool)), 1).status[0]) == BUDGET
 
 
-def test_a_sequence_without_tokens_is_refused():
+@pytest.mark.parametrize("sequences", [((1, 2), ()), ["</tool>"], [[0.5]]])
+def test_a_sequence_without_tokens_is_refused(sequences):
     with pytest.raises(
-        ValueError, match=r"stop_sequences must be sequences of at least one token each, got"
+        ValueError, match=r"stop_sequences must be sequences of at least one token id each, got"
     ):
-        until(((1, 2), ()))
+        until(sequences)

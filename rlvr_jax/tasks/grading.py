@@ -6,12 +6,18 @@ prompt and the response that brought it out, and where in the user's file.
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task, Verify
+
+# Python's own, what is installed, and this package.
+_LIBRARIES = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+_LIBRARIES |= {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+_LIBRARIES |= {Path(__file__).parents[1]}
 
 __all__ = ["GradingError", "grades_of", "no_verdict_on_error", "shortened", "verifier_name"]
 
@@ -32,7 +38,7 @@ def grades_of(task: Task, prompts: Sequence[Prompt], responses: Sequence[Respons
         grades: list[Any] = list(given) if isinstance(given, Iterable) else [given]
     except GradingError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise GradingError(_blame(task, prompts, responses, error)) from error
     for grade in grades:
         if not isinstance(grade, Grade):
@@ -58,7 +64,7 @@ def no_verdict_on_error(verify: Verify) -> Verify:
     def tolerant(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         try:
             return list(verify(prompts, responses))
-        except Exception:
+        except (Exception, SystemExit):
             if len(prompts) == 1:
                 return [Grade(None, stage="raised")]
         pairs = zip(prompts, responses, strict=True)
@@ -82,18 +88,33 @@ def shortened(text: str, length: int = 200) -> str:
 
 
 def _blame(
-    task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: Exception
+    task: Task, prompts: Sequence[Prompt], responses: Sequence[Response], error: BaseException
 ) -> str:
     """A sentence about what was raised, and for which response."""
     told = f"for one of {len(responses)} responses"
     for prompt, response in zip(prompts, responses, strict=True):
         try:
             list(task.verify([prompt], [response]))
-        except Exception as alone:
+        except (Exception, SystemExit) as alone:
             error = alone
             told = f"for prompt {shortened(prompt.text)} and response {shortened(response.text)}"
             break
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    last = _place(error)
     place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
     reason = str(error).partition("\n")[0]
     return f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told}"
+
+
+def _place(error: BaseException) -> traceback.FrameSummary:
+    """Where it was raised: the last line of a file of the user's, not of a library that it called.
+
+    Of one that is in libraries alone, the last line.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _of_library(frame.filename)]
+    return (own or frames)[-1]
+
+
+def _of_library(name: str) -> bool:
+    frozen = name.startswith("<frozen ")
+    return frozen or any(Path(name).is_relative_to(folder) for folder in _LIBRARIES)

@@ -14,13 +14,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Verify
 from rlvr_jax.tasks.grading import GradingError, shortened
 
 __all__ = ["blanks_reward", "from_trl", "from_verl", "graded_one_by_one"]
+
+_OF_TRAINERS = ("completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
+_OF_TRAINERS += ("reward_router_address", "reward_model_tokenizer")
 
 
 def blanks_reward(right: int, total: int, form: str) -> float:
@@ -79,10 +83,12 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
       conversational: completions are [{"role": "assistant", "content": text}], and prompts are
         messages, as TRL does where the prompts of the data are messages.
     Raises:
+      ValueError: the reward is no function.
       GradingError: when called and a column that it wants is missing, or what it returns is not one
         finite number or None for each response.
     Source: https://github.com/huggingface/trl/blob/main/docs/source/grpo_trainer.md
     """
+    _check_function("from_trl", "reward", reward)
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         columns: dict[str, list[Any]] = {}
@@ -96,11 +102,10 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
             for r in responses
         ]
         values = _called(reward, columns)
-        if inspect.iscoroutine(values):
-            values = asyncio.run(values)
-        if not isinstance(values, Sequence) or isinstance(values, str):
-            values = getattr(values, "tolist", lambda: values)()
-        if not isinstance(values, list | tuple) or len(values) != len(responses):
+        values = getattr(values, "tolist", lambda: values)()  # of an array
+        if isinstance(values, Iterable) and not isinstance(values, (str, Mapping)):
+            values = list(values)
+        if not isinstance(values, list) or len(values) != len(responses):
             raise GradingError(
                 f"{_name(reward)}: reward must return a list of {len(responses)} numbers, one for"
                 f" each completion, got {values!r}"
@@ -113,16 +118,18 @@ def from_trl(reward: Callable[..., Sequence[float | None]], conversational: bool
 
 
 def from_verl(compute_score: Callable[..., float | Mapping[str, Any]]) -> Verify:
-    """Wraps a `compute_score` of verl, which is called for each response with keywords.
+    """Wraps a `compute_score` of verl, a coroutine too, called for each response with keywords.
 
     `data_source` and `extra_info` are those of the prompt's meta ("" and {} without). Of a
     dictionary "score" is the reward, "acc", if it is there, the outcome and "pred" the answer;
     further numbers go to the curves.
 
     Raises:
+      ValueError: it is no function.
       GradingError: when called and the score is neither a finite number nor a dictionary with one.
     Source: https://github.com/volcengine/verl/blob/main/docs/preparation/reward_function.rst
     """
+    _check_function("from_verl", "compute_score", compute_score)
 
     def grade(prompt: Prompt, response: Response) -> Grade:
         told = _called(
@@ -163,8 +170,13 @@ def _grade(
     return Grade(outcome, reward, info=info or {}, answer=answer)
 
 
+def _check_function(wrapper: str, name: str, function: Any) -> None:
+    if not callable(function):
+        raise ValueError(f"{wrapper}: {name} must be one function, got {function!r}")
+
+
 def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
-    """Calls a function with what it takes of the columns.
+    """Calls a function with what it takes of the columns, and waits for it if it is a coroutine.
 
     Raises:
       GradingError: it wants others.
@@ -173,6 +185,12 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     varied = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     named = [p for p in parameters if p.kind not in varied]
     missing = [p.name for p in named if p.default is p.empty and p.name not in columns]
+    of_trainers = [name for name in missing if name in _OF_TRAINERS]
+    if of_trainers:
+        raise GradingError(
+            f"{_name(function)}: reward must do without what only the trainer of TRL or verl knows,"
+            f" got {', '.join(of_trainers)}"
+        )
     if missing:
         raise GradingError(
             f"{_name(function)}: reward must want columns of the data ({', '.join(columns)}), got"
@@ -181,7 +199,12 @@ def _called(function: Callable, columns: Mapping[str, Any]) -> Any:
     taken = {p.name for p in named}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         taken |= set(columns)
-    return function(**{name: value for name, value in columns.items() if name in taken})
+    value = function(**{name: value for name, value in columns.items() if name in taken})
+    if not inspect.iscoroutine(value):
+        return value
+    # In a thread: a notebook's own already runs a loop.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, value).result()
 
 
 def _messages(prompt: Prompt) -> list[dict[str, str]]:

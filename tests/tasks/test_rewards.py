@@ -1,6 +1,9 @@
 """Reward functions of ours, of TRL and of verl, and sentences about those that fail."""
 
+import asyncio
+import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -54,8 +57,25 @@ async def awaited(completions, **kwargs):
     return [float(text == "yes") for text in completions]
 
 
-def test_a_coroutine_of_trl_is_run():
-    assert [grade.outcome for grade in asked(task_of(from_trl(awaited)), "yes", "no")] == [1, 0]
+async def awaited_score(solution_str, ground_truth):
+    return float(solution_str == ground_truth)
+
+
+def test_coroutines_are_run_in_a_notebook_too():
+    async def cell():
+        return [grade.outcome for grade in asked(task, *texts)]
+
+    for task, texts in [
+        (task_of(from_trl(awaited)), ("yes", "no")),
+        (task_of(from_verl(awaited_score)), ("1", "1")),
+    ]:
+        assert [grade.outcome for grade in asked(task, *texts)] == [1, 0]
+        assert asyncio.run(cell()) == [1, 0]
+
+
+def test_what_can_be_counted_through_is_a_list_of_rewards():
+    task = task_of(from_trl(lambda completions: (float(text == "yes") for text in completions)))
+    assert [grade.outcome for grade in asked(task, "yes", "no")] == [1, 0]
 
 
 def test_a_reward_of_trl_gets_completions_and_columns():
@@ -90,6 +110,10 @@ def test_a_reward_of_trl_that_does_not_apply_is_no_verdict():
             r"columns of the data \(answer, .*\), got image; from_rows",
         ),
         (lambda answers: [], "got answers; from_rows"),
+        (
+            lambda completions, completion_ids, trainer_state: [],
+            "must do without what only the trainer .* knows, got completion_ids, trainer_state$",
+        ),
     ),
 )
 def test_what_is_wrong_with_a_reward_of_trl_is_said(reward, message):
@@ -172,6 +196,35 @@ def test_a_verifier_that_raises_for_a_batch_alone_is_told_as_such():
 
     with pytest.raises(GradingError, match=r"raised KeyError: 'batch' .* for one of 2 responses"):
         asked(task_of(verify), "x", "y")
+
+
+def ends_the_process(prompt, response):
+    sys.exit("no server")
+
+
+def reads_json(prompt, response):
+    return json.loads(response.text)["score"]
+
+
+@pytest.mark.parametrize(
+    ("reward", "said"),
+    [
+        (ends_the_process, "raised SystemExit: no server"),
+        (reads_json, "raised JSONDecodeError: Expecting value: line 1 column 1"),
+    ],
+)
+def test_the_place_is_in_the_users_file_and_a_reward_that_exits_has_raised(reward, said):
+    task = task_of(graded_one_by_one(reward))
+    place = rf".* \(test_rewards.py, line \d+, in {reward.__name__}\) for prompt 'a' and"
+    with pytest.raises(GradingError, match=said + place):
+        asked(task, "x")
+    assert asked(task_of(no_verdict_on_error(task.verify)), "x")[0].outcome is None
+
+
+@pytest.mark.parametrize("wrapper", [from_trl, from_verl])
+def test_a_list_of_rewards_is_no_reward(wrapper):
+    with pytest.raises(ValueError, match=rf"{wrapper.__name__}: \w+ must be one function, got \["):
+        wrapper([accuracy])
 
 
 def test_long_texts_are_shortened_in_sentences():

@@ -94,8 +94,8 @@ def encode_prompts(
       shown: what is shown of each; None: its text.
     Raises:
       ValueError: a prompt is empty, or longer than the budget; messages without a chat template; a
-        chat template that refuses one, cannot be read, or leaves the question out; a text with a
-        special token in it, for a chat template.
+        chat template that refuses one, cannot be read, or leaves the question or a message before
+        it out; a text with a special token in it, for a chat template.
     """
     shown = [prompt.text for prompt in prompts] if shown is None else shown
     rows = _encoded(tokenizer, shown, [prompt.messages for prompt in prompts])
@@ -157,19 +157,28 @@ def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]
                     "prompts must have no special token of the tokenizer in them, where a chat"
                     f" template puts them, got {token!r} in {turn['content'][:80]!r}"
                 )
-    shown = _of_tools(tokenizer, chat)
+    of_tools = _of_tools(tokenizer, chat)
+    # What the assistant has said, some templates shorten.
+    wanted = [t for t in chat if t["role"] != "assistant" and not (of_tools and "tools" in t)]
     chat = [{"role": turn["role"], "content": turn["content"]} for turn in chat]
-    shown = shown or _rendered(tokenizer, chat)
-    if text.strip() not in shown:
+    shown = of_tools or _rendered(tokenizer, chat)
+    lost = _lost(wanted, shown)
+    if lost is not None:
         # Some templates want the content of a message in parts.
         parts = [{**t, "content": [{"type": "text", "text": t["content"]}]} for t in chat]
-        shown = _rendered(tokenizer, parts)
-    if text.strip() not in shown:
-        raise ValueError(
-            "the tokenizer's chat template must show the user's message, got"
-            f" {shown[:200]!r} for {text[:80]!r}"
-        )
+        in_parts = _rendered(tokenizer, parts)
+        if _lost(wanted, in_parts) is not None:
+            raise ValueError(
+                f"the tokenizer's chat template must show the {lost['role']}'s message, got"
+                f" {shown[:200]!r} for {lost['content'][:80]!r}"
+            )
+        shown = in_parts
     return encode_text(tokenizer, shown)
+
+
+def _lost(turns: Sequence[Mapping[str, Any]], shown: str) -> Mapping[str, Any] | None:
+    """The last message that is not in a rendered chat; None: all are."""
+    return next((t for t in reversed(turns) if t["content"].strip() not in shown), None)
 
 
 def _of_tools(tokenizer: Any, chat: Sequence[Mapping[str, Any]]) -> str:

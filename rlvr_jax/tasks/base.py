@@ -37,7 +37,8 @@ class Prompt:
       meta: further JSON values, such as {"level": 3}, how difficult the prompt is (from 1), or
         {"wrong": …}, a response that earns nothing, for the self-check.
     Raises:
-      ValueError: a text where a sequence of texts is wanted; a message without role and content.
+      ValueError: a text where a sequence of texts is wanted; a message whose role or content is
+        no text.
     """
 
     text: str
@@ -61,7 +62,9 @@ class Prompt:
             if wrong:
                 raise ValueError(f"Prompt: {name} must be texts, got {wrong[0]!r}")
         for message in self.messages:
-            if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+            if not isinstance(message, Mapping) or not all(
+                isinstance(message.get(name), str) for name in ("role", "content")
+            ):
                 raise ValueError(
                     f'Prompt: messages must be like {{"role": "system", "content": "…"}}, got'
                     f" {message!r}"

@@ -47,6 +47,23 @@ def test_a_template_that_loses_the_question_is_refused(shown):
         shown("+ {{ messages|length }}")
 
 
+@pytest.mark.parametrize("role", ["system", "user"])
+def test_a_template_that_loses_what_stands_before_the_question_is_refused(shown, role):
+    prompt = replace(QUESTION, messages=[{"role": role, "content": "5 + 5 = "}])
+    assert shown("{% for m in messages %}{{ m.content }} {% endfor %}", prompt) == (
+        "5 + 5 = 1 + 2 ="
+    )
+    wanted = rf"must show the {role}'s message, got '1 \+ 2 =' for '5 \+ 5 = '"
+    with pytest.raises(ValueError, match=wanted):
+        shown("{{ messages[-1].content }}", prompt)
+
+
+def test_an_answer_that_a_template_shortens_is_no_loss(shown):
+    turns = [{"role": "user", "content": "5"}, {"role": "assistant", "content": "6 + 6"}]
+    template = "{% for m in messages %}{{ m.content[:2] if m.role == 'assistant' else m.content }} "
+    assert shown(template + "{% endfor %}", replace(QUESTION, messages=turns)) == "5 6 1 + 2 ="
+
+
 def test_a_template_may_count_the_tools_that_there_are_not(shown):
     template = "{% if tools|length > 0 %}+{% endif %}{{ messages[0].content }}"
     assert shown(template) == "1 + 2 ="

@@ -90,7 +90,10 @@ def test_steps_and_hints_are_texts(field):
         Prompt("a", **{field: ["b", 3]})
 
 
-@pytest.mark.parametrize("message", ["hello", {"role": "system"}])
+@pytest.mark.parametrize(
+    "message",
+    ["hello", {"role": "system"}, {"role": "user", "content": [{"type": "text", "text": "b"}]}],
+)
 def test_a_message_has_a_role_and_content(message):
     with pytest.raises(ValueError, match=r"Prompt: messages must be like .*, got"):
         Prompt("a", messages=[message])

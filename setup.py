@@ -123,6 +123,8 @@ setup(
         "gguf": ["gguf>=0.19"],
         # One version: the yardstick of tests. Without accelerate transformers reads no GGUF file.
         "parity": ["torch==2.13.0", "accelerate>=1.10"],
+        # In an environment of its own: it wants older transformers and safetensors.
+        "tunix": ["google-tunix>=0.1.7"],
         "tpu": ["jax[tpu]>=0.10"],
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],

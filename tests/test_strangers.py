@@ -211,8 +211,8 @@ def test_rewards_that_are_no_floats_become_floats(kind):
 
 def tunix_loss(objective):
     """An objective under the signature that Tunix registers policy losses with."""
-    common = pytest.importorskip("tunix.rl.common")
     from flax import nnx
+    from tunix.rl import common
 
     def policy_loss(model, train_example, algo_config, pad_id, eos_id, **kwargs):
         del kwargs
@@ -245,20 +245,91 @@ def tunix_loss(objective):
     return policy_loss
 
 
-@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
-def test_tunix_trains_with_a_registered_objective():
-    registry = pytest.importorskip("tunix.rl.function_registry")
-    common = pytest.importorskip("tunix.rl.common")
-    algo_core = pytest.importorskip("tunix.rl.algo_core")
+def small_tunix_model(dtype):
+    """A model with the arguments that Tunix's losses and trainers call one with."""
     from flax import nnx
 
-    class Model(nnx.Module):
+    class Small(nnx.Module):
         def __init__(self):
-            self.embed = nnx.Embed(VOCABULARY, 8, rngs=nnx.Rngs(0))
-            self.head = nnx.Linear(8, VOCABULARY, rngs=nnx.Rngs(1))
+            self.embed = nnx.Embed(VOCABULARY, 8, param_dtype=dtype, rngs=nnx.Rngs(0))
+            self.head = nnx.Linear(8, VOCABULARY, param_dtype=dtype, rngs=nnx.Rngs(1))
 
         def __call__(self, tokens, positions, cache, attention_mask, **kwargs):
             return self.head(jnp.tanh(self.embed(tokens))), cache
+
+    return Small()
+
+
+def qwen2_of_tunix(dtype):
+    from flax import nnx
+    from tunix.models.qwen2.model import ModelConfig, Qwen2
+
+    config = ModelConfig(
+        num_layers=2,
+        vocab_size=VOCABULARY,
+        embed_dim=16,
+        hidden_dim=24,
+        num_heads=2,
+        head_dim=8,
+        num_kv_heads=1,
+        rope_theta=10_000,
+        norm_eps=1e-6,
+        dtype=dtype,
+        param_dtype=dtype,
+    )
+    return Qwen2(config, rngs=nnx.Rngs(0))
+
+
+# `pip install -e .[test,tunix]` in an environment of its own: Tunix wants older packages than we.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
+@pytest.mark.parametrize(
+    ("made", "tolerance"),
+    # Tunix's norms and rotations are float32 in any dtype.
+    [(small_tunix_model, ROUNDING), (qwen2_of_tunix, 1e-6)],
+)
+def test_the_gradient_of_a_tunix_model_is_that_of_the_whole_batch(made, tolerance):
+    from flax import nnx
+    from tunix.rl import common
+
+    graph, params = nnx.split(made(jnp.float64))
+
+    def score(params, rows):
+        before = jnp.full((rows.tokens.shape[0], 1), 2)  # a prompt of one token
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            _, logits = common.compute_per_token_logps(
+                graph, params, before, rows.tokens, 0, 1, stop_gradient=False, return_logits=True
+            )
+        logs = jax.nn.log_softmax(logits.astype(jnp.float64))  # its own log-probs are float32
+        logp = jnp.take_along_axis(logs, rows.tokens[..., None], axis=-1)[..., 0]
+        return TokenStats(logp=logp, entropy=-jnp.sum(jnp.exp(logs) * logs, axis=-1))
+
+    own = methods.recipe("clip_cov", fraction=0.2).objective
+    rollouts = some_rollouts(score, params)
+    # Ids 0 and 1 are Tunix's padding and its end.
+    rollouts = dataclasses.replace(rollouts, tokens=jnp.maximum(rollouts.tokens, 2))
+    state, key = own.init(Spec(4, ROWS, WIDTH)), jax.random.key(5)
+
+    def loss(params):
+        return own.loss(score(params, rollouts), rollouts, state, key)[0]
+
+    wanted = jax.tree.leaves(jax.grad(loss)(params))
+    largest = max(float(jnp.max(jnp.abs(x))) for x in wanted)
+    assert largest > 0
+    for pieces in (1, 2, 4, 8, 16):
+        found = exact_gradient(
+            score, own, params, rollouts, state, key, fresh=False, micro_batches=pieces
+        )
+        for one, other in zip(jax.tree.leaves(found.grads), wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * largest)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what Tunix's own imports warn of
+def test_tunix_trains_with_a_registered_objective():
+    from flax import nnx
+    from tunix.rl import algo_core, common
+    from tunix.rl import function_registry as registry
 
     ours = methods.recipe("grpo", kl_coefficient=0.0).objective
     registry.register_policy_loss_fn("rlvr_jax_grpo")(tunix_loss(ours))
@@ -286,7 +357,9 @@ def test_tunix_trains_with_a_registered_objective():
         results = []
         for loss in (registry.get_policy_loss_fn("rlvr_jax_grpo"), algo_core.grpo_loss_fn):
             call = partial(loss, train_example=example, algo_config=Settings(), pad_id=0, eos_id=1)
-            (value, _), grads = nnx.value_and_grad(call, has_aux=True)(Model())
+            (value, _), grads = nnx.value_and_grad(call, has_aux=True)(
+                small_tunix_model(jnp.float32)
+            )
             results.append((value, jax.tree.leaves(grads)))
     (ours_value, ours_grads), (theirs_value, theirs_grads) = results
     # float32, some forty tokens

@@ -60,6 +60,12 @@ _ONLY = {
     "exclude_modules": None,
     "alora_invocation_tokens": None,
 }
+# What changes nothing of an adapter that is trained already; any other key must be empty.
+_HARMLESS = {"r", "lora_alpha", "target_modules", "init_lora_weights"}
+_HARMLESS |= {"task_type", "base_model_name_or_path", "revision", "auto_mapping", "inference_mode"}
+_HARMLESS |= {"peft_version", "lora_dropout", "megatron_core", "megatron_config", "runtime_config"}
+_HARMLESS |= {"layers_pattern", "qalora_group_size", "ensure_weight_tying"}
+_HARMLESS |= {"eva_config", "loftq_config", "corda_config", "lora_ga_config", "velora_config"}
 # How PEFT began the adapter; the other ways it has change the base, too.
 _BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva")
 
@@ -194,6 +200,11 @@ def load(path: str | Path, model: Model, shardings: Any = None) -> tuple[Model, 
         seen = written.get(key) or wanted
         if seen != wanted:
             raise ValueError(f"lora.load: {key} must be {wanted!r}, got {seen!r}")
+    for key, seen in written.items():
+        if seen and key not in _ONLY and key not in _HARMLESS:
+            raise ValueError(
+                f"lora.load: {key} must be empty, as what it does is not built, got {seen!r}"
+            )
     begun = written.get("init_lora_weights", True)
     if begun not in _BEGINNINGS:
         raise ValueError(

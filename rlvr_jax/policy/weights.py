@@ -16,6 +16,7 @@ from rlvr_jax.policy import gguf, lora
 from rlvr_jax.policy.config import ModelConfig
 from rlvr_jax.policy.hugging_face import from_hugging_face, to_hugging_face
 from rlvr_jax.policy.json_object import json_object
+from rlvr_jax.policy.misnamed import told_instead
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.parameters import parameter_at, parameter_shapes, parameter_table
 from rlvr_jax.policy.placement import on_host, place, tensor_shape
@@ -75,7 +76,10 @@ def load(
         folder = Path(path)
         file = folder / "config.json"
         if not file.is_file():
-            raise ValueError(f"load: path must be a folder with a config.json, got {str(path)!r}")
+            raise ValueError(
+                f"load: path must be a folder with a config.json, got {str(path)!r}"
+                f"{told_instead(path)}"
+            )
         config = from_hugging_face(json_object(file.read_bytes(), file))
         tensors = _in_our_names(stored_tensors(folder))
         if config.tied and _UNEMBEDDING in tensors:

@@ -1,0 +1,24 @@
+"""What a path is that is no policy: people give names of a hub, adapters and run directories."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["told_instead"]
+
+_OF_A_HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+
+
+def told_instead(path: str | Path) -> str:
+    """The end of a sentence about a path that is no policy; "": nothing is known of it."""
+    folder, name = Path(path), str(path)
+    if (folder / "policy" / "config.json").is_file():
+        return f"; the policy of this run is {str(folder / 'policy')!r}"
+    if (folder / "adapter_config.json").is_file():
+        return (
+            "; this is an adapter of PEFT: save what its merge_and_unload() gives, with a tokenizer"
+        )
+    if not folder.exists() and _OF_A_HUB.fullmatch(name):
+        return f"; if that is a name of a hub, `hf download {name} --local-dir FOLDER` makes one"
+    return ""

@@ -16,9 +16,7 @@ def told_instead(path: str | Path) -> str:
     if (folder / "policy" / "config.json").is_file():
         return f"; the policy of this run is {str(folder / 'policy')!r}"
     if (folder / "adapter_config.json").is_file():
-        return (
-            "; this is an adapter of PEFT: save what its merge_and_unload() gives, with a tokenizer"
-        )
+        return "; this is an adapter of PEFT: save what merge_and_unload() gives, with a tokenizer"
     if not folder.exists() and _OF_A_HUB.fullmatch(name):
         return f"; if that is a name of a hub, `hf download {name} --local-dir FOLDER` makes one"
     return ""

@@ -73,7 +73,7 @@ class Config:
     samples: int = 64
     """Rollouts per prompt; pass@k is estimated for k up to half of them."""
     temperature: float = 1.0
-    """Of the sampler."""
+    """Of the sampler; 1e-6 is greedy."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
     unsafe_local: bool = False

@@ -133,11 +133,11 @@ class TrainConfig:
     temperature: float = 1.0
     """Of the sampler and the scorer."""
     top_k: int = 0
-    """Sampler cut; 0: off."""
+    """Tokens that the sampler keeps at each place, the most probable ones; 1: greedy; 0: all."""
     top_p: float = 1.0
-    """Sampler cut; 1: off."""
+    """Mass of the most probable tokens that the sampler keeps; 1: all."""
     min_p: float = 0.0
-    """Sampler cut; 0: off."""
+    """The sampler keeps tokens at least so many times as probable as the first; 0: all."""
 
     learning_rate: float | None = None
     """Of Adam, after the warm-up, constant; None: 1e-6, or 2e-5 for adapters."""

@@ -64,7 +64,7 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
             padding=(0, 1),
         )
         table.add_column(no_wrap=True, style="cyan", width=24)
-        table.add_column(overflow="fold", width=20, style="green")
+        table.add_column(overflow="fold", width=22, style="green")
         table.add_column(overflow="fold")
         for name in names:
             value = getattr(start, name)
@@ -82,7 +82,7 @@ def _option(name: str, value: Any) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
-        return ""
+        return "on" if value else "off"
     if isinstance(value, tuple):
         return " ".join(value)
     return "" if value is None or value == "" else str(value)

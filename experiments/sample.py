@@ -162,8 +162,9 @@ def _coloured(tokenizer, drawn: Rollouts, row: int) -> Text:
     ):
         text.append(piece, Style(color=_colour(float(nats))))
     cut = ", cut" if drawn.truncated[row] else ""
-    told = f"  [{length} tokens{cut}, entropy {float(entropy.mean()) if length else 0:.3f} nats]"
-    return text.append(told, "dim")
+    nats = float(entropy.mean()) if length else 0.0
+    told = f"{length} token{'s' * (length != 1)}{cut}, entropy {nats:.3f} nats"
+    return text.append(f"  [{told}]", "dim")
 
 
 def _colour(nats: float) -> str:

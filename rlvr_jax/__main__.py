@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 
 from rlvr_jax import methods, tasks
+from rlvr_jax.pipes import quiet_pipe
 
 COMMANDS = {
     "quickstart": "one base model, one task, GRPO and Clip-Cov side by side: minutes on a laptop",
@@ -78,4 +79,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with quiet_pipe():
+        main()

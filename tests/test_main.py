@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from experiments import sample
 from rlvr_jax import __main__ as command
 from rlvr_jax import methods, tasks
+from rlvr_jax.methods import __main__ as page_of_methods
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,6 +45,35 @@ def test_another_name_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["rlvr_jax", "tarin"])
     with pytest.raises(SystemExit, match="error: the command must be one of quickstart, train"):
         command.main()
+
+
+@pytest.mark.parametrize("line", ["rlvr_jax", "rlvr_jax.methods", "experiments.sample --help"])
+def test_a_command_whose_reader_leaves_ends_without_a_word(line):
+    asked = f"{sys.executable} -m {line} | head -c 20"
+    done = subprocess.run(
+        ["bash", "-c", f"{asked}; echo; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    first, code = done.stdout.splitlines()
+    assert len(first) == 20 and code in ("141", "0") and done.stderr == ""
+
+
+def test_the_usage_is_the_command_that_was_typed():
+    line = [sys.executable, "-m", "rlvr_jax", "sample", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.startswith("usage: python -m rlvr_jax sample [-h]")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_of_methods_fits_a_terminal(width):
+    lines = page_of_methods.table(width).splitlines()
+    assert max(map(len, lines)) == width
+    rows = {line.split()[0] for line in lines if line}
+    assert {*methods.names()} <= rows
+    # Where it goes to a file, nothing is cut.
+    assert "https://arxiv.org/abs/2505.22617" in page_of_methods.table()
 
 
 def shown(monkeypatch, *line, typed=()):

@@ -20,7 +20,8 @@ TABLE = {
     "public": set(),
     "types": {"alike"},
     "own": set(),
-    "sandbox": set(),
+    "pipes": set(),
+    "sandbox": {"pipes"},
     "verifiers": {"sandbox"},
     "tools": {"own", "sandbox", "verifiers"},
     "kernels": {"types"},
@@ -29,18 +30,18 @@ TABLE = {
     "analysis": {"types"},
     "policy": {"types", "kernels"},
     "parallel": {"types", "policy"},
-    "tasks": {"own", "verifiers", "tools"},
+    "tasks": {"own", "pipes", "verifiers", "tools"},
     "rollout": {"types", "keys", "kernels", "objectives", "policy"},
     "training": {"types", "keys", "kernels", "objectives", "policy", "parallel", "rollout"},
 }
-TABLE["experience"] = {*TABLE} - {"kernels", "own"}
+TABLE["experience"] = {*TABLE} - {"kernels", "own", "pipes"}
 TABLE["methods"] = {"types", "own", "objectives", "experience", "rollout", "tasks"}
-TABLE["methods"] |= {"tools", "verifiers"}
+TABLE["methods"] |= {"pipes", "tools", "verifiers"}
 TABLE["runs"] = set(TABLE)
 EXPERIMENTS = set(TABLE)
 # They are a room of the package, too, so that the wheel has them.
 TABLE["experiments"] = EXPERIMENTS
-TABLE["__main__"] = {"methods", "tasks"}
+TABLE["__main__"] = {"methods", "pipes", "tasks"}
 # Documented names of commands that stand elsewhere; nothing imports them.
 COMMANDS = {
     "rlvr_jax/analysis/diagnose.py": {"runs"},

@@ -7,21 +7,31 @@ python -m rlvr_jax.methods --markdown > docs/methods.md
 
 import argparse
 import inspect
+import shutil
+import sys
 
 from rlvr_jax.methods import method, names
 from rlvr_jax.methods._untrained import UNTRAINED
 from rlvr_jax.objectives import UpdatePlan
+from rlvr_jax.pipes import quiet_pipe
 
 MUST = "(must be given)"
 
 
-def table() -> str:
+def table(width: int | None = None) -> str:
     """One line per method: name, title, what it changes, evidence, what it needs, address; behind
-    them what has no method, and why."""
+    them what has no method, and why.
+
+    Args:
+      width: of a terminal, in characters: what it changes and its title as far as they fit, and
+        nothing else; None: the whole lines.
+    """
     rows = [("method", "title", "changes", "evidence", "needs", "paper")]
     for name in names():
         about = method(name)
         rows.append((name, about.title, about.changes, about.evidence, needs(name), about.url))
+    if width is not None:
+        rows = [(name, _cut(changes, 30), title) for name, title, changes, *_ in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -29,7 +39,15 @@ def table() -> str:
     ]
     lines += ["", "published, and no method: experiments.train refuses the name"]
     lines += [f"{name.ljust(widths[0])}  {one.why}" for name, one in UNTRAINED.items()]
-    return "\n".join(lines)
+    if width is None:
+        return "\n".join(lines)
+    lines = [_cut(line, width) for line in lines]
+    more = "with a name behind it, all about one; `| less -S`: what they need, and addresses"
+    return "\n".join([*lines, "", more])
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def markdown() -> str:
@@ -121,7 +139,8 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true", help="the page docs/methods.md")
     options = parser.parse_args()
     if options.name is None:
-        print(markdown() if options.markdown else table())
+        screen = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(markdown() if options.markdown else table(screen))
         return
     try:
         print(card(options.name))
@@ -130,4 +149,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with quiet_pipe():
+        main()

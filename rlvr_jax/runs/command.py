@@ -26,6 +26,7 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
+from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
@@ -385,7 +386,9 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
             if jax.distributed.is_initialized() and not parallel.is_first():
                 nothing = silenced.enter_context(Path(os.devnull).open("w"))
                 silenced.enter_context(contextlib.redirect_stdout(nothing))
-            main(sys.argv[1:])
+            with quiet_pipe():
+                sys.argv[0] = _called()
+                main(sys.argv[1:])
     except (ValueError, FloatingPointError, RunsFailed) as error:
         sys.exit(f"error: {error}")
     except Stopped as stopped:
@@ -402,3 +405,11 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
         free = shutil.disk_usage(there).free // 2**20
         where = f" at {error.filename}" if error.filename else ""
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
+
+
+def _called() -> str:
+    """The command as it was typed, for the line of its usage."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is None:
+        return sys.argv[0]
+    return f"python -m {spec.name}".replace("rlvr_jax.experiments.", "rlvr_jax ")

@@ -180,7 +180,8 @@ class TrainConfig:
     evaluation_prompts: int = 256
     """Held-out prompts of an evaluation, the same through the run."""
     evaluation_samples: int = 64
-    """Rollouts per held-out prompt; pass@k is estimated for k up to half of them."""
+    """Rollouts per held-out prompt, up to whole groups of samples_per_prompt; pass@k is estimated
+    for k up to half of them."""
     samples_kept: int = 8
     """Rollouts of every step that are written to samples/."""
 

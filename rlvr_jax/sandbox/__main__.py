@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 
+from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.sandbox.client import Sandbox
 from rlvr_jax.sandbox.interpreter import resolved
 from rlvr_jax.sandbox.layers import LAYERS, holds
@@ -49,4 +50,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quiet_pipe():
+        sys.exit(main())

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.tasks import load, module_of, names
 from rlvr_jax.tasks.catalogue import entry, needs_of
 from rlvr_jax.tasks.reasoning_gym import data_sets
@@ -40,4 +41,5 @@ def _generated() -> list[str]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    with quiet_pipe():
+        main(sys.argv[1:])

@@ -1,0 +1,35 @@
+"""Commands whose output goes to a reader that may leave: `python -m rlvr_jax.methods | head`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+from collections.abc import Iterator
+
+__all__ = ["quiet_pipe"]
+
+_LEFT = 141
+"""What a shell says of a program that wrote to nobody: 128 and the number of SIGPIPE."""
+
+
+@contextlib.contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """Ends the command without a word once nobody reads what it prints."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if not _unread(sys.stdout.fileno()):
+            raise  # another pipe, such as a worker's
+        # Python flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_LEFT)
+
+
+def _unread(descriptor: int) -> bool:
+    """Whether the reader of a pipe is gone."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -6,8 +6,8 @@ Liu et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/25
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε, 1 + ε)) / (B L)
 
 L is a constant of the run, the budget of response tokens, never the padded width of a batch. As the
-authors and TRL do, we divide by B too; verl divides by L alone, so that its loss grows with the
-batch. A group of one has advantage 0; verl gives it its reward.
+authors and TRL do, we divide by B too; verl up to 0.7.0 divides by L alone, so that its loss grows
+with the batch. A group of one has advantage 0; verl gives it its reward.
 """
 
 from rlvr_jax.objectives import fixed_length_mean, group_centered, objective, ppo_clip

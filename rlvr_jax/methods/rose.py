@@ -11,8 +11,8 @@ https://github.com/ZiqiZhao1/ROSE-rl
 V(k) is the mean reward of the prompt's rows with a branch point at k; the pool is by position, not
 by node, as in the authors' code. A length penalty λ is off in their script. Prefixes are trained in
 every row that has them. Where cosines are all positive the largest M is 0, at certain tokens: look
-at `branch_position`. verl divides by L alone, so that its loss is B times ours. ε is 0.5, whereas 1
-(no branches) is the default of the code.
+at `branch_position`. Their verl divides by L alone, so that its loss is B times ours. ε is 0.5,
+whereas 1 (no branches) is the default of the code.
 """
 
 from rlvr_jax.experience import branch_at_best, experience

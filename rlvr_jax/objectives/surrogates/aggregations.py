@@ -10,7 +10,7 @@ constant:
 | `rollout_mean_token_sum` | 1 / S | REINFORCE, RLOO |
 | `row_mean_token_mean` | 1 / (B n_i) | TRL's "grpo": empty rows shrink the loss |
 | `fixed_length_mean` | 1 / (B L) | Dr. GRPO |
-| `fixed_length_sum` | 1 / L | verl's "seq-mean-token-sum-norm": grows with the batch |
+| `fixed_length_sum` | 1 / L | verl's "seq-mean-token-sum-norm" to 0.7.0: grows with the batch |
 
 An empty mask gives 0. Token means let long rollouts dominate; means per rollout favour short right
 and long wrong answers.

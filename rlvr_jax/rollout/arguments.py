@@ -1,4 +1,4 @@
-"""What the sampler is given, looked at where it lies on the host: lists and numpy's arrays."""
+"""What the sampler and the pool are given, looked at on the host: lists and numpy's arrays."""
 
 from __future__ import annotations
 
@@ -7,59 +7,87 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
-__all__ = ["prompt_numbers", "prompt_table", "stop_ids", "temperatures"]
+__all__ = ["row_mask", "stop_ids", "temperatures", "token_table", "whole_numbers"]
 
 
 def _on_host(values: Any) -> bool:
-    """Whether values can be looked at for nothing."""
-    return not isinstance(values, jax.Array)
+    """Whether values can be looked at for nothing; a list may hold what is traced."""
+    return not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(values))
 
 
-def prompt_table(prompts: Any, vocabulary: int) -> Int[Array, "P L"]:
-    """Prompts as an array.
+def token_table(
+    caller: str, name: str, tokens: Any, vocabulary: int, length: Any = None
+) -> Int[Array, "P L"]:
+    """Prompts, or tokens that rows are given, as an array.
 
+    Args:
+      length: how many of each row are meant; None: all, what pads them too.
     Raises:
-      ValueError: they are no table of integers, or on the host and not of the vocabulary.
+      ValueError: they are no table of integers, of another number of rows than `length`, or on the
+        host and not of the vocabulary.
     """
     try:
-        table = np.asarray(prompts) if _on_host(prompts) else prompts
+        table = np.asarray(tokens) if _on_host(tokens) else jnp.asarray(tokens)
     except ValueError:  # rows of several lengths
-        table = np.empty(len(prompts), object)
+        table = np.empty(len(tokens), object)
     if table.ndim != 2 or not jnp.issubdtype(table.dtype, jnp.integer):
         raise ValueError(
-            f"sample: prompt_tokens must be integers [P, L], right-padded, got {table.dtype}"
-            f"{list(table.shape)}"
+            f"{caller}: {name} must be integers [{'P' if caller == 'sample' else 'R'}, L],"
+            f" right-padded, got {table.dtype}{list(table.shape)}"
         )
-    if _on_host(table) and table.size and not 0 <= table.min() <= table.max() < vocabulary:
-        worst = table.min() if table.min() < 0 else table.max()
-        raise ValueError(f"sample: prompt_tokens must be in 0 … {vocabulary - 1}, got {worst}")
-    return jnp.asarray(table)
+    if length is not None and len(table) != len(length):
+        raise ValueError(
+            f"{caller}: {name} must have a row for each of {len(length)}, got {len(table)}"
+        )
+    if _on_host(table) and _on_host(length):
+        meant = table
+        if length is not None:
+            meant = table[np.arange(table.shape[1]) < np.asarray(length)[:, None]]
+        if meant.size and not 0 <= meant.min() <= meant.max() < vocabulary:
+            worst = meant.min() if meant.min() < 0 else meant.max()
+            raise ValueError(f"{caller}: {name} must be in 0 … {vocabulary - 1}, got {worst}")
+    return jnp.asarray(table, jnp.int32)
 
 
-def prompt_numbers(
-    name: str, values: Any, prompts: int, least: int = 0, most: int = 2**31 - 1
+def whole_numbers(
+    caller: str, name: str, values: Any, number: int, least: int = -(2**31), most: int = 2**31 - 1
 ) -> Int[Array, "P"]:
-    """A number of each prompt as int32.
+    """A number of each prompt, or of each row, as int32.
 
     Raises:
       ValueError: other numbers than one whole one for each; on the host, one out of bounds.
     """
-    array = np.asarray(values) if _on_host(values) else values
+    array = np.asarray(values) if _on_host(values) else jnp.asarray(values)
     # Floats that are whole are numbers, too, such as those of np.zeros.
     whole = jnp.issubdtype(array.dtype, jnp.number)
     if _on_host(array) and whole:
         whole = bool(np.all(array == np.floor(array)))
-    if not whole or array.shape != (prompts,):
+    if not whole or array.shape != (number,):
         raise ValueError(
-            f"sample: {name} must be {prompts} whole numbers, one for each prompt, got"
+            f"{caller}: {name} must be {number} whole numbers, one for each"
+            f" {'prompt' if caller == 'sample' else 'row'}, got {array.dtype}{list(array.shape)}"
+        )
+    if _on_host(array) and number and not least <= array.min() <= array.max() <= most:
+        worst = array.min() if array.min() < least else array.max()
+        raise ValueError(f"{caller}: {name} must be in {least} … {most}, got {worst}")
+    return jnp.asarray(array, jnp.int32)
+
+
+def row_mask(caller: str, rows: Any, number: int) -> Bool[Array, "R"]:
+    """Which rows, as bools; numbers of rows are none.
+
+    Raises:
+      ValueError: other than a bool for each row.
+    """
+    array = rows if isinstance(rows, jax.Array) else np.asarray(rows)
+    if array.dtype != bool or array.shape != (number,):
+        raise ValueError(
+            f"{caller}: rows must be {number} bools, one for each row, got"
             f" {array.dtype}{list(array.shape)}"
         )
-    if _on_host(array) and prompts and not least <= array.min() <= array.max() <= most:
-        worst = array.min() if array.min() < least else array.max()
-        raise ValueError(f"sample: {name} must be in {least} … {most}, got {worst}")
-    return jnp.asarray(array, jnp.int32)
+    return jnp.asarray(array)
 
 
 def stop_ids(stop_tokens: Any) -> Int[Array, "S"]:

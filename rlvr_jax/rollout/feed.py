@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.keys import checked_key
 from rlvr_jax.policy import Model, Params
+from rlvr_jax.rollout.arguments import row_mask, token_table, whole_numbers
 from rlvr_jax.rollout.pool import (
     FINISHED,
     FREE,
@@ -44,14 +45,16 @@ def prefill(
 
     Args:
       tokens: right-padded; row r gets its first count[r], 0 leaves it alone. They must be of the
-        vocabulary and fit into the row's slots, neither of which is checked.
+        vocabulary, which is checked in lists and numpy's arrays, and fit into the row's slots,
+        which is not.
       embeddings: what the model is given in the place of tokens (a soft prefix): of the kind of the
         rows of `params["embedding"]`.
       embedded: where; the token that stands there is recorded, as a filler, and not looked up. The
         row's last token must be none of these, which is not checked: `decode` feeds it again, by
         its id, as it feeds the one that a row is cut behind.
     Raises:
-      ValueError: one of the two without the other, or embeddings of another shape.
+      ValueError: tokens or counts that are none; embeddings without `embedded` or the other way
+        round, or of another shape.
     """
     if (embeddings is None) != (embedded is None):
         raise ValueError(
@@ -65,6 +68,7 @@ def prefill(
                 f"prefill: embeddings must have the shape {wanted} and embedded {wanted[:2]}, got"
                 f" {jnp.shape(embeddings)} and {jnp.shape(embedded)}"
             )
+    tokens, count = _given("prefill", "tokens", model, pool, tokens, count)
     return _fed(model, params, pool, tokens, count, embeddings, embedded)[0]
 
 
@@ -94,8 +98,10 @@ def verify(
       temperature: of the recorded log-probs and entropies, one for each row or for all. None: that
         of the pool's rows, or 1 if they have none of their own.
       behaviour_logp: recorded as such: log-probs of when the draft was drawn. None: this policy's.
+    Raises:
+      ValueError: drafts or counts that are none.
     """
-    draft, count = jnp.asarray(draft, jnp.int32), jnp.asarray(count, jnp.int32)
+    draft, count = _given("verify", "draft", model, pool, draft, count)
     start, (rows, width) = pool.length, draft.shape
     if temperature is None:
         temperature = 1.0 if pool.temperature is None else pool.temperature
@@ -159,8 +165,10 @@ def probe(
     Returns:
       Log-probs of the tokens of the query, 0 behind them; and the hidden states of the row's last
       token and of the query's, for a head. NaN for tokens that have no slot.
+    Raises:
+      ValueError: queries or counts that are none.
     """
-    query, count = jnp.asarray(query, jnp.int32), jnp.asarray(count, jnp.int32)
+    query, count = _given("probe", "query", model, pool, query, count)
     _, hidden = _fed(model, params, pool, query, count)
     logp, _ = _scores(model, params, hidden, query, count, temperature)
     offsets = jnp.arange(query.shape[1], dtype=jnp.int32)[None]
@@ -185,13 +193,28 @@ def reset(
       rows: True on the rows to reset; others are left alone.
       tokens: the new prompts, right-padded, count[r] tokens in row r.
     Raises:
-      ValueError: other keys than one for each row.
+      ValueError: other keys or bools than one for each row; on the host, tokens that are none of
+        the vocabulary, or counts beyond their width.
     """
-    rows, count = jnp.asarray(rows), jnp.asarray(count, jnp.int32)
+    rows = row_mask("reset", rows, len(pool.status))
+    tokens, count = _given("reset", "tokens", model, pool, tokens, count)
     key = checked_key("reset", key, *rows.shape)
     pool = cleared(pool, rows)
     pool = replace(pool, key=jnp.where(rows, key, pool.key))
     return prefill(model, params, pool, tokens, jnp.where(rows, count, 0))
+
+
+def _given(caller, name, model, pool, tokens, count) -> tuple[Array, Array]:
+    """Given tokens and how many of them are meant, as int32.
+
+    Raises:
+      ValueError: no table of integers or no counts of its rows; on the host, ids that are none of
+        the vocabulary, or counts beyond the table.
+    """
+    rows = len(pool.status)
+    whole_numbers(caller, "count", count, rows, 0)
+    table = token_table(caller, name, tokens, model.config.vocab_size, count)
+    return table, whole_numbers(caller, "count", count, rows, 0, table.shape[1])
 
 
 def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> tuple[Pool, Array]:
@@ -199,7 +222,6 @@ def _fed(model, params, pool, tokens, count, embeddings=None, embedded=None) -> 
     before tokens[:, j], says how likely that one is."""
     check_unshared(pool, "prefill")
     slots = pool.tokens.shape[1]
-    tokens, count = jnp.asarray(tokens, jnp.int32), jnp.asarray(count, jnp.int32)
     offsets = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
     # Padding goes to a slot past the end, where writes are dropped.
     positions = jnp.where(offsets < count[:, None], pool.length[:, None] + offsets, slots)

@@ -28,8 +28,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from rlvr_jax.keys import checked_key, plain_key
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import LayerCache, Model, SharedCache
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.rollout.arguments import row_mask, whole_numbers
 
 __all__ = ["BUDGET", "FINISHED", "FREE", "OPTIONAL", "PRUNED", "RUNNING", "STOPPED", "Pool"]
 __all__ += ["compact", "empty", "fork", "fork_into", "paused_at_limit", "resume", "retire"]
@@ -119,11 +121,19 @@ def empty(
     """A pool of free rows.
 
     Args:
+      slots: tokens that a row has room for, at most the model's positions.
       key: of each row; None: always the same ones, so that two pools draw alike.
       group: of each row, which its forks inherit; None: -1, no group.
     Raises:
-      ValueError: other keys than one for each row.
+      ValueError: no rows, more slots than the model has positions, other keys than one for each
+        row, or groups that are no int32.
     """
+    check_count(1, "empty", rows=rows, slots=slots)
+    if slots > model.config.max_positions:
+        raise ValueError(
+            f"empty: slots must be at most the {model.config.max_positions} positions of this"
+            f" model, got {slots}"
+        )
     if key is None:
         key = jax.vmap(jax.random.fold_in, (None, 0))(plain_key(0), jnp.arange(rows))
     key = checked_key("empty", key, rows)
@@ -143,7 +153,7 @@ def empty(
         behaviour_logp=record,
         entropy=record,
         version=jnp.zeros((rows, slots), jnp.int32),
-        group=none if group is None else jnp.asarray(group, jnp.int32),
+        group=none if group is None else whole_numbers("empty", "group", group, rows),
         parent=none,
         branch_position=none,
         trace=none,
@@ -189,14 +199,17 @@ def fork(pool: Pool, source: Int[Array, "Q"], cut: Int[Array, "Q"], key: Key[Arr
     """A pool whose row q is row source[q] cut to cut[q] tokens, running, with a key of its own.
 
     Args:
-      source: rows to copy; Q may differ from R.
+      source: rows to copy, which is checked in lists and numpy's arrays; Q may differ from R.
       cut: at least the prompt's length and at most the row's, which is not checked. A finished row
         that is cut at its end runs on behind its stop token.
     Raises:
-      ValueError: the pool's rows share the caches of their prompts; other keys than one for each.
+      ValueError: the pool's rows share the caches of their prompts; other keys than one for each;
+        rows that there are not.
     """
     check_unshared(pool, "fork")
-    source, cut = jnp.asarray(source, jnp.int32), jnp.asarray(cut, jnp.int32)
+    (rows, slots), number = pool.tokens.shape, len(source)
+    source = whole_numbers("fork", "source", source, number, 0, rows - 1)
+    cut = whole_numbers("fork", "cut", cut, number, 0, slots)
     key = checked_key("fork", key, *source.shape)
     taken = jax.tree.map(lambda leaf: leaf[source], pool)
     forked = replace(
@@ -233,16 +246,22 @@ def fork_into(
       group, trace: of the forks; None: those of their sources.
       real: False where there is nothing to fork: Q is static and the number of forks need not be.
     Raises:
-      ValueError: the pool's rows share the caches of their prompts.
+      ValueError: the pool's rows share the caches of their prompts; on the host, rows that there
+        are not, or groups and traces that are no int32.
     """
     check_unshared(pool, "fork_into")
     forks = fork(pool, source, cut, key)
     given = {"group": group, "trace": trace}
-    set_by_caller = {n: jnp.asarray(x, jnp.int32) for n, x in given.items() if x is not None}
+    number, rows = len(forks.status), len(pool.status)
+    set_by_caller = {
+        name: whole_numbers("fork_into", name, values, number)
+        for name, values in given.items()
+        if values is not None
+    }
     forks = replace(forks, **set_by_caller)
-    into = jnp.asarray(into, jnp.int32)
+    into = whole_numbers("fork_into", "into", into, number, 0, rows - 1)
     if real is not None:
-        into = jnp.where(real, into, pool.status.shape[0])
+        into = jnp.where(real, into, rows)
     return jax.tree.map(lambda own, new: own.at[into].set(new, mode="drop"), pool, forks)
 
 
@@ -278,7 +297,12 @@ def truncate(pool: Pool, length: Int[Array, "R"]) -> Pool:
 
 
 def resume(pool: Pool, rows: Bool[Array, "R"]) -> Pool:
-    """Lets rows go on that a stop sequence has paused, with nothing added to them."""
+    """Lets rows go on that a stop sequence has paused, with nothing added to them.
+
+    Raises:
+      ValueError: `rows` is no bool for each row.
+    """
+    rows = row_mask("resume", rows, len(pool.status))
     again = rows & (pool.status == STOPPED)
     return replace(
         pool,
@@ -295,8 +319,9 @@ def retire(pool: Pool, rows: Bool[Array, "R"], status: int = FREE) -> Pool:
       status: FREE empties them (group and trace too), ready for a new prompt; PRUNED keeps what
         they hold.
     Raises:
-      ValueError: another status.
+      ValueError: another status, or `rows` is no bool for each row.
     """
+    rows = row_mask("retire", rows, len(pool.status))
     if status == PRUNED:
         return replace(pool, status=jnp.where(rows, PRUNED, pool.status))
     if status != FREE:

@@ -18,7 +18,7 @@ from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
-from rlvr_jax.rollout.arguments import prompt_numbers, prompt_table, stop_ids, temperatures
+from rlvr_jax.rollout.arguments import stop_ids, temperatures, token_table, whole_numbers
 from rlvr_jax.rollout.decode import decode
 from rlvr_jax.rollout.feed import prefill
 from rlvr_jax.rollout.pool import FINISHED, Pool, check_unshared, empty, widen
@@ -113,7 +113,7 @@ def sample(
     check_count(1, "sample", samples=samples, response_tokens=response_tokens)
     check_count(0, "sample", record_top=record_top)
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
-    prompt_tokens = prompt_table(prompt_tokens, vocabulary)
+    prompt_tokens = token_table("sample", "prompt_tokens", prompt_tokens, vocabulary)
     prompts, width = prompt_tokens.shape
     if width + response_tokens > positions and not beyond:
         raise ValueError(
@@ -125,9 +125,9 @@ def sample(
         model,
         params,
         prompt_tokens,
-        prompt_numbers("prompt_length", prompt_length, prompts, 1, width),
-        prompt_numbers("prompt_id", prompt_id, prompts),
-        prompt_numbers("first_sample", first_sample, prompts),
+        whole_numbers("sample", "prompt_length", prompt_length, prompts, 1, width),
+        whole_numbers("sample", "prompt_id", prompt_id, prompts, 0),
+        whole_numbers("sample", "first_sample", first_sample, prompts, 0),
         key,
         samples=samples,
         response_tokens=response_tokens,

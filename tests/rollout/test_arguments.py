@@ -9,7 +9,18 @@ import pytest
 
 from rlvr_jax.keys import named_key
 from rlvr_jax.policy import Model, named_config
-from rlvr_jax.rollout import Sampling, empty, fork, reset, sample
+from rlvr_jax.rollout import (
+    Sampling,
+    empty,
+    fork,
+    fork_into,
+    prefill,
+    probe,
+    reset,
+    resume,
+    retire,
+    sample,
+)
 from rlvr_jax.rollout.processors import LEAST_TEMPERATURE
 from rlvr_jax.types import Rollouts
 
@@ -222,3 +233,74 @@ def test_records_that_are_no_numbers_are_refused(change, message):
 def test_a_record_that_is_none_is_not_given():
     made = Rollouts.of_responses(np.zeros((2, 2), int), np.ones((2, 2)), [0, 1], [0, 0])
     same(made, Rollouts.of_responses(made.tokens, made.mask, [0, 1], [0, 0], old_logp=None))
+
+
+def keys(number):
+    return jax.random.split(jax.random.key(0), number)
+
+
+THREE = np.array([[1, 2], [3, 4], [5, 0]])
+COUNTS = [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda pool: empty(MODEL, 0, 6), "empty: rows must be at least 1, got 0"),
+        (lambda pool: empty(MODEL, 3, 2049), "empty: slots must be at most the 2048 positions"),
+        (
+            lambda pool: empty(MODEL, 2, 6, group=np.array([2**33, 2**34])),
+            "empty: group must be in -2147483648 … 2147483647, got 17179869184",
+        ),
+        (lambda pool: empty(MODEL, 2, 6, group=["a", "b"]), "empty: group must be 2 whole numbers"),
+        (lambda pool: empty(MODEL, 3, 6, group=[0]), r"empty: group must be 3 .* got int64\[1\]"),
+        (lambda pool: fork(pool, [3], [1], keys(1)), "fork: source must be in 0 … 2, got 3"),
+        (lambda pool: fork(pool, [0], [7], keys(1)), "fork: cut must be in 0 … 6, got 7"),
+        (lambda pool: fork(pool, [0, 1], [1], keys(2)), "fork: cut must be 2 whole numbers, one f"),
+        (
+            lambda pool: fork_into(pool, [0], [1], [3], keys(1)),
+            "fork_into: into must be in 0 … 2, got 3",
+        ),
+        (
+            lambda pool: fork_into(pool, [0], [1], [1], keys(1), group=[2**40]),
+            "fork_into: group must be in -2147483648 … 2147483647, got 1099511627776",
+        ),
+        (lambda pool: retire(pool, [0, 2]), r"retire: rows must be 3 bools, .* got int64\[2\]"),
+        (lambda pool: resume(pool, [0, 1, 1]), r"resume: rows must be 3 bools, .* got int64\[3\]"),
+        (
+            lambda pool: reset(MODEL, PARAMS, pool, [0], THREE, COUNTS, keys(3)),
+            r"reset: rows must be 3 bools",
+        ),
+        (
+            lambda pool: prefill(MODEL, PARAMS, pool, [[11, 2], [3, 4], [5, 0]], COUNTS),
+            "prefill: tokens must be in 0 … 10, got 11",
+        ),
+        (
+            lambda pool: prefill(MODEL, PARAMS, pool, [[1, 2], [3]], [2, 1, 0]),
+            r"prefill: tokens must be integers \[R, L\], right-padded, got object\[2\]",
+        ),
+        (
+            lambda pool: prefill(MODEL, PARAMS, pool, THREE[:2], COUNTS),
+            "prefill: tokens must have a row for each of 3, got 2",
+        ),
+        (
+            lambda pool: prefill(MODEL, PARAMS, pool, THREE, [3, 1, 1]),
+            "prefill: count must be in 0 … 2, got 3",
+        ),
+        (
+            lambda pool: probe(MODEL, PARAMS, pool, THREE, [2]),
+            r"probe: count must be 3 whole numbers, one for each row, got int64\[1\]",
+        ),
+    ],
+)
+def test_what_a_pool_would_take_for_something_else_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(empty(MODEL, 3, 6))
+
+
+def test_what_pads_the_tokens_of_rows_is_not_looked_at():
+    pool = empty(MODEL, 3, 6)
+    padded = np.where(np.arange(2) < np.array(COUNTS)[:, None], THREE, -1)
+    one, other = (prefill(MODEL, PARAMS, pool, tokens, COUNTS) for tokens in (padded, THREE))
+    same(one.length, other.length)
+    same(one.tokens[:2], other.tokens[:2])

@@ -56,7 +56,7 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Links to files that are no pages are named and lead nowhere."""
+    """Links to files of the repository that are no pages are named and lead nowhere."""
     del config
     known = {file.src_uri for file in files}
     here = Path(page.file.src_uri).parent
@@ -71,6 +71,9 @@ def on_page_markdown(markdown, page, config, files):
             return match[0]
         if f"{place}/README.md" in known:
             return f"[{text}]({path.rstrip('/')}/README.md{'#' * bool(anchor)}{anchor})"
+        # What is nowhere stays a link, of which the strict build complains.
+        if not any((ROOT / start / path).exists() for start in ("", Path("docs") / here)):
+            return match[0]
         return f"`{text}`" if "`" not in text else text
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", kept, markdown)

@@ -48,6 +48,8 @@ def on_files(files, config):
     made |= {f"methods/{name}.md": method_page(name, curves(name)) for name in names()}
     made |= {f"api/{room}.md": _room(room) for room in ROOMS}
     for page, text in made.items():
+        if page in files.src_uris:
+            files.remove(files.src_uris[page])
         files.append(File.generated(config, page, content=text))
     for file in list(files):
         if file.src_uri.endswith(".py"):
@@ -115,10 +117,11 @@ def _curves():
 
 
 def _tasks() -> str:
+    """The page about tasks, and behind it how they are named."""
     from rlvr_jax.tasks import __doc__ as said
-    from rlvr_jax.tasks.catalogue import __doc__ as listed
 
-    return "\n".join(["# Tasks", "", *said.splitlines()[2:], "", *(listed or "").splitlines()])
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    return "\n".join([page, "## Names", "", *said.splitlines()[2:]])
 
 
 def _rooms() -> str:

@@ -95,5 +95,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert "Reinforcement learning with verifiable rewards" in start
     for page in ("methods/clip_cov", "api/objectives", "from_trl", "results/brackets"):
         assert (tmp_path / "site" / page / "index.html").is_file()
+    tasks = (tmp_path / "site/tasks/index.html").read_text()
+    assert "How a response becomes a reward" in tasks and "arithmetic:hard" in tasks
     parts = (tmp_path / "site/api/objectives/index.html").read_text()
     assert "ppo_clip" in parts and "half-width below 1" in parts

@@ -9,6 +9,7 @@ import argparse
 import inspect
 import shutil
 import sys
+import textwrap
 
 from rlvr_jax.methods import method, names
 from rlvr_jax.methods._untrained import UNTRAINED
@@ -16,6 +17,8 @@ from rlvr_jax.objectives import UpdatePlan
 from rlvr_jax.pipes import quiet_pipe
 
 MUST = "(must be given)"
+WIDTH = 100
+"""Of what is told in sentences, in characters."""
 
 
 def table(width: int | None = None) -> str:
@@ -89,7 +92,7 @@ def card(name: str) -> str:
     told = about.recipe if about.evidence == "own" else inspect.getmodule(about.recipe)
     lines = [text for text in (f"{name}: {about.title}", about.url, inspect.getdoc(told)) if text]
     lines += ["", f"changes {about.changes or '–'}; {about.evidence}"]
-    lines += [f"left out: {about.left_out}"] * bool(about.left_out)
+    lines += _told("left out", about.left_out)
     given = defaults(name)
     lines += ["", "defaults", *(f"  {key} = {value}" for key, value in given.items())]
     if open_ := [key for key, value in given.items() if value == MUST]:
@@ -102,9 +105,13 @@ def card(name: str) -> str:
     if conditions:
         lines += ["", "with one update per batch", *(f"  {sentence}" for sentence in conditions)]
     lines += ["", f"needs {needs(name)}"]
-    lines += [f"reports: {about.reports}"] * bool(about.reports)
-    lines += [f"traps: {about.traps}"] * bool(about.traps)
+    lines += _told("reports", about.reports) + _told("traps", about.traps)
     return "\n".join(lines)
+
+
+def _told(label: str, text: str) -> list[str]:
+    """A paragraph of the card; none if there is nothing to say."""
+    return textwrap.wrap(f"{label}: {text}", WIDTH, subsequent_indent="  ") if text else []
 
 
 def defaults(name: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -388,7 +389,8 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
                 silenced.enter_context(contextlib.redirect_stdout(nothing))
             with quiet_pipe():
                 sys.argv[0] = _called()
-                main(sys.argv[1:])
+                # A shell leaves `--run-dir=~/runs` as it is.
+                main([re.sub(r"^(--[\w-]+=)~(?=/|$)", _at_home, each) for each in sys.argv[1:]])
     except (ValueError, FloatingPointError, RunsFailed) as error:
         sys.exit(f"error: {error}")
     except Stopped as stopped:
@@ -405,6 +407,10 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
         free = shutil.disk_usage(there).free // 2**20
         where = f" at {error.filename}" if error.filename else ""
         sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
+
+
+def _at_home(option: re.Match[str]) -> str:
+    return f"{option[1]}{Path.home()}"
 
 
 def _called() -> str:

@@ -337,3 +337,11 @@ def test_a_checkpoint_that_fills_the_disk_is_a_full_disk(line, tmp_path, monkeyp
     monkeypatch.setattr(CheckpointManager, "save", full)
     said = said_by(line(), monkeypatch, capsys)
     assert said.startswith(f"error: the disk is full at {tmp_path / 'run/checkpoints'} (")
+
+
+def test_a_tilde_behind_an_equal_sign_is_the_home_as_it_is_for_a_shell(monkeypatch, tmp_path):
+    given = []
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["train", "--run-dir=~/run", "--columns", "a=~/b", "--x=~y"])
+    guarded(lambda line: given.extend(line))
+    assert given == [f"--run-dir={tmp_path}/run", "--columns", "a=~/b", "--x=~y"]

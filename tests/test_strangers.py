@@ -161,6 +161,32 @@ def test_a_score_that_lacks_what_the_objective_reads_is_refused():
         exact_gradient(blind, own, *arguments)
     with pytest.raises(ValueError, match="micro_batches must divide the 16 rows, got 3"):
         exact_gradient(score, own, *arguments, micro_batches=3)
+    with pytest.raises(ValueError, match="micro_batches must be at least 1, got 0"):
+        exact_gradient(score, own, *arguments, micro_batches=0)
+    with pytest.raises(ValueError, match="score must return TokenStats, got ShapeDtypeStruct"):
+        exact_gradient(lambda *given: score(*given).logp, own, *arguments)
+    with pytest.raises(
+        ValueError, match=r"must be an Objective, .* \(recipe.objective\), got Recipe"
+    ):
+        exact_gradient(score, methods.recipe("forking_tokens"), *arguments)
+
+
+def test_recorded_log_probs_are_read_and_rollouts_may_be_of_numpy():
+    score, params = of_plain_jax()
+    rollouts = some_rollouts(score, params)
+    own = methods.recipe("dapo").objective
+    rest = own.init(Spec(4, ROWS, WIDTH)), jax.random.key(0)
+    found = exact_gradient(score, own, params, rollouts, *rest)
+    wanted = own.loss(score(params, rollouts), rollouts, *rest)[0]
+    np.testing.assert_allclose(found.loss, wanted, rtol=ROUNDING)
+    # Where they are not those of these weights, only who says so gets a ratio of 1.
+    fresh = exact_gradient(score, own, params, rollouts, *rest, fresh=True)
+    unknown = dataclasses.replace(rollouts, old_logp=None)
+    same = exact_gradient(score, own, params, unknown, *rest)
+    assert float(fresh.loss) == float(same.loss) != float(found.loss)
+    stored = jax.tree.map(np.asarray, rollouts)
+    again = exact_gradient(score, own, params, stored, *rest, micro_batches=4)
+    np.testing.assert_allclose(again.loss, wanted, rtol=ROUNDING)
 
 
 def test_a_record_of_responses_is_checked_and_may_be_completed():

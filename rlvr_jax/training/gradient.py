@@ -23,6 +23,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool
 
 from rlvr_jax.objectives import Objective
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.training.pieces import in_pieces, joined
 from rlvr_jax.training.statistics import DIVERGENCES, MEASURED
 from rlvr_jax.types import Rollouts, TokenStats
@@ -71,7 +72,7 @@ def exact_gradient(
     method_state: dict[str, Any],
     key: jax.Array,
     *,
-    fresh: Bool[Array, ""] | bool = True,
+    fresh: Bool[Array, ""] | bool = False,
     micro_batches: int = 1,
     mesh: Mesh | None = None,
 ) -> Gradient:
@@ -85,25 +86,39 @@ def exact_gradient(
       score: (params, rows) -> `TokenStats` [b, T] with the fields of `statistics_needed`,
         differentiable in `params`. A row's numbers depend on no other row: a model that couples
         rows (batch statistics, experts with a capacity) gives another gradient for other pieces.
+      objective: a loss, such as `rlvr_jax.methods.recipe("dapo").objective`.
       params: a pytree of arrays.
-      rollouts: all rows of the update.
+      rollouts: all rows of the update, as arrays of JAX or numpy.
       method_state: of `objective.init(Spec(prompts, B, T))`, then of the last call.
       key: of jax.random; a new one for each update.
-      fresh: `params` are the weights that sampled the rollouts: the old statistics are then those
-        of this very pass, and the ratio is exactly 1. Else `rollouts.old_logp` (and what else the
-        objective needs of the old policy) is read.
+      fresh: `params` are the weights that sampled the rollouts, whatever was recorded: the old
+        statistics are then those of this very pass, and the ratio is exactly 1. False:
+        `rollouts.old_logp` (and what else the objective needs of the old policy) is read where it
+        is given; where it is not, it is that of this pass, too.
       micro_batches: pieces in which the model sees the rows; changes nothing but memory and time.
         A piece whose rows get no gradient (groups of equal rewards) costs a forward pass.
       mesh: over which rows are spread, if they are.
     Raises:
-      ValueError: micro_batches does not divide the rows; statistics that `score` does not give.
+      ValueError: what is no objective; micro_batches does not divide the rows; a score that gives
+        no statistics, or lacks some that the objective reads.
     """
+    if not isinstance(objective, Objective):
+        raise ValueError(
+            "exact_gradient: objective must be an Objective, such as that of a recipe"
+            f" (recipe.objective), got {type(objective).__name__}"
+        )
+    check_count(1, "exact_gradient", micro_batches=micro_batches)
+    rollouts = jax.tree.map(jnp.asarray, rollouts)
     if rollouts.tokens.shape[0] % micro_batches:
         raise ValueError(
             f"exact_gradient: micro_batches must divide the {rollouts.tokens.shape[0]} rows, got"
             f" {micro_batches}"
         )
     given = jax.eval_shape(score, params, rollouts)
+    if not isinstance(given, TokenStats):
+        raise ValueError(
+            f"exact_gradient: score must return TokenStats, got {type(given).__name__}"
+        )
     missing = sorted(name for name in statistics_needed(objective) if getattr(given, name) is None)
     if missing:
         raise ValueError(f"exact_gradient: score must give {', '.join(missing)}, got none")

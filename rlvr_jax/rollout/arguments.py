@@ -29,7 +29,7 @@ def token_table(
         host and not of the vocabulary.
     """
     try:
-        table = np.asarray(tokens) if _on_host(tokens) else jnp.asarray(tokens)
+        table: Any = np.asarray(tokens) if _on_host(tokens) else jnp.asarray(tokens)
     except ValueError:  # rows of several lengths
         table = np.empty(len(tokens), object)
     if table.ndim != 2 or not jnp.issubdtype(table.dtype, jnp.integer):

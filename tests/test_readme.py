@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import golden_vectors as golden
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy_actor
 import pytest
@@ -146,3 +148,23 @@ def test_the_toolbox_of_the_rollouts_page_answers_its_call():
     call = '<tool_call>{"name": "population", "arguments": {"country": "Malta"}}</tool_call>'
     assert box.reply(state, call).text == "542,051"
     assert names["chain"].draw[1].of_policy
+
+
+def test_the_programs_of_the_pages_about_kernels_and_design_run():
+    (kernels,) = re.findall(r"```python\n(.*?)```", (DOCS / "kernels.md").read_text(), re.DOTALL)
+    random = np.random.default_rng(0)
+    names: dict = {
+        "hidden": jnp.asarray(random.normal(size=(5, 4)), jnp.float32),
+        "unembedding": jnp.asarray(random.normal(size=(7, 4)), jnp.float32),
+        "targets": jnp.arange(5),
+        "mask": jnp.ones(5, bool),
+    }
+    exec(kernels, names)
+    logs = jax.nn.log_softmax(names["hidden"] @ names["unembedding"].T)
+    np.testing.assert_allclose(names["stats"].entropy, -(jnp.exp(logs) * logs).sum(1), rtol=1e-5)
+    (design,) = re.findall(r"```python\n(.*?)```", (DOCS / "design.md").read_text(), re.DOTALL)
+    given = {"score": jnp.sin, "objective": lambda stats: (stats**2).sum()}
+    names = {"jax": jax, "params": jnp.arange(3.0), **given}
+    exec(design, names)
+    wanted = jax.grad(lambda params: (jnp.sin(params) ** 2).sum())(jnp.arange(3.0))
+    np.testing.assert_allclose(names["grads"], wanted)

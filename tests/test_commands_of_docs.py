@@ -14,6 +14,7 @@ import pytest
 import training_runs
 import tyro
 
+from experiments import compare
 from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.runs import papers, parse_config
 
@@ -96,6 +97,16 @@ def test_a_command_is_understood(module, words, reading, monkeypatch):
     with pytest.raises(ends) as ended:
         main(*[words] * bool(inspect.signature(main).parameters))
     assert ends is Read or ended.value.code == 0
+
+
+def test_every_entry_of_a_comparison_is_a_run():
+    found = 0
+    for words in (words for module, words in COMMANDS if module == "experiments.compare"):
+        config = tyro.cli(compare.Config, args=words)
+        for entry in config.methods:
+            compare._settings(config, entry, 0)
+            found += 1
+    assert found > 10
 
 
 @pytest.mark.slow

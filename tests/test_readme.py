@@ -11,25 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpy_actor
 import pytest
-import tyro
 
-from experiments import bench, compare, evaluate, sample
 from rlvr_jax import methods, tasks
 from rlvr_jax.experience import experience
-from rlvr_jax.runs import parse_config
 from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-def commands_of(module):
-    """Arguments of all command lines of a module in README and docs."""
-    pages = [README, *(page.read_text() for page in DOCS.rglob("*.md"))]
-    lines = re.compile(rf"^    python -m experiments\.{module}( .+|)$", re.MULTILINE)
-    texts = [page.replace("\\\n", " ") for page in pages]
-    return [line.partition("  #")[0].split() for text in texts for line in lines.findall(text)]
 
 
 @pytest.fixture
@@ -103,25 +92,6 @@ def test_the_stage_of_ones_own_asks_failed_prompts_again(programs):
         again = collected.metrics["asked_again"]
         assert len(collected.batch) == round(16 * (1 + again))
     assert again > 0
-
-
-def test_every_training_command_is_understood(programs):
-    commands = commands_of("train")
-    assert len(commands) >= 4
-    for command in commands:
-        parse_config(command)
-
-
-def test_every_other_command_is_understood(programs):
-    found = 0
-    for module in (bench, compare, evaluate, sample):
-        for command in commands_of(module.__name__.rpartition(".")[2]):
-            found += 1
-            config = tyro.cli(module.Config, args=command)
-            if module is compare:
-                for entry in config.methods:
-                    compare._settings(config, entry, 0)
-    assert found >= 6
 
 
 def test_the_programs_about_the_experience_run():

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
     if config.prompt and config.task:
         raise ValueError(f"prompt must be empty with a task, got {config.prompt!r}")
     console = Console()
-    ask = _asker(config, console)
+    ask, templated = _asker(config, console)
     if config.task:
         task = tasks.load(config.task)
         for prompt in task.test[: config.prompts]:
@@ -85,14 +85,15 @@ def main(arguments: Sequence[str]) -> None:
     elif config.prompt:
         ask(Prompt(config.prompt))
     else:
-        _talk(ask, console)
+        _talk(ask, console, templated)
 
 
 Ask = Callable[[Prompt], tuple[Rollouts, list]]
 
 
-def _asker(config: Config, console: Console) -> Ask:
-    """A function that draws the answers to a prompt and prints them."""
+def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
+    """A function that draws the answers to a prompt and prints them, and whether a chat template
+    writes the prompts."""
     settings = TrainConfig(
         model=str(config.model),
         chat_template=config.chat_template,
@@ -134,22 +135,39 @@ def _asker(config: Config, console: Console) -> Ask:
             console.print(_coloured(tokenizer, drawn, row))
         return drawn, responses(tokenizer, drawn)
 
-    return ask
+    return ask, bool(tokenizer.chat_template)
 
 
-def _talk(ask: Ask, console: Console) -> None:
-    """Asks what is typed, behind what was said before, until the input ends."""
+def _talk(ask: Ask, console: Console, remembered: bool) -> None:
+    """Asks what is typed until the input ends.
+
+    Args:
+      remembered: behind what was said before, for which a chat template is needed.
+    """
+    told = "each line is asked by itself, as there is no chat template"
+    if remembered:
+        told = "each line is asked behind those before; an empty one begins anew"
+    console.print(f"{told}; Ctrl-D ends", style="dim", highlight=False)
     said: list[dict[str, str]] = []
     while True:
         try:
             text = console.input("[bold]> [/]")
-        except EOFError:
+        except (EOFError, KeyboardInterrupt):
             return
         if not text.strip():
             said = []
             continue
-        _, (answer, *_) = ask(Prompt(text, messages=said))
-        said += [{"role": "user", "content": text}, {"role": "assistant", "content": answer.text}]
+        try:
+            _, (answer, *_) = ask(Prompt(text, messages=said))
+        except ValueError as error:
+            console.print(Text(f"error: {error}", style="red"))
+            said = []
+            continue
+        if remembered:
+            said += [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": answer.text},
+            ]
 
 
 def _coloured(tokenizer, drawn: Rollouts, row: int) -> Text:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from experiments import sample
 from rlvr_jax import __main__ as command
-from rlvr_jax import methods, tasks
+from rlvr_jax import methods, policy, tasks
 from rlvr_jax.methods import __main__ as page_of_methods
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def test_the_table_of_methods_fits_a_terminal(width):
     assert "https://arxiv.org/abs/2505.22617" in page_of_methods.table()
 
 
-def shown(monkeypatch, *line, typed=()):
+def shown(monkeypatch, *line, typed=(), model=None):
     """What the sampling command prints, and the same with its colours."""
     out, lines = io.StringIO(), iter(typed)
     console = Console(file=out, width=400, force_terminal=True, color_system="truecolor")
@@ -90,8 +90,7 @@ def shown(monkeypatch, *line, typed=()):
 
     monkeypatch.setattr(console, "input", typing)
     monkeypatch.setattr(sample, "Console", lambda: console)
-    model = str(tasks.load("brackets").base_model)
-    sample.main(["--model", model, *line])
+    sample.main(["--model", str(model or tasks.load("brackets").base_model), *line])
     coloured = out.getvalue()
     return re.sub(r"\x1b\[[\d;]*m", "", coloured), coloured
 
@@ -119,8 +118,22 @@ def test_prompts_of_a_task_are_graded(monkeypatch):
 
 def test_a_talk_ends_with_its_input(monkeypatch):
     # Without a template there is no way to say what was said before.
-    plain, _ = shown(monkeypatch, "--tokens", "8", typed=["1 + 1 = 2", "", "2 + 2 = 4"])
-    assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 2
+    plain, _ = shown(monkeypatch, "--tokens", "8", typed=["1 + 1 = 2", "", "2 + 2 = 4", "3"])
+    assert plain.startswith("each line is asked by itself, as there is no chat template; Ctrl-D")
+    assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 3
+
+
+def test_a_line_that_cannot_be_asked_ends_no_talk(monkeypatch, tmp_path):
+    base = tasks.load("brackets").base_model
+    tokenizer = policy.tokenizer(base)
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }} {% endfor %}"
+    policy.save(tmp_path, *policy.load(base), tokenizer)
+    special = tokenizer.all_special_tokens[0]
+    lines = ["1 + 1 = 2", special, "2 + 2 = 4", "1 + 3 = 4"]
+    plain, _ = shown(monkeypatch, "--tokens", "4", typed=lines, model=tmp_path)
+    assert plain.startswith("each line is asked behind those before")
+    assert "error: prompts must have no special token" in plain
+    assert len(re.findall(r"nats\]$", plain, re.MULTILINE)) == 3
 
 
 def test_a_prompt_and_a_task_are_one_too_many(monkeypatch):

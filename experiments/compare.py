@@ -73,8 +73,9 @@ def main(arguments: Sequence[str]) -> None:
     config = tyro.cli(Config, args=list(arguments), description=__doc__)
     if config.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {config.seeds}")
-    if len(set(config.methods)) < len(config.methods):
-        raise ValueError(f"methods must be named once each, got {' '.join(config.methods)}")
+    if not config.methods or len(set(config.methods)) < len(config.methods):
+        named = " ".join(config.methods) or "none"
+        raise ValueError(f"methods must be named once each, got {named}")
     # All are read before any is begun.
     seeds = range(config.first_seed, config.first_seed + config.seeds)
     settings = {

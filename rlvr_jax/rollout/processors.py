@@ -112,7 +112,10 @@ class Sampling:
         sequences = tuple(map(tuple, self.stop_sequences))
         object.__setattr__(self, "stop_sequences", sequences)
         checks = {
-            "temperature": (self.temperature >= LEAST_TEMPERATURE, f"at least {LEAST_TEMPERATURE}"),
+            "temperature": (
+                self.temperature >= LEAST_TEMPERATURE,
+                f"at least {LEAST_TEMPERATURE}, which is greedy",
+            ),
             "top_k": (
                 isinstance(self.top_k, Integral) and self.top_k >= 0,
                 "0 (off) or a positive integer",

@@ -129,16 +129,19 @@ def test_a_cut_keeps_the_dtype(cut, dtype):
 @pytest.mark.parametrize(
     "setting, message",
     [
-        ({"temperature": 1e-8}, "temperature must be at least 1e-06, got 1e-08"),
-        ({"temperature": 0.0}, "temperature must be at least 1e-06, got 0.0"),
-        ({"temperature": -1.0}, "temperature must be at least 1e-06, got -1.0"),
+        ({"temperature": 1e-8}, "temperature must be at least 1e-06, which is greedy, got 1e-08"),
+        ({"temperature": 0.0}, "temperature must be at least 1e-06, which is greedy, got 0.0"),
+        ({"temperature": -1.0}, "temperature must be at least 1e-06, which is greedy, got -1.0"),
         ({"top_k": -1}, r"top_k must be 0 \(off\) or a positive integer, got -1"),
         ({"top_k": 2.5}, r"top_k must be 0 \(off\) or a positive integer, got 2.5"),
         ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"top_p": 1.1}, r"top_p must be in \(0, 1\], got 1.1"),
         ({"min_p": -0.1}, r"min_p must be in \[0, 1\), got -0.1"),
         ({"min_p": 1.0}, r"min_p must be in \[0, 1\), got 1.0"),
-        ({"temperature": float("nan")}, "temperature must be at least 1e-06, got nan"),
+        (
+            {"temperature": float("nan")},
+            "temperature must be at least 1e-06, which is greedy, got nan",
+        ),
     ],
 )
 def test_a_setting_without_a_meaning_is_refused(setting, message):

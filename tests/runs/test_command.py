@@ -9,7 +9,7 @@ import sys
 import pytest
 import training_runs
 
-from experiments import evaluate, store_rollouts
+from experiments import compare, evaluate, store_rollouts
 from experiments.train import main
 from rlvr_jax.runs import command, guarded, parse_config
 from rlvr_jax.runs.run_writer import RunWriter
@@ -153,6 +153,8 @@ def test_options_that_do_not_exist_or_fit_are_named(
     ("program", "options", "sentence"),
     [
         (store_rollouts, "--out x.npz --updates 0", "^updates must be at least 1, got 0"),
+        (compare, "--methods --seeds 1", "^methods must be named once each, got none"),
+        (compare, "--methods grpo grpo", "^methods must be named once each, got grpo grpo"),
         # A preset's micro-batch would have fewer rollouts than there are devices.
         (
             evaluate,

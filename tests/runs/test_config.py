@@ -29,7 +29,7 @@ TASKS = ("brackets", "operators", "arithmetic", "arithmetic:hard")
         ({"learning_rate": 0.0}, "learning_rate must be positive, got 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive, got nan"),
         ({"adam_b2": 1.0}, r"adam_b2 must be in \[0, 1\), got 1.0"),
-        ({"temperature": 0.0}, "temperature must be at least 1e-06, got 0.0"),
+        ({"temperature": 0.0}, "temperature must be at least 1e-06, which is greedy, got 0.0"),
         ({"top_p": 1.5}, r"top_p must be in \(0, 1\], got 1.5"),
         ({"minibatches": 3}, "minibatches must divide prompts_per_step = 16 .*, got 3"),
         ({"micro_batches": 5}, "micro_batches must divide the 128 rollouts of an update, got 5"),

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -196,6 +197,8 @@ def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
         console.print(str(check), highlight=False, markup=False)
     if alone or config.verbose:
         for line in run_lines(run, card, check):
+            if console.is_terminal:  # behind the word that begins it; in a file a line is a line
+                line = textwrap.fill(line, console.width, subsequent_indent=" " * 8)
             console.print(line, **plainly)
     where = "" if alone else f"{config.method} seed {config.seed}: "
     told = [f"task {config.task}: {note}" for note in run.task.notes] if alone else []

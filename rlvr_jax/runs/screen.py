@@ -46,8 +46,8 @@ def run_lines(run: Run, card: Mapping[str, Any], check: tasks.SelfCheck) -> list
         f"{name}={own} (published: {theirs})" for name, (own, theirs) in differences(card).items()
     ]
     return [
-        f"{config.method} on {config.task}, seed {config.seed}, {config.steps} steps →"
-        f" {config.run_dir}",
+        f"{config.method} on {config.task}, seed {config.seed}, {config.steps}"
+        f" step{'s' * (config.steps > 1)} → {config.run_dir}",
         f"policy  {card['model']}, {size / 1e6:.3g}M parameters; trained: {trained};"
         f" {describe_memory(run.memory())}",
         f"data    {len(run.task.train):,} prompts, {len(run.held_out)} of {len(run.task.test):,}"

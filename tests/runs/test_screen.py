@@ -68,6 +68,19 @@ def test_who_trains_what_is_said_in_six_lines(finished, model):
     assert "adam_b1" not in shown
 
 
+def test_the_six_lines_fit_a_terminal(model, tmp_path):
+    config = training_runs.settings(model, tmp_path / "run", steps=1)
+    shown = io.StringIO()
+    train(config, Console(file=shown, width=80, force_terminal=True, color_system=None))
+    lines = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown.getvalue()).splitlines()
+    heads = [number for number, line in enumerate(lines) if re.match(r"(policy|data|loss) ", line)]
+    assert len(heads) == 3
+    told = lines[: heads[2] + 1]
+    assert max(map(len, told)) <= 80 and len(told) > 6
+    own = {number for number, line in enumerate(told) if not line.startswith(" " * 8)}
+    assert len(own) == 5 and told[0].startswith("grpo on training_runs:sums, seed 0, 1 step →")
+
+
 def test_every_setting_is_shown_if_wanted(model, tmp_path):
     config = training_runs.settings(model, tmp_path / "run", steps=1, verbose=True)
     shown = screen_of(config)

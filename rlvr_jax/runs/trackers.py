@@ -62,19 +62,28 @@ def make_trackers(
       directory: of the run; its name is the run's, and what trackers keep lies in it.
       card: of the run; its settings go with it.
       resumed: it goes on with one of that name, if there is one.
+    Raises:
+      ValueError: a tracker cannot begin: nobody is logged in, no server answers.
     """
     made = []
     for name in names:
         if ":" in name:
             made.append(Tracker(own_function("log_to", name), lambda: None))
             continue
-        package = importlib.import_module(name)
         own: dict[str, Any] = {"resume": "allow" if resumed else "never"}
         if name == "wandb":
             own = {"dir": str(directory)}
             own |= {"id": _identity(directory), "resume": "allow" if resumed else None}
         settings = {**card["settings"], "hyperparameters": card["hyperparameters"]}
-        run = package.init(project=PROJECT, name=_identity(directory), config=settings, **own)
+        try:
+            package = importlib.import_module(name)
+            run = package.init(project=PROJECT, name=_identity(directory), config=settings, **own)
+        except Exception as error:  # of another package
+            offline = "; WANDB_MODE=offline keeps it here" if name == "wandb" else ""
+            raise ValueError(
+                f"log_to: {name} must begin a run, got {type(error).__name__}: {error}{offline};"
+                " then --resume begins this one"
+            ) from error
         made.append(Tracker(_called(run), run.finish))
     return made
 

@@ -155,6 +155,21 @@ def test_a_tracker_gets_settings_and_numbers(model, tmp_path, monkeypatch, packa
     assert told[1][1]["reward"] == training_runs.metrics(tmp_path / "run")[1]["reward"]
 
 
+def test_a_tracker_that_cannot_begin_is_told_and_the_run_begins_later(model, tmp_path, monkeypatch):
+    def init(**options):
+        raise RuntimeError("No API key configured")
+
+    module = SimpleNamespace(init=init, __spec__=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: module.__spec__)
+    config = training_runs.settings(model, tmp_path / "run", steps=1, log_to=("wandb",))
+    wanted = "log_to: wandb must begin a run, got RuntimeError: No API key .* WANDB_MODE=offline"
+    with pytest.raises(ValueError, match=wanted):
+        training_runs.quietly(config)
+    training_runs.quietly(dataclasses.replace(config, log_to=(), resume=True))
+    assert [row["step"] for row in training_runs.metrics(tmp_path / "run")] == [0, 1]
+
+
 def test_a_tracker_that_is_not_there_is_named_with_its_command(model, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     for names, message in {

@@ -90,7 +90,7 @@ def row_mask(caller: str, rows: Any, number: int) -> Bool[Array, "R"]:
     return jnp.asarray(array)
 
 
-def stop_ids(stop_tokens: Any) -> Int[Array, "S"]:
+def stop_ids(caller: str, stop_tokens: Any) -> Int[Array, "S"]:
     """Stop tokens as an array; none are none.
 
     Raises:
@@ -101,12 +101,12 @@ def stop_ids(stop_tokens: Any) -> Int[Array, "S"]:
     ids = None if stop_tokens is None else jnp.asarray(stop_tokens)
     if ids is None or ids.ndim != 1 or (ids.size and not jnp.issubdtype(ids.dtype, jnp.integer)):
         got = "None" if ids is None else f"{ids.dtype}{list(ids.shape)}"
-        raise ValueError(f"sample: stop_tokens must be a sequence of ids, got {got}")
+        raise ValueError(f"{caller}: stop_tokens must be a sequence of ids, got {got}")
     return ids.astype(jnp.int32)
 
 
-def temperatures(values: Any) -> Any:
-    """Temperatures of prompts as they are; None are none.
+def temperatures(caller: str, values: Any) -> Any:
+    """Temperatures of prompts or rows as they are; None are none.
 
     Raises:
       ValueError: on the host, what is no number, or one below 0.
@@ -115,5 +115,5 @@ def temperatures(values: Any) -> Any:
         return values
     array = np.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.number) or not bool(np.all(array >= 0)):
-        raise ValueError(f"sample: temperature must be numbers of 0 or more, got {values!r}")
+        raise ValueError(f"{caller}: temperature must be numbers of 0 or more, got {values!r}")
     return values

@@ -11,7 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
+from rlvr_jax.rollout.arguments import stop_ids, temperatures
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
@@ -53,8 +55,14 @@ def decode(
       constants: what the processor reads as `context.constants`.
       record_top: so many of the most probable tokens are recorded beside each drawn one; 0: none.
     Raises:
-      ValueError: record_top above the vocabulary, or another than the pool's.
+      ValueError: record_top above the vocabulary, or another than the pool's; no Sampling, stop
+        tokens that are none, or on the host temperatures below 0.
     """
+    if not isinstance(sampling, Sampling):
+        raise ValueError(f"decode: sampling must be a Sampling, got {sampling!r}")
+    check_count(0, "decode", steps=steps)
+    stop_tokens = stop_ids("decode", stop_tokens)
+    temperature = temperatures("decode", temperature)
     sequences = aligned(sampling.stop_sequences)
     processor = sampling.chain()
     pool = with_records(model, pool, sampling, processor, temperature, record_top)

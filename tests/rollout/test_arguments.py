@@ -11,6 +11,7 @@ from rlvr_jax.keys import named_key
 from rlvr_jax.policy import Model, named_config
 from rlvr_jax.rollout import (
     Sampling,
+    decode,
     empty,
     fork,
     fork_into,
@@ -286,6 +287,19 @@ COUNTS = [2, 2, 1]
         (
             lambda pool: prefill(MODEL, PARAMS, pool, THREE, [3, 1, 1]),
             "prefill: count must be in 0 … 2, got 3",
+        ),
+        (lambda pool: decode(MODEL, PARAMS, pool, 1, None, ()), "decode: sampling must be a Samp"),
+        (
+            lambda pool: decode(MODEL, PARAMS, pool, 1, Sampling(), None),
+            "decode: stop_tokens must be a sequence of ids, got None",
+        ),
+        (
+            lambda pool: decode(MODEL, PARAMS, pool, -1, Sampling(), ()),
+            "decode: steps must be at least 0, got -1",
+        ),
+        (
+            lambda pool: decode(MODEL, PARAMS, pool, 1, Sampling(), (), temperature=-1.0),
+            "decode: temperature must be numbers of 0 or more, got -1.0",
         ),
         (
             lambda pool: probe(MODEL, PARAMS, pool, THREE, [2]),

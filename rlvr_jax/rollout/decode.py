@@ -61,7 +61,7 @@ def decode(
     if not isinstance(sampling, Sampling):
         raise ValueError(f"decode: sampling must be a Sampling, got {sampling!r}")
     check_count(0, "decode", steps=steps)
-    stop_tokens = stop_ids("decode", stop_tokens)
+    stops = stop_ids("decode", stop_tokens)
     temperature = temperatures("decode", temperature)
     sequences = aligned(sampling.stop_sequences)
     processor = sampling.chain()
@@ -80,7 +80,7 @@ def decode(
         sampling,
         processor,
         constants,
-        stop_tokens,
+        stops,
         weight_version,
         record_top,
     )

@@ -102,7 +102,10 @@ def _blame(
     last = _place(error)
     place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
     reason = str(error).partition("\n")[0]
-    return f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told}"
+    return (
+        f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told};"
+        " no_verdict_on_error(verify) counts it as no verdict"
+    )
 
 
 def _place(error: BaseException) -> traceback.FrameSummary:

@@ -112,11 +112,13 @@ def _compile(chip, tokens, width, vocabulary, needs):
 def main() -> None:
     """Compiles the kernel for the chip and prints one JSON object about it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("chip", choices=TOPOLOGIES)
-    parser.add_argument("--tokens", type=int, default=8192)
-    parser.add_argument("--width", type=int, default=3584)
-    parser.add_argument("--vocabulary", type=int, default=152064)
-    parser.add_argument("--needs", nargs="+", default=SECOND_ORDER, metavar="STATISTIC")
+    parser.add_argument("chip", choices=TOPOLOGIES, help="the kind of TPU")
+    parser.add_argument("--tokens", type=int, default=8192, help="rows of hidden states")
+    parser.add_argument("--width", type=int, default=3584, help="of the hidden states")
+    parser.add_argument("--vocabulary", type=int, default=152064, help="rows of the unembedding")
+    parser.add_argument(
+        "--needs", nargs="+", default=SECOND_ORDER, metavar="STATISTIC", help="fields of TokenStats"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         # Read by libtpu when it is loaded, which happens below.

@@ -75,7 +75,12 @@ def reading(programs, monkeypatch):
         return instead
 
     monkeypatch.setattr(tyro, "cli", stops(cli))
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stops(parse))
+
+    def explained(parser, *given):
+        parse(parser, *given)
+        assert [action.dest for action in parser._actions if not action.help] == []
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stops(explained))
     # A paper's own options stand before those of a run; this one ends before them.
     monkeypatch.setattr(papers, "compiled", stops(lambda paper, topology: describe(topology)))
 

@@ -76,19 +76,26 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("topology", help="v5e-256, v5p-128, …, or cpu:8")
     add("--model", help=f"{', '.join(PUBLISHED)}; or a config.json, or a folder with one")
-    add("--method", default="grpo")
+    add("--method", default="grpo", help="a published method (grpo)")
     add("--hyperparameters", nargs="*", default=[], help="of the method, as name=value")
-    add("--prompts", type=int, default=512)
-    add("--samples", type=int, default=16, help="per prompt")
-    add("--prompt-len", type=int, default=1024)
-    add("--response-len", type=int, default=8192)
+    add("--prompts", type=int, default=512, help="of a step (512)")
+    add("--samples", type=int, default=16, help="per prompt (16)")
+    add("--prompt-len", type=int, default=1024, help="tokens of a prompt (1024)")
+    add("--response-len", type=int, default=8192, help="tokens of a response (8192)")
     add("--mesh", default="", help="data=..,fsdp=..,tensor=.. of training; chosen if not given")
     add("--sample-mesh", default="", help="the same devices for the sampler")
     add("--sample-waves", type=int, default=0, help="the fewest that fit if not given")
     add("--micro-batches", type=int, default=0, help="one row per device if not given")
-    add("--remat", default="layers", choices=REMAT_POLICIES)
-    add("--compute-dtype", default="bfloat16", choices=("float32", "bfloat16"))
-    add("--lora-rank", type=int, default=0)
+    add(
+        "--remat", default="layers", choices=REMAT_POLICIES, help="as in experiments.train (layers)"
+    )
+    add(
+        "--compute-dtype",
+        default="bfloat16",
+        choices=("float32", "bfloat16"),
+        help="of activations and products (bfloat16)",
+    )
+    add("--lora-rank", type=int, default=0, help="of adapters; 0: all weights are trained")
     add("--json", action="store_true", help="one object")
     add(
         "--experiment",

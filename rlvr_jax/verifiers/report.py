@@ -147,7 +147,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m rlvr_jax.verifiers.report", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER", help="with .jsonl files of cases"
+    )
     parser.add_argument("--speed", action="store_true", help="microseconds per grade by type")
     parser.add_argument("--boxes", choices=BOXES, default="each", help="how several boxes count")
     parser.add_argument("--choice", action="store_true", help="golds are option letters")

@@ -41,7 +41,7 @@ from rich.table import Table
 
 from rlvr_jax import parallel
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.bench_work import ACCELERATED, STEPS, prepared
 from rlvr_jax.runs.profile import Operation, profiled
 from rlvr_jax.runs.run import Run
@@ -67,7 +67,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     unknown = [size for size in config.size if size not in STEPS]
     if unknown:
         raise ValueError(f"size must be among {', '.join(STEPS)}, got {unknown[0]!r}")

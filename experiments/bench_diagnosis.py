@@ -24,7 +24,7 @@ from rlvr_jax import policy
 from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
 from rlvr_jax.analysis.weights.checkpoints import compare_folders
 from rlvr_jax.rollout import named_key, save_rollouts
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.policy_pair import load_answers
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
@@ -58,7 +58,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Prints a line for each."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     problems = round(2 * config.tokens / (3 * config.samples * config.length))
     if problems < 2:
         raise ValueError(f"tokens must make two problems at least, got {config.tokens}")

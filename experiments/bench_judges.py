@@ -20,7 +20,7 @@ import tyro
 
 from rlvr_jax.judges import Judge, number, question, server
 from rlvr_jax.judges.server import ADDRESS
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 
 REPLY = json.dumps(
     {"choices": [{"message": {"content": "Good.\n7"}}], "usage": {"total_tokens": 10}}
@@ -84,7 +84,7 @@ def _measure(config: Config, address: str) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     """Prints a line."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     seconds = config.milliseconds / 1000
     if config.serve:
         asyncio.run(_serve(seconds))

@@ -37,7 +37,7 @@ from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
 from rlvr_jax.policy import Model, Params
 from rlvr_jax.policy.scoring import logits_of_ids, score_hidden
 from rlvr_jax.rollout import empty, prefill, probe
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.bench_work import prepared
 from rlvr_jax.runs.step import take_step
 from rlvr_jax.training.statistics import statistics, verdicts
@@ -62,7 +62,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints the tables."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     console = Console(width=100)
     with tempfile.TemporaryDirectory() as folder:
         run = prepared(config.size, folder)

@@ -23,7 +23,7 @@ from rlvr_jax import methods, tasks
 from rlvr_jax.experience import Ask, RunActor
 from rlvr_jax.experience.actor import calls_of
 from rlvr_jax.experience.views import hint
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.run import make_run
@@ -41,7 +41,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints the table."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     actor, asks = _actor()
     size, samples = len(asks), asks[0].samples
     key = jax.random.key(1)

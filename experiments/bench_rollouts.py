@@ -40,7 +40,7 @@ from rlvr_jax.rollout import (
     prefill,
     sample,
 )
-from rlvr_jax.runs import TrainConfig, guarded
+from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import Run, make_run
 from rlvr_jax.tasks.calculations import BASE_MODEL, VOCABULARY, calculations
@@ -105,7 +105,7 @@ class Timed:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints the table."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     table = Table("what", "measured")
     with tempfile.TemporaryDirectory() as folder:
         run = _run(config, folder)

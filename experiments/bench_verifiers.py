@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import tasks
-from rlvr_jax.runs import guarded
+from rlvr_jax.runs import described, guarded
 from rlvr_jax.tasks import Prompt, Response, Task, from_rows, verifier
 from rlvr_jax.verifiers import Check
 
@@ -126,7 +126,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures and prints the table."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.rows < 1:
         raise ValueError(f"rows must be at least 1, got {config.rows}")
     table = Table("task", "grades / s", "ms / grade", "worst, s", "of")

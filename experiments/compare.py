@@ -24,6 +24,7 @@ from rlvr_jax.runs import (
     TrainConfig,
     check_directory,
     check_together,
+    described,
     entry_config,
     guarded,
     train_together,
@@ -70,7 +71,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs what is missing, then writes the page."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {config.seeds}")
     if not config.methods or len(set(config.methods)) < len(config.methods):

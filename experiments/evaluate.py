@@ -40,7 +40,7 @@ from rlvr_jax.experience.evaluation import (
 )
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import named_key
-from rlvr_jax.runs import TrainConfig, guarded
+from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
 from rlvr_jax.runs.judging import judge_of
 from rlvr_jax.runs.loading import load_policy
@@ -118,7 +118,7 @@ class Config:
 def main(arguments: Sequence[str]) -> None:
     """Prints one number a line, and of pass@k and of choices an interval over the choice of
     prompts."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     _check_choice(config)
     settings = evaluation_settings(
         config.task,

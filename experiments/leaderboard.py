@@ -46,6 +46,7 @@ from rlvr_jax.runs import (
     RunsFailed,
     TrainConfig,
     check_together,
+    described,
     entry_config,
     guarded,
     train_together,
@@ -98,7 +99,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs what is missing."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.board not in BOARDS:
         raise ValueError(f"board must be one of {', '.join(BOARDS)}, got {config.board!r}")
     console = Console()

@@ -22,6 +22,7 @@ from rlvr_jax import policy, tasks
 from rlvr_jax.analysis import pass_at_k
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import Sampling, sample
+from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.tasks.brackets import legal_attempts
 from rlvr_jax.tasks.hinted_brackets import with_answer, with_hint
@@ -148,4 +149,4 @@ def main(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Config, description=__doc__))
+    main(tyro.cli(Config, description=described(__doc__)))

@@ -47,6 +47,7 @@ import tyro
 
 from rlvr_jax import policy, token_stats
 from rlvr_jax.keys import plain_key
+from rlvr_jax.runs import described
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.brackets import LARGEST_VALUE, PADDING, VOCABULARY, brackets, legal_attempts
 from rlvr_jax.tasks.calculations import KINDS as CALCULATION_KINDS
@@ -350,4 +351,4 @@ def main(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Config, description=__doc__))
+    main(tyro.cli(Config, description=described(__doc__)))

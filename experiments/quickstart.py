@@ -24,6 +24,7 @@ from rlvr_jax.runs import (
     TrainConfig,
     check_directory,
     default_jobs,
+    described,
     guarded,
     preset,
     train_together,
@@ -63,7 +64,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Trains, prints the comparison, writes report and summary."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     console = Console()
     check_directory(config.run_dir, config.resume)
     runs = {

@@ -24,7 +24,7 @@ from rlvr_jax import policy, tasks
 from rlvr_jax.experience.prompts import encode_prompts, responses, token_texts
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import Sampling, sample
-from rlvr_jax.runs import TrainConfig, check_config, guarded
+from rlvr_jax.runs import TrainConfig, check_config, described, guarded
 from rlvr_jax.runs.task import load_tokenizer
 from rlvr_jax.tasks import Prompt
 from rlvr_jax.types import Rollouts
@@ -70,7 +70,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Asks, and prints answers in colours."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if config.prompt and config.task:
         raise ValueError(f"prompt must be empty with a task, got {config.prompt!r}")
     console = Console()

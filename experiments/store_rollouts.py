@@ -20,7 +20,7 @@ import tyro
 
 from rlvr_jax import methods, policy, tasks
 from rlvr_jax.rollout import save_rollouts
-from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs import check_config, described, guarded, preset
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.run import make_run
 from rlvr_jax.runs.step import collect
@@ -50,7 +50,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Samples, updates, measures, writes; prints what is in the file."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name in ("prompts", "samples", "updates"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} must be at least 1, got {getattr(config, name)}")

@@ -34,7 +34,7 @@ from rlvr_jax.objectives import (
     token_mean,
 )
 from rlvr_jax.policy import shipped_weights
-from rlvr_jax.runs import TrainConfig, check_directory, guarded, train_together
+from rlvr_jax.runs import TrainConfig, check_directory, described, guarded, train_together
 from rlvr_jax.tasks import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.arithmetic import last_number
 from rlvr_jax.tools import between, calculator, toolbox
@@ -152,7 +152,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Runs both arms and prints what they came to."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     if not config.arms or set(config.arms) - set(ARMS):
         raise ValueError(f"arms must be among {', '.join(ARMS)}, got {' '.join(config.arms)!r}")
     check_directory(config.run_dir, config.resume)

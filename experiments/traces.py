@@ -21,7 +21,7 @@ import tyro
 
 from rlvr_jax.experience.evaluation import answered, evaluation_sampler
 from rlvr_jax.keys import plain_key
-from rlvr_jax.runs import check_config, guarded, preset
+from rlvr_jax.runs import check_config, described, guarded, preset
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.tasks.synthesis.lines import write_lines
@@ -63,7 +63,7 @@ class Config:
 
 def main(arguments: Sequence[str]) -> None:
     """Samples, grades, writes; prints what is in the file."""
-    config = tyro.cli(Config, args=list(arguments), description=__doc__)
+    config = tyro.cli(Config, args=list(arguments), description=described(__doc__))
     for name, least in (("prompts", 0), ("samples", 1), ("per_prompt", 1)):
         if getattr(config, name) < least:
             raise ValueError(f"{name} must be at least {least}, got {getattr(config, name)}")

@@ -16,6 +16,7 @@ from rlvr_jax.runs.command import (
 )
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.entries import entry_config
+from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.together import check_together, default_jobs, train_together
 
@@ -27,6 +28,7 @@ __all__ = [
     "check_together",
     "default_jobs",
     "describe_end",
+    "described",
     "entry_config",
     "guarded",
     "parse_config",

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import itertools
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from rlvr_jax.runs.config import TrainConfig
 
-__all__ = ["GROUPS", "print_help"]
+__all__ = ["GROUPS", "described", "print_help"]
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "run": (
@@ -50,10 +51,8 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
     Args:
       description: what the command does.
     """
-    for paragraph in inspect.cleandoc(description).split("\n\n"):
-        # Commands keep their lines.
-        flat = paragraph if paragraph.startswith(" ") else " ".join(paragraph.split())
-        console.print(escape(flat) + "\n", highlight=False)
+    for paragraph in _paragraphs(description):
+        console.print(escape(paragraph) + "\n", highlight=False)
     told = _docstrings()
     for title, names in GROUPS.items():
         table = Table(
@@ -72,6 +71,31 @@ def print_help(start: TrainConfig, description: str, console: Console) -> None:
         console.print(table)
         console.print()
     console.print("Methods: `python -m rlvr_jax.methods`. Tasks: `python -m rlvr_jax.tasks`.")
+
+
+def described(text: str | None, width: int | None = None) -> str:
+    """What a program says of itself, for the help that `tyro` prints, in lines that fit.
+
+    Args:
+      text: the docstring.
+      width: of the terminal; None: as it is.
+    """
+    width = min(width or Console().width, 100)
+    lines = []
+    for paragraph in _paragraphs(text or ""):
+        commands = paragraph.startswith(" ")
+        lines += [
+            "",
+            *(paragraph.splitlines() if commands else textwrap.wrap(paragraph, width - 1)),
+        ]
+    # tyro joins lines but for those that begin with no letter.
+    return "\n".join(f" {line}" if line else "" for line in lines[1:])
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Paragraphs in one line each; those that are commands keep their lines."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return [part if part.startswith(" ") else " ".join(part.split()) for part in paragraphs]
 
 
 def _option(name: str, value: Any) -> str:

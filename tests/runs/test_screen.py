@@ -15,7 +15,7 @@ from rich.console import Console
 from experiments import quickstart
 from rlvr_jax.runs import parse_config, preset, train
 from rlvr_jax.runs.config import TrainConfig
-from rlvr_jax.runs.help import GROUPS
+from rlvr_jax.runs.help import GROUPS, described
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.screen import differences
 
@@ -221,6 +221,15 @@ def test_every_setting_stands_in_one_group_of_the_help(capsys):
         assert "fraction=0.0075" in shown and "--no-chat-template" in shown
         assert " --learning-rate " in shown and "0.0003" in shown
         assert all(f"\n{title}" in shown for title in GROUPS)
+
+
+def test_what_a_program_says_of_itself_fits_and_commands_keep_their_lines():
+    lines = described(quickstart.__doc__, 60).splitlines()
+    told = [line for line in lines if not line.startswith("  ")]
+    assert 50 < max(map(len, told)) <= 60 and all(line[:1] in ("", " ") for line in lines)
+    (command,) = [line for line in lines if "wherever the package" in line]
+    assert command.startswith("     python -m rlvr_jax quickstart ")
+    assert " ".join(quickstart.__doc__.split()) == " ".join(" ".join(lines).split())
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])

@@ -15,6 +15,9 @@ def told_instead(path: str | Path) -> str:
     folder, name = Path(path), str(path)
     if (folder / "policy" / "config.json").is_file():
         return f"; the policy of this run is {str(folder / 'policy')!r}"
+    runs = sorted(folder.glob("*/policy/config.json"))
+    if runs:
+        return f"; its runs have policies, such as {str(runs[0].parent)!r}"
     if (folder / "adapter_config.json").is_file():
         return "; this is an adapter of PEFT: save what merge_and_unload() gives, with a tokenizer"
     if not folder.exists() and _OF_A_HUB.fullmatch(name):

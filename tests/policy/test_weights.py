@@ -485,11 +485,13 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 def test_what_people_give_in_the_place_of_a_folder_is_told(tmp_path, monkeypatch):
     save(tmp_path / "run/policy", *policy("llama"))
+    save(tmp_path / "runs/grpo/policy", *policy("llama"))
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter/adapter_config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     for name, told in {
         "run": "the policy of this run is 'run/policy'",
+        "runs": "its runs have policies, such as 'runs/grpo/policy'",
         "adapter": "this is an adapter of PEFT: save what merge_and_unload",
         "Qwen/Qwen3-0.6B": "a name of a hub, `hf download Qwen/Qwen3-0.6B --local-dir FOLDER`",
     }.items():

@@ -76,6 +76,10 @@ class Config:
     """Of the sampler; 1e-6 is greedy."""
     response_tokens: int = 0
     """Budget of a response; 0: that of experiments.train for the task."""
+    stop: tuple[str, ...] = ()
+    """As in experiments.train, as are the next two."""
+    failed_grades: str = "raise"
+    """What a verifier that raises means."""
     unsafe_local: bool = False
     """As in experiments.train."""
     seed: int = 0
@@ -130,6 +134,8 @@ def main(arguments: Sequence[str]) -> None:
         chat_template_kwargs=config.chat_template_kwargs,
         system_prompt=config.system_prompt,
         few_shot=config.few_shot,
+        stop=config.stop,
+        failed_grades=config.failed_grades,
         unsafe_local=config.unsafe_local,
         seed=config.seed,
         temperature=config.temperature,

@@ -21,7 +21,7 @@ from rich.style import Style
 from rich.text import Text
 
 from rlvr_jax import policy, tasks
-from rlvr_jax.experience.prompts import encode_prompts, responses, token_texts
+from rlvr_jax.experience.prompts import encode_prompts, responses, stop_tokens, token_texts
 from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import Sampling, sample
 from rlvr_jax.runs import TrainConfig, check_config, described, guarded
@@ -50,6 +50,8 @@ class Config:
     """Answers to each prompt."""
     tokens: int = 256
     """Budget of an answer."""
+    stop: tuple[str, ...] = ()
+    """Texts of one token each that end an answer, as in experiments.train."""
     temperature: float = 1.0
     """Of the sampler."""
     top_k: int = 0
@@ -103,7 +105,7 @@ def _asker(config: Config, console: Console) -> tuple[Ask, bool]:
     tokenizer = load_tokenizer(settings, str(config.model))
     sampling = Sampling(config.temperature, config.top_k, config.top_p)
     model, params = policy.load(config.model, dtype=config.dtype)
-    stops = (tokenizer.eos_token_id, *model.stop_tokens)
+    stops = stop_tokens(tokenizer, model.stop_tokens, config.stop)
     first = ({"role": "system", "content": config.system_prompt},) if config.system_prompt else ()
 
     def ask(prompt):

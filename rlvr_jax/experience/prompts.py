@@ -16,7 +16,7 @@ from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
 __all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
-__all__ += ["check_readable", "shared_opening"]
+__all__ += ["check_readable", "shared_opening", "stop_tokens"]
 __all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
 
 LEAST_OPENING = 16
@@ -123,6 +123,30 @@ def prompt_lengths(tokenizer: Any, prompts: Sequence[Prompt]) -> list[int]:
 def encode_text(tokenizer: Any, text: str) -> list[int]:
     """The tokens of a text as it is, without a template and without special tokens."""
     return tokenizer([text], add_special_tokens=False)["input_ids"][0]
+
+
+def stop_tokens(
+    tokenizer: Any, more: Sequence[int] = (), texts: Sequence[str] = ()
+) -> tuple[int, ...]:
+    """The tokens that end a response: the tokenizer's end of sequence, which is the first, others.
+
+    Args:
+      more: such as those of a model (`Model.stop_tokens`).
+      texts: of one token each.
+    Raises:
+      ValueError: a text of no token or of several: the sampler sees tokens, and a text may be
+        written by other ones.
+    """
+    ids = [tokenizer.eos_token_id, *more]
+    for text in texts:
+        own = encode_text(tokenizer, text)
+        if len(own) != 1:
+            parts = [tokenizer.decode([index]) for index in own]
+            raise ValueError(
+                f"stop must be texts of one token each, got {text!r}, which is {parts}"
+            )
+        ids += own
+    return tuple(dict.fromkeys(ids))
 
 
 def _encoded(

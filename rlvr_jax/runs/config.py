@@ -125,6 +125,9 @@ class TrainConfig:
     the system message; empty: none."""
     drop_long_prompts: bool = False
     """Prompts over prompt_tokens are left out, and counted; else they are refused."""
+    failed_grades: str = "raise"
+    """What a verifier or a reward that raises means: raise, the run ends and names prompt and
+    response; no_verdict, the response is out of the loss and of its group, and counted."""
     mask_truncated: bool = True
     """Responses that the budget cuts teach nothing; their rewards stay in their groups."""
     dynamic_sampling: int = 0
@@ -132,6 +135,8 @@ class TrainConfig:
     the method says."""
     temperature: float = 1.0
     """Of the sampler and the scorer."""
+    stop: tuple[str, ...] = ()
+    """Texts, each one token of the tokenizer, that end a response as its end of sequence does."""
     top_k: int = 0
     """Tokens that the sampler keeps at each place, the most probable ones; 1: greedy; 0: all."""
     top_p: float = 1.0
@@ -402,7 +407,12 @@ def check_config(config: TrainConfig) -> None:
             f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
             f" got {config.micro_batches}"
         )
-    for name, choices in (("compute_dtype", _DTYPES), ("remat", REMAT_POLICIES)):
+    of_few = {
+        "compute_dtype": _DTYPES,
+        "remat": REMAT_POLICIES,
+        "failed_grades": ("raise", "no_verdict"),
+    }
+    for name, choices in of_few.items():
         if getattr(config, name) not in choices:
             raise ValueError(
                 f"TrainConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"

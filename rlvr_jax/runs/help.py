@@ -25,12 +25,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "data": (
         *("task", "task_options", "columns", "prompt_tokens", "drop_long_prompts"),
-        *("chat_template", "chat_template_kwargs", "system_prompt", "few_shot", "unsafe_local"),
+        *("chat_template", "chat_template_kwargs", "system_prompt", "few_shot"),
+        *("failed_grades", "unsafe_local"),
     ),
     "judge": ("judge", "judge_rubric", "judge_prompt", "judge_options", "judge_budget"),
     "sampling": (
-        *("prompts_per_step", "samples_per_prompt", "response_tokens", "temperature", "top_k"),
-        *("top_p", "min_p", "mask_truncated", "dynamic_sampling", "sample_waves", "rows_at_once"),
+        *("prompts_per_step", "samples_per_prompt", "response_tokens", "stop", "temperature"),
+        *("top_k", "top_p", "min_p", "mask_truncated", "dynamic_sampling"),
+        *("sample_waves", "rows_at_once"),
     ),
     "update": ("minibatches", "epochs", "micro_batches", "critic_epochs"),
     "optimizer": (

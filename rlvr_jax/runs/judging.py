@@ -11,7 +11,7 @@ import numpy as np
 
 from rlvr_jax import parallel, policy
 from rlvr_jax.experience import RunActor, Sampler, Stage, compare_with, give_again, judge
-from rlvr_jax.experience.prompts import PromptTable
+from rlvr_jax.experience.prompts import PromptTable, stop_tokens
 from rlvr_jax.experience.stages.grading.judge import writing
 from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.judges import (
@@ -208,7 +208,7 @@ def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, 
             (FOLDER_PROMPTS, 1),
             min(tokens, model.config.max_positions // 2),
             Sampling(),
-            stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
+            stop_tokens=stop_tokens(tokenizer, model.stop_tokens),
         )
         nothing = PromptTable((), np.zeros((1, 1), np.int32), np.ones(1, np.int32), tokenizer)
         return writing(RunActor(sampler, params, {"plain": nothing}, 0, None), path, key, sampling)

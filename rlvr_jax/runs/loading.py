@@ -20,6 +20,7 @@ from rlvr_jax.experience.prompts import (
     check_readable,
     encode_prompts,
     shared_opening,
+    stop_tokens,
 )
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.objectives import Critic
@@ -71,7 +72,8 @@ def load_policy(
 ) -> LoadedPolicy:
     """Loads the weights, tokenizes the prompts, sets the sampler up; nothing is compiled yet.
 
-    A response ends with the tokenizer's end of sequence or one of the model's `stop_tokens`.
+    A response ends with the tokenizer's end of sequence, one of the model's `stop_tokens`, or one
+    of the settings'.
 
     Args:
       path: folder of the policy.
@@ -141,7 +143,7 @@ def load_policy(
         config.wave(samples),
         budget,
         sampling or config.sampling(),
-        stop_tokens=tuple(dict.fromkeys((tokenizer.eos_token_id, *model.stop_tokens))),
+        stop_tokens=stop_tokens(tokenizer, model.stop_tokens, config.stop),
         opening=shared_opening(every),
         at_once=config.seats(),
     )

@@ -35,6 +35,8 @@ def load_task(config: TrainConfig, load: Load = tasks.load_as_written) -> Task:
     if config.unsafe_local:
         sandbox.allow_unsafe_local()
     task = _behind(_messages(config), load(config.task, config.task_options, config.columns))
+    if config.failed_grades == "no_verdict":
+        task = replace(task, verify=tasks.no_verdict_on_error(task.verify))
     path = config.model or task.base_model
     if not config.drop_long_prompts or not path:
         return task

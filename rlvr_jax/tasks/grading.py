@@ -104,7 +104,7 @@ def _blame(
     reason = str(error).partition("\n")[0]
     return (
         f"task {task.name!r}: verify raised {type(error).__name__}: {reason} ({place}) {told};"
-        " no_verdict_on_error(verify) counts it as no verdict"
+        " --failed-grades no_verdict (no_verdict_on_error(verify)) counts it as no verdict"
     )
 
 

@@ -1,14 +1,18 @@
 """The task of a run: options and columns of a command line, and prompts that are too long."""
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 import training_runs
 
 from experiments import compare, evaluate
-from rlvr_jax.runs import parse_config
+from rlvr_jax.runs import check_config, parse_config
 from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.step import collect
 from rlvr_jax.runs.task import load_task
+from rlvr_jax.tasks import GradingError, Response, grades_of
 
 
 @pytest.fixture
@@ -68,3 +72,51 @@ def test_a_comparison_hands_them_to_every_run():
     assert (settings.task_options, settings.columns) == (options.task_options, options.columns)
     with pytest.raises(ValueError, match="settings that this command does not set itself"):
         compare._settings(options, "grpo:columns=x", 0)
+
+
+def test_texts_of_one_token_end_responses(model, tmp_path):
+    run = training_runs.prepared(training_runs.settings(model, tmp_path / "run", stop=("3", "+")))
+    batch = collect(run, run.initial_state(), 0).batch
+    rollouts, ends = (
+        batch.rollouts,
+        {training_runs.WORDS.index(word) for word in ("<eos>", "3", "+")},
+    )
+    last = []
+    for row, response in enumerate(batch.responses):
+        written = rollouts.tokens[row, : rollouts.length[row]].tolist()
+        assert not ends & set(written[:-1])
+        assert (written[-1] in ends) != rollouts.truncated[row]
+        # A verifier is not shown what ended the response.
+        assert not {"3", "+"} & set(response.text.split())
+        last.append(written[-1])
+    assert ends <= set(last)
+    assert rollouts.mask[:, 0].all()
+
+
+@pytest.mark.parametrize("text, parts", [("1 2", ["1", "2"]), ("", [])])
+def test_a_stop_of_several_tokens_is_refused(model, tmp_path, text, parts):
+    config = training_runs.settings(model, tmp_path / "run", stop=(text,))
+    message = f"stop must be texts of one token each, got {text!r}, which is {parts}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        training_runs.prepared(config)
+
+
+def test_a_reward_that_raises_ends_the_run_or_is_no_verdict(model, tmp_path):
+    def verify(prompts, responses):
+        if any("5" in response.text for response in responses):
+            raise KeyError("five")
+        return training_runs.verify(prompts, responses)
+
+    def load(*_):
+        return replace(training_runs.sums(), verify=verify)
+
+    responses = [Response("4"), Response("5"), Response("6")]
+    config = training_runs.settings(model, tmp_path / "run")
+    task = load_task(config, load)
+    with pytest.raises(GradingError, match=r"raised KeyError.*--failed-grades no_verdict"):
+        grades_of(task, task.train[:3], responses)
+    task = load_task(replace(config, failed_grades="no_verdict"), load)
+    outcomes = [grade.outcome for grade in grades_of(task, task.train[:3], responses)]
+    assert outcomes[1] is None and None not in (outcomes[0], outcomes[2])
+    with pytest.raises(ValueError, match="failed_grades must be raise or no_verdict, got 'skip'"):
+        check_config(replace(config, failed_grades="skip"))

@@ -25,7 +25,7 @@ def test_all_but_the_last_row_of_a_failed_group_are_hinted():
 def test_a_hinted_group_is_compared_with_its_plain_row():
     own = objective(group_normalized(), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean())
     batch = Rollouts.of_responses(
-        np.ones((4, 1)), np.ones((4, 1), bool), np.array([1.0, 0, 1, 0]), np.zeros(4)
+        np.ones((4, 1), int), np.ones((4, 1), bool), np.array([1.0, 0, 1, 0]), np.zeros(4)
     )
     logp = jnp.zeros((4, 1))
     import jax

@@ -66,7 +66,7 @@ def test_answers_grow_too_old():
 def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
     mask = np.array([[1, 1, 0], [1, 1, 1]], bool)
     batch = Rollouts.of_responses(
-        np.ones((2, 3)),
+        np.ones((2, 3), int),
         mask,
         np.zeros(2),
         np.zeros(2),
@@ -82,7 +82,7 @@ def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
 
 def test_calls_of_tools_are_the_replies_that_a_row_has_read(tmp_path):
     batch = Rollouts.of_responses(
-        np.ones((2, 4)),
+        np.ones((2, 4), int),
         np.ones((2, 4), bool),
         np.zeros(2),
         np.zeros(2),
@@ -109,7 +109,7 @@ def test_new_and_stored_rows_have_transforms_of_their_own():
     mask = np.array([[1, 1], [1, 0], [1, 1]], bool)
     stored = jnp.array([False, True, True])
     batch = Rollouts.of_responses(
-        np.ones((3, 2)), mask, np.array([1.0, 0, 1]), np.array([0, 0, 0]), stored=stored
+        np.ones((3, 2), int), mask, np.array([1.0, 0, 1]), np.array([0, 0, 0]), stored=stored
     )
     logp = jnp.asarray(np.where(mask, -1.0, 0))
     part = by_stored(scale_weight(2.0), scale_weight(3.0))

@@ -52,7 +52,7 @@ def test_a_row_without_a_score_leaves_its_group_as_the_sheet_says():
 )
 def test_hard_and_soft_constraints_are_multiplied(hard, soft, reward):
     batch = Rollouts.of_responses(
-        np.ones((1, 1)),
+        np.ones((1, 1), int),
         np.ones((1, 1), bool),
         np.array([hard]),
         np.zeros(1),

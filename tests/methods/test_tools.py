@@ -14,7 +14,7 @@ from rlvr_jax.types import Rollouts, replace
 def read(turns, outcome):
     rows = np.array([outcome], float).reshape(-1)
     batch = Rollouts.of_responses(
-        np.ones((1, len(turns))), np.ones((1, len(turns)), bool), rows, np.zeros(1)
+        np.ones((1, len(turns)), int), np.ones((1, len(turns)), bool), rows, np.zeros(1)
     )
     return replace(batch, turn=np.array([turns]), outcome=rows)
 

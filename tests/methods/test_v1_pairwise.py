@@ -104,7 +104,7 @@ def test_the_loss_is_the_sum_of_the_means_of_the_cells():
     mask = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool)
     cell = np.array([0, 1, 0, 1])
     batch = Rollouts.of_responses(
-        np.ones((4, 3)), mask, np.array([1.0, 0, 0.5, 1]), np.array([0, 1, 0, 1]), cell=cell
+        np.ones((4, 3), int), mask, np.array([1.0, 0, 0.5, 1]), np.array([0, 1, 0, 1]), cell=cell
     )
     logp = jnp.asarray(np.where(mask, -np.arange(1.0, 13).reshape(4, 3) / 7, 0))
     own = objective(

@@ -196,7 +196,7 @@ def test_abstractions_earn_the_mean_of_their_solutions_and_nothing_for_the_answe
 def normalized(reward, group):
     own = objective(group_normalized(), surrogate=ppo_clip(0.2, 0.2), aggregation=token_mean())
     rows = len(reward)
-    batch = Rollouts.of_responses(np.ones((rows, 1)), np.ones((rows, 1), bool), reward, group)
+    batch = Rollouts.of_responses(np.ones((rows, 1), int), np.ones((rows, 1), bool), reward, group)
     logp = jnp.zeros((rows, 1))
     state = own.init(Spec(1, rows, 1))
     return own.signals(TokenStats(logp=logp), batch, state, jax.random.key(0)).advantage[:, 0]

@@ -63,7 +63,8 @@ def train_together(
       jobs: runs at a time; 0: `default_jobs`.
       work: (config, console, watch) -> summary, what each process does.
       ended: told (config, summary, or what ended it) of every run as it ends, and first of those
-        that have ended before.
+        that have ended before; not of one that was stopped or killed from outside, which says
+        nothing about it.
     Returns:
       The summaries, in the order of the configurations.
     Raises:
@@ -112,7 +113,7 @@ def train_together(
                 del running[connection]
                 if isinstance(result, dict):
                     summaries[run.number] = result
-                if not isinstance(result, Stopped):
+                if not isinstance(result, Stopped | _Killed):
                     ended(run.config, result)
     if asked:
         raise Stopped("stopped; the runs are saved")
@@ -151,6 +152,10 @@ def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
     return found
 
 
+class _Killed(RuntimeError):
+    """A run's process was ended from outside, as by a machine that had no memory left."""
+
+
 class _Run:
     """One process, seen from the parent."""
 
@@ -178,8 +183,13 @@ class _Run:
             kind, *content = self.connection.recv()
         except EOFError:
             self.process.join()
+            code = self.process.exitcode
+            if code is not None and code < 0:
+                raise _Killed(
+                    f"the process was ended by signal {-code}; go on with --resume"
+                ) from None
             raise RuntimeError(
-                f"the process ended with exit code {self.process.exitcode}; go on with --resume"
+                f"the process ended with exit code {code}; go on with --resume"
             ) from None
         if kind == "text":
             self._console.out(*content, end="", highlight=False)

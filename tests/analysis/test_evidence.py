@@ -5,9 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from scipy import stats
 
-from rlvr_jax.analysis.evidence.board_page import write_board
+from rlvr_jax.analysis.evidence.board_page import write_board, write_picture
 from rlvr_jax.analysis.evidence.ranking import holm, rank_ranges, standings
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
@@ -92,6 +93,26 @@ def test_a_page_says_what_a_method_did_to_the_base(tmp_path, first, second, told
         each["end"] |= {"pass@1": 0.3 + gap, "train_entropy": 0.1}
     write_board(tmp_path / "x.md", "X", "Steps.", rows, "grpo")
     assert f"| `grpo` | {told} | {len(first)} |" in (tmp_path / "x.md").read_text()
+
+
+def size_of(picture):
+    return imread(picture).shape[:2]
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01])
+def test_a_picture_of_many_methods_has_a_second_panel(tmp_path, spread):
+    runs = {}
+    for number in range(25):
+        each = row(f"method_{number}", 0, 0.5 + spread * number)
+        each |= {"start": {"pass@32": 0.4}}
+        each["end"] |= {"train_entropy": 0.1 + spread * number}
+        runs[each["entry"]] = [each]
+    write_picture(tmp_path / "many.png", runs)
+    assert size_of(tmp_path / "many.png") == (1100, 880)
+    # Of a run that ended in a step without tokens no entropy is known.
+    runs["method_0"][0]["end"].pop("train_entropy")
+    write_picture(tmp_path / "few.png", {name: runs[name] for name in ("method_0", "method_1")})
+    assert size_of(tmp_path / "few.png") == (550, 880)
 
 
 def test_equal_pairs_are_no_test():

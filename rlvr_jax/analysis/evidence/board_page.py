@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from rlvr_jax.analysis.evidence.ranking import SEEDS_OF_A_CLAIM, Standing, standings
 from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
@@ -15,6 +19,8 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 __all__ = ["write_board", "write_picture"]
 
 _MAIN = "pass@32"
+_BESIDE = ((3, 2), "left"), ((-3, 2), "right"), ((3, -7), "left"), ((-3, -7), "right")
+_CROWD = 20  # methods, from which on a picture has a second panel
 _SHOWN = ("pass@1", "pass@32", "train_entropy")
 # By whether pass@1 and pass@32 rose (1), fell (-1), or neither can be told (0).
 _KINDS = {
@@ -91,24 +97,74 @@ def write_board(
 
 
 def write_picture(path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Draws entropy of the last rollouts against held-out pass@32: a named dot a method, a small
-    one a run."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    for entry, own in runs.items():
-        x = [row["end"].get("train_entropy", math.nan) for row in own]
-        y = [row["end"][_MAIN] for row in own]
-        axes.scatter(x, y, s=8, color="0.75", zorder=1)
-        axes.scatter([_mean(x)], [_mean(y)], s=22, color="C0", zorder=2)
-        axes.annotate(
-            entry, (_mean(x), _mean(y)), fontsize=6, xytext=(3, 2), textcoords="offset points"
-        )
-    starts = [row["start"] for own in runs.values() for row in own]
-    axes.axhline(_mean([row[_MAIN] for row in starts]), color="0.5", linewidth=0.8, linestyle="--")
-    axes.set_xlabel("entropy of the last step's rollouts, nats per token")
-    axes.set_ylabel("held-out pass@32 (dashed: at the start)")
-    axes.set_xscale("symlog", linthresh=0.01)
+    """Draws entropy of the last rollouts against held-out pass@32: a dot a method, a small one a
+    run. Names stand where they have room, beginning with those that stand apart; with many methods
+    a second panel shows the middle of them.
+    """
+    points = {
+        entry: [(row["end"].get("train_entropy", math.nan), row["end"][_MAIN]) for row in own]
+        for entry, own in runs.items()
+    }
+    middles = {
+        entry: (_mean([x for x, _ in own]), _mean([y for _, y in own]))
+        for entry, own in points.items()
+    }
+    crowded = len(runs) > _CROWD
+    figure = Figure(figsize=(8, 10 if crowded else 5), layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    panels = figure.subplots(2 if crowded else 1, squeeze=False)[:, 0]
+    start = _mean([row["start"][_MAIN] for own in runs.values() for row in own])
+    for axes in panels:
+        for entry, own in points.items():
+            axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
+            axes.scatter(*middles[entry], s=22, color="C0", zorder=2)
+        axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
+        axes.set_xlabel("entropy of the last step's rollouts, nats per token")
+        axes.set_ylabel("held-out pass@32 (dashed: at the start)")
+        axes.set_xscale("symlog", linthresh=0.01)
+        # Room for names.
+        axes.set_xlim(-0.001, 5 * max(x for own in points.values() for x, _ in own if x == x))
+    if crowded:
+        _look_at_the_middle(panels[1], list(middles.values()))
+    figure.draw_without_rendering()
+    for axes in panels:
+        _name_dots(axes, middles, canvas)
     figure.savefig(path, dpi=110)
+
+
+def _look_at_the_middle(axes: Axes, dots: Sequence[tuple[float, float]]) -> None:
+    """Shows the part of a panel in which most dots are."""
+    for values, limit in zip(zip(*dots, strict=True), (axes.set_xlim, axes.set_ylim), strict=True):
+        kept = [value for value in values if value == value]
+        low, middle, high = np.quantile(kept, (0.25, 0.5, 0.75))
+        inside = [value for value in kept if abs(value - middle) <= 3 * (high - low)]
+        room = 0.05 * (max(inside) - min(inside)) or 0.01
+        limit(min(inside) - room, max(inside) + 3 * room)
+    axes.set_xscale("linear")
+
+
+def _name_dots(
+    axes: Axes, dots: Mapping[str, tuple[float, float]], canvas: FigureCanvasAgg
+) -> None:
+    """Writes the names of the dots that can be seen, as far as they do not cover each other."""
+    places = {entry: axes.transData.transform(dot) for entry, dot in dots.items()}
+    window = axes.get_window_extent()
+    seen = {entry: place for entry, place in places.items() if window.contains(*place)}
+    if not seen:
+        return
+    middle = np.median(list(seen.values()), axis=0)
+    taken: list[Bbox] = []
+    for entry in sorted(seen, key=lambda entry: -np.hypot(*(seen[entry] - middle))):
+        for offset, side in _BESIDE:
+            text = axes.annotate(
+                entry, dots[entry], fontsize=6, xytext=offset, textcoords="offset points", ha=side
+            )
+            box = text.get_window_extent(canvas.get_renderer())
+            inside = window.contains(box.x0, box.y0) and window.contains(box.x1, box.y1)
+            if inside and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            text.remove()
 
 
 def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:

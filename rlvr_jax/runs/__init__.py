@@ -10,12 +10,12 @@ from rlvr_jax.runs.command import (
     RunsFailed,
     check_directory,
     describe_end,
-    guarded,
     parse_config,
     train,
 )
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.entries import entry_config
+from rlvr_jax.runs.guard import guarded
 from rlvr_jax.runs.help import described
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.together import check_together, default_jobs, train_together

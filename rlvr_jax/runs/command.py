@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
-import os
-import re
-import shutil
-import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +23,12 @@ from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.prompts import shown_prompt, tokens_fingerprint
 from rlvr_jax.experience.told import Told
-from rlvr_jax.pipes import quiet_pipe
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.help import print_help
-from rlvr_jax.runs.loop import Stopped, stop_requests, train_steps
+from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.progress import RunProgress, print_settings, progress_bar
@@ -52,7 +46,6 @@ __all__ = [
     "RunsFailed",
     "check_directory",
     "describe_end",
-    "guarded",
     "parse_config",
     "run_card",
     "train",
@@ -370,55 +363,3 @@ def _summarize(directory: Path, seconds: float) -> dict[str, Any]:
         "wall_seconds_of_steps": sum(row.get("wall_s", 0.0) for row in run.timings),
         "wall_seconds_of_last_start": seconds,
     }
-
-
-def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
-    """Runs a command; what a user can mend ends in one sentence, not in a traceback.
-
-    Where a job has several processes, they are joined, and only the first one prints.
-
-    Args:
-      join: False for a command that leaves the devices to processes that it starts, on one host:
-        a process that joins the others takes its TPU.
-    """
-    try:
-        if join:
-            parallel.start()
-        else:
-            parallel.check_alone()
-        with contextlib.ExitStack() as silenced:
-            if jax.distributed.is_initialized() and not parallel.is_first():
-                nothing = silenced.enter_context(Path(os.devnull).open("w"))
-                silenced.enter_context(contextlib.redirect_stdout(nothing))
-            with quiet_pipe():
-                sys.argv[0] = _called()
-                # A shell leaves `--run-dir=~/runs` as it is.
-                main([re.sub(r"^(--[\w-]+=)~(?=/|$)", _at_home, each) for each in sys.argv[1:]])
-    except (ValueError, FloatingPointError, RunsFailed) as error:
-        sys.exit(f"error: {error}")
-    except Stopped as stopped:
-        print(f"{stopped}; go on with --resume", file=sys.stderr)
-        sys.exit(130)
-    except KeyboardInterrupt:
-        print("stopped; finished steps are saved up to the last checkpoint", file=sys.stderr)
-        sys.exit(130)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        place = Path(error.filename or ".")
-        there = next((p for p in (place, *place.parents) if p.is_dir()), Path())
-        free = shutil.disk_usage(there).free // 2**20
-        where = f" at {error.filename}" if error.filename else ""
-        sys.exit(f"error: the disk is full{where} ({free} MiB free); make room and use --resume")
-
-
-def _at_home(option: re.Match[str]) -> str:
-    return f"{option[1]}{Path.home()}"
-
-
-def _called() -> str:
-    """The command as it was typed, for the line of its usage."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is None:
-        return sys.argv[0]
-    return f"python -m {spec.name}".replace("rlvr_jax.experiments.", "rlvr_jax ")

@@ -18,12 +18,13 @@ def _on_host(values: Any) -> bool:
 
 
 def token_table(
-    caller: str, name: str, tokens: Any, vocabulary: int, length: Any = None
+    caller: str, name: str, tokens: Any, vocabulary: int, length: Any = None, of: str = "row"
 ) -> Int[Array, "P L"]:
     """Prompts, or tokens that rows are given, as an array.
 
     Args:
       length: how many of each row are meant; None: all, what pads them too.
+      of: what each is for, a word.
     Raises:
       ValueError: they are no table of integers, of another number of rows than `length`, or on the
         host and not of the vocabulary.
@@ -34,7 +35,7 @@ def token_table(
         table = np.empty(len(tokens), object)
     if table.ndim != 2 or not jnp.issubdtype(table.dtype, jnp.integer):
         raise ValueError(
-            f"{caller}: {name} must be integers [{'P' if caller == 'sample' else 'R'}, L],"
+            f"{caller}: {name} must be integers [{of[0].upper()}, L],"
             f" right-padded, got {table.dtype}{list(table.shape)}"
         )
     if length is not None and len(table) != len(length):
@@ -52,10 +53,18 @@ def token_table(
 
 
 def whole_numbers(
-    caller: str, name: str, values: Any, number: int, least: int = -(2**31), most: int = 2**31 - 1
+    caller: str,
+    name: str,
+    values: Any,
+    number: int,
+    least: int = -(2**31),
+    most: int = 2**31 - 1,
+    of: str = "row",
 ) -> Int[Array, "P"]:
     """A number of each prompt, or of each row, as int32.
 
+    Args:
+      of: what each is for, a word.
     Raises:
       ValueError: other numbers than one whole one for each; on the host, one out of bounds.
     """
@@ -66,8 +75,8 @@ def whole_numbers(
         whole = bool(np.all(array == np.floor(array)))
     if not whole or array.shape != (number,):
         raise ValueError(
-            f"{caller}: {name} must be {number} whole numbers, one for each"
-            f" {'prompt' if caller == 'sample' else 'row'}, got {array.dtype}{list(array.shape)}"
+            f"{caller}: {name} must be {number} whole numbers, one for each {of}, got"
+            f" {array.dtype}{list(array.shape)}"
         )
     if _on_host(array) and number and not least <= array.min() <= array.max() <= most:
         worst = array.min() if array.min() < least else array.max()

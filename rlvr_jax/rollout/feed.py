@@ -212,6 +212,7 @@ def _given(caller, name, model, pool, tokens, count) -> tuple[Array, Array]:
         the vocabulary, or counts beyond the table.
     """
     rows = len(pool.status)
+    # Counts before the table, which is read by them, and after it, as it bounds them.
     whole_numbers(caller, "count", count, rows, 0)
     table = token_table(caller, name, tokens, model.config.vocab_size, count)
     return table, whole_numbers(caller, "count", count, rows, 0, table.shape[1])

@@ -113,7 +113,7 @@ def sample(
     check_count(1, "sample", samples=samples, response_tokens=response_tokens)
     check_count(0, "sample", record_top=record_top)
     vocabulary, positions = model.config.vocab_size, model.config.max_positions
-    prompt_tokens = token_table("sample", "prompt_tokens", prompt_tokens, vocabulary)
+    prompt_tokens = token_table("sample", "prompt_tokens", prompt_tokens, vocabulary, of="prompt")
     prompts, width = prompt_tokens.shape
     if width + response_tokens > positions and not beyond:
         raise ValueError(
@@ -125,9 +125,9 @@ def sample(
         model,
         params,
         prompt_tokens,
-        whole_numbers("sample", "prompt_length", prompt_length, prompts, 1, width),
-        whole_numbers("sample", "prompt_id", prompt_id, prompts, 0),
-        whole_numbers("sample", "first_sample", first_sample, prompts, 0),
+        whole_numbers("sample", "prompt_length", prompt_length, prompts, 1, width, of="prompt"),
+        whole_numbers("sample", "prompt_id", prompt_id, prompts, 0, of="prompt"),
+        whole_numbers("sample", "first_sample", first_sample, prompts, 0, of="prompt"),
         key,
         samples=samples,
         response_tokens=response_tokens,

@@ -7,9 +7,11 @@ import random
 import pytest
 
 from experiments import leaderboard
+from rlvr_jax import methods
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.boards import BOARDS, Board
+from rlvr_jax.runs.hyperparameters import parse_hyperparameters
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
 NOTES = {"few": "mind this", "gone": "has no run"}
@@ -164,3 +166,24 @@ def test_a_board_begins_with_its_own_seed(tmp_path, monkeypatch):
     leaderboard.main([*place, "--first-seed", "0"])
     rows = read_rows(tmp_path / "out" / "results.jsonl")
     assert [row["seed"] for row in rows] == [7, 7, 0, 0]
+
+
+def test_the_first_value_that_is_tried_is_that_of_the_preset():
+    board, tried = BOARDS["tuning"], {}
+    for setting in board.entries.values():
+        tried.setdefault(setting.partition(":")[0], []).append(setting)
+    assert len(tried) == 12 and {len(own) for own in tried.values()} == {3}
+    config = leaderboard.Config(board="tuning")
+    for method, settings in tried.items():
+        plain, first, second, third = (
+            leaderboard.run_config(config, board, entry, 0) for entry in (method, *settings)
+        )
+        recipes = [
+            (
+                methods.recipe(method, **parse_hyperparameters(method, each.hyperparameters)),
+                dataclasses.replace(each, hyperparameters=(), run_dir=plain.run_dir),
+            )
+            for each in (plain, first, second, third)
+        ]
+        assert recipes[0] == recipes[1]
+        assert len(set(recipes[1:])) == 3

@@ -76,7 +76,8 @@ def write_board(
         "What it did to the base model is told by the intervals of pass@1 and pass@32 at the end"
         " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
         " second can be told), sharpened at a price (the second fell), wider (the second rose),"
-        " narrower (it fell), duller (the first fell), unlearned (both fell).",
+        " narrower (it fell), no change (none of either can be told), duller (the first fell),"
+        " wider, duller (the second rose), unlearned (both fell).",
         "",
         *_verdicts(found, baseline),
         "",

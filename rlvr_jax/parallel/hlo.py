@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Collective", "Facts", "bytes_of", "largest", "read", "wide_arrays"]
+__all__ = ["Collective", "Facts", "KernelCall", "bytes_of", "largest", "read", "wide_arrays"]
 
 KINDS = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 
@@ -29,6 +29,10 @@ _BOUND = re.compile(r"= [su](?:32|64)\[\]\S* constant\((\d+)\)")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (.*?) ({'|'.join(KINDS)})(-start)?\((.*?)\)")
 _CHANNEL = re.compile(r"channel_id=(\d+)")
+_KERNEL = re.compile(
+    rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) custom-call\(.*custom_call_target=\"tpu_custom_call\","
+    r" operand_layout_constraints=\{(.*?\})\}"
+)
 _DEFINED = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) [\w\-]+\(")
 
 
@@ -51,6 +55,20 @@ class Collective:
     bytes: int
 
 
+class KernelCall(NamedTuple):
+    """A call of a kernel of Pallas.
+
+    Fields:
+      name: of the kernel.
+      operands: type and shape of each.
+      bytes: of operands and results.
+    """
+
+    name: str
+    operands: tuple[tuple[str, tuple[int, ...]], ...]
+    bytes: int
+
+
 class Facts(NamedTuple):
     """What one run of a program does on each device.
 
@@ -59,11 +77,13 @@ class Facts(NamedTuple):
       cycles: sum of the compiler's estimates, which fusions have and collectives and kernels of
         Pallas have not; None where it estimates nothing (CPU).
       operations: cycles by place in the model and shape of the result, those of most cycles first.
+      kernels: calls of Pallas kernels, and how often each runs.
     """
 
     collectives: dict[str, Collective]
     cycles: int | None
     operations: dict[str, int]
+    kernels: dict[KernelCall, float]
 
 
 def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
@@ -85,10 +105,13 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
     visit(entry, 1)
     sent: dict[tuple[str, str], tuple[float, float]] = {}
     operations: dict[str, float] = {}
+    kernels: dict[KernelCall, float] = {}
     for name, runs in times.items():
         body = computations[name]
         for operation, cycles in _estimates(body):
             operations[operation] = operations.get(operation, 0) + runs * cycles
+        for call in _kernels(body):
+            kernels[call] = kernels.get(call, 0) + runs
         for kind, channel, size in _collectives(body):
             # One that runs beside products is written into each of their fusions.
             key = kind, channel or f"{name} {size}"
@@ -101,7 +124,7 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
             kinds[kind] = Collective(round(count), round(size))
     ranked = {name: round(own) for name, own in operations.items()}
     ranked = dict(sorted(ranked.items(), key=lambda item: -item[1]))
-    return Facts(kinds, sum(ranked.values()) or None, ranked)
+    return Facts(kinds, sum(ranked.values()) or None, ranked, kernels)
 
 
 def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) -> list[str]:
@@ -203,6 +226,19 @@ def _estimates(body: str) -> Iterator[tuple[str, int]]:
             # The number of a fusion says nothing; nor does how its arrays lie in memory.
             place = named[1].split("/", 1)[-1] if named else re.sub(r"[.\d]+$", "", name)
             yield f"{place} {re.sub(r'{.*?}', '', shape)}".strip(), int(estimate[1])
+
+
+def _kernels(body: str) -> Iterator[KernelCall]:
+    """Calls of Pallas kernels in a computation."""
+    for line in body.splitlines():
+        if "tpu_custom_call" in line and (call := _KERNEL.match(line)):
+            name, results, operands = call.groups()
+            shapes = tuple(
+                (kind, tuple(int(n) for n in axes.split(",") if n))
+                for kind, axes in _ARRAY.findall(operands)
+            )
+            size = bytes_of(operands) + bytes_of(results)
+            yield KernelCall(re.sub(r"[.\d]+$", "", name), shapes, size)
 
 
 def _collectives(body: str) -> Iterator[tuple[str, str | None, int]]:

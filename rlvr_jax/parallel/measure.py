@@ -13,8 +13,9 @@ import jax
 from jax.sharding import Mesh
 
 from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.kernel_calls import kernel_work
 from rlvr_jax.parallel.roofline import Work
-from rlvr_jax.parallel.topologies import Topology
+from rlvr_jax.parallel.topologies import Chip, Topology
 from rlvr_jax.policy import ModelConfig
 
 __all__ = ["measured"]
@@ -95,7 +96,9 @@ def measured(
     }
     if chip is not None:
         if facts.cycles is not None:
-            found["compiler_seconds"] = facts.cycles / chip.clock
+            kernels = _kernel_seconds(facts, chip)
+            found["kernel_seconds"] = kernels
+            found["compiler_seconds"] = facts.cycles / chip.clock + sum(kernels.values())
         longest = list(facts.operations.items())[:_LONGEST]
         found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
         sent = sum(c.bytes for c in facts.collectives.values())
@@ -103,6 +106,16 @@ def measured(
     if not found["fits"]:
         found["largest_buffers"] = {**(made or buffers), **given, **rest}
     return found
+
+
+def _kernel_seconds(facts: hlo.Facts, chip: Chip) -> dict[str, float]:
+    """Of each kernel of Pallas by its own roofline, all its calls together."""
+    seconds: dict[str, float] = {}
+    for call, runs in facts.kernels.items():
+        work = kernel_work(*call)
+        each = max(work.flops / chip.flops, work.bytes / chip.hbm_bandwidth)
+        seconds[call.name] = seconds.get(call.name, 0) + runs * each
+    return seconds
 
 
 class _TooLargeError(Exception):

@@ -93,6 +93,9 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
             times.append(f"the compiler's estimate {program['compiler_seconds']:.4g} s")
             times.append(f"links {program['collective_seconds']:.4g} s")
         yield "  " + ", ".join(times)
+        if kernels := program.get("kernel_seconds"):
+            named = ", ".join(f"{name} {seconds:.4g} s" for name, seconds in kernels.items())
+            yield f"  of the estimate, kernels at their own roofline: {named}"
         if longest := program.get("longest_operations"):
             yield "  the operations that the compiler gives most time:"
             for name, seconds in longest.items():

@@ -124,6 +124,11 @@ def attend_in_groups(
     itself, each up to the token's position.
     """
     batch, per_prompt = query.shape[0], groups.responses
+    alone = groups.opening == 0 and groups.prompts == per_prompt == 1
+    if alone and flash_serves(config, query.shape[1], mesh):
+        # A prompt and its response are one sequence, whose parts would be copied. The kernel skips
+        # what is later; scores in blocks would be made for all keys of a prompt's tokens.
+        return attend_in_order(query, key, value, positions, sliding, config, mesh)
     first, second = groups.opening, groups.opening + groups.prompts * groups.prompt_tokens
     prompts = batch * groups.prompts
     rows = prompts * per_prompt

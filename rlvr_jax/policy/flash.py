@@ -23,9 +23,8 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.kernels.dispatch import warn_once
-from rlvr_jax.kernels.tpu_blocks import device
 from rlvr_jax.policy.config import ModelConfig
-from rlvr_jax.policy.layout import HEADS, ROWS, partition
+from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
 __all__ = ["flash_attention", "flash_pairs", "flash_serves"]
 
@@ -48,8 +47,7 @@ def flash_serves(config: ModelConfig, queries: int, mesh: Mesh | None) -> bool:
     numbers, Mosaic refuses the kernel's indices. What keeps a long sequence on a TPU from the
     kernel is said once.
     """
-    platform = device()[0] if mesh is None else mesh.devices.flat[0].platform
-    if platform != "tpu" or queries < LEAST:
+    if not on_tpu(mesh) or queries < LEAST:
         return False
     obstacles = {
         f"compute_dtype {config.compute_dtype}": config.compute_dtype not in _DTYPES,

@@ -11,7 +11,9 @@ import math
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "partition", "split_rows"]
+from rlvr_jax.kernels.tpu_blocks import device
+
+__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "on_tpu", "partition", "split_rows"]
 
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
@@ -31,6 +33,12 @@ def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Ar
     if mesh is None or mesh.size == 1:
         return x
     return jax.lax.with_sharding_constraint(x, _sharding(x, mesh, axes, None))
+
+
+def on_tpu(mesh: Mesh | None) -> bool:
+    """Whether the devices of a mesh, or without one those that are traced for, are TPUs."""
+    platform = device()[0] if mesh is None else mesh.devices.flat[0].platform
+    return platform == "tpu"
 
 
 def split_rows(x: jax.Array, mesh: Mesh | None) -> jax.Array:

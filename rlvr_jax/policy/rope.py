@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.config import ModelConfig, RopeScaling, wide_dtype
 
 __all__ = ["RotaryTable", "rotary", "rotary_tables", "stretched"]
@@ -58,9 +60,29 @@ def stretched(
     return kept * frequency + (1 - kept) * frequency / scaling.factor
 
 
-def rotary(x: Float[Array, "B S n H"], table: RotaryTable) -> Array:
-    """Turns queries or keys by the angles of a table."""
+def rotary(
+    x: Float[Array, "B S n H"], table: RotaryTable, by_product: bool = False
+) -> Float[Array, "B S n H"]:
+    """Turns queries or keys by the angles of a table.
+
+    Args:
+      by_product: the halves change places by a product with a matrix of 0, 1 and -1, which is
+        exact. For TPUs, whose memory is in lanes of 128 numbers: halves of a head, taken apart, lie
+        in them with gaps and are copied twice, a product's operands are not.
+    """
     cos, sin = table
+    if by_product:
+        turned = products.matmul(x.reshape(-1, x.shape[-1]), _quarter_turn(x.shape[-1], x.dtype))
+        turned = turned.reshape(x.shape).astype(cos.dtype) * jnp.concatenate([sin, sin], axis=-1)
+        straight = x.astype(cos.dtype) * jnp.concatenate([cos, cos], axis=-1)
+        return (straight + turned).astype(x.dtype)
     first, second = jnp.split(x.astype(cos.dtype), 2, axis=-1)
     turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
     return turned.astype(x.dtype)
+
+
+def _quarter_turn(size: int, dtype: Any) -> Float[Array, "H H"]:
+    """x @ this is what stands at the sine: (-second half, first half)."""
+    half = np.eye(size // 2)
+    none = np.zeros_like(half)
+    return jnp.asarray(np.block([[none, half], [-half, none]]), dtype)

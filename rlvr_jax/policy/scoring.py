@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
+from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
@@ -208,13 +209,16 @@ def hidden_states(
         responses = _mixed_inputs(params, rollouts)
     responses = responses.reshape(-1, shared, *responses.shape[1:])
     start = rollouts.prompt_length[::shared].astype(jnp.int32)
+    # Nothing is predicted from a last token. The kernel has whole blocks with it, where budgets are
+    # round numbers, and without it would copy queries, keys and values to fill the last one.
+    read = budget if flash_serves(model.config, budget, model.mesh) else budget - 1
     prompts, answers = model.hidden_in_groups(
-        params, prompts[::shared], start, responses[:, :, :-1], opening
+        params, prompts[::shared], start, responses[:, :, :read], opening
     )
     # The state that predicts a response token is that of the token before it.
     last = jnp.take_along_axis(prompts, start[:, None, None] - opening - 1, axis=1)
     first = jnp.broadcast_to(last[:, None], (*responses.shape[:2], 1, last.shape[-1]))
-    return jnp.concatenate([first, answers], axis=2).reshape(rows, budget, -1)
+    return jnp.concatenate([first, answers[:, :, : budget - 1]], axis=2).reshape(rows, budget, -1)
 
 
 def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = 64) -> Any:

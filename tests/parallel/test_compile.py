@@ -14,10 +14,11 @@ import pytest
 
 from rlvr_jax import methods
 from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.kernel_calls import kernel_work
 from rlvr_jax.parallel.memory import sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.report import describe_report
-from rlvr_jax.parallel.roofline import num_parameters, sample_work, score_work, update_work
+from rlvr_jax.parallel.roofline import Work, num_parameters, sample_work, score_work, update_work
 from rlvr_jax.parallel.topologies import CHIPS, describe
 from rlvr_jax.policy import LoraConfig, Model, cached, lora, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
@@ -162,6 +163,29 @@ def test_loops_that_end_early_count_by_their_mean():
     # Loops of another name, and those whose number of rounds is known, run as often as before.
     assert hlo.read(early, {"slots": 0.6}) == whole
     assert mean.collectives["all-reduce"] == whole.collectives["all-reduce"]
+
+
+def test_kernels_are_counted_by_their_operands():
+    query, key = "bf16[2,3,4096,64]", "bf16[2,4096,64]"
+    line = (
+        f"%splash_mqa_fwd_x.7 = ({query}{{3,2,1,0}}, f32[4]{{0}}) custom-call(%a, %b),"
+        ' custom_call_target="tpu_custom_call",'
+        f" operand_layout_constraints={{s8[1,4]{{1,0}}, {query}{{3,2,1,0}}, {key}{{2,1,0}}}},"
+        ' metadata={op_name="y"}'
+    )
+    assert hlo.read(PROGRAM).kernels == {}
+    program = PROGRAM.replace("  ROOT %t = ", f"  {line}\n  ROOT %t = ")
+    ((call, runs),) = hlo.read(program).kernels.items()
+    assert (call.name, runs) == ("splash_mqa_fwd_x", 5)
+    assert call.bytes == 4 + 16 + 2 * (2 * 2 * 3 * 4096 * 64) + 2 * 2 * 4096 * 64
+    work = kernel_work(*call)
+    assert work.bytes == call.bytes
+    # Ten of the sixteen pairs of blocks, two products of 64 terms for each pair of six heads.
+    assert work.flops == 2 * 2 * 64 * 6 * 10 * 1024**2
+    assert kernel_work("splash_mqa_dkv", call.operands, 0).flops == 2 * work.flops
+    matrices = (("s32", ()), ("bf16", (512, 8)), ("bf16", (100, 8)), ("f32", (1, 512)))
+    assert kernel_work("token_stats", matrices, 7) == Work(2.0 * 512 * 100 * 8, 7)
+    assert kernel_work("selection", matrices, 7) == Work(0.0, 7)
 
 
 def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():

@@ -325,6 +325,16 @@ def test_bfloat16_computes_in_bfloat16_and_keeps_the_rest_in_float32():
     assert np.abs(logits - exact).max() < 0.1 * np.std(exact)
 
 
+def test_halves_of_a_head_change_places_by_a_product_too():
+    config = named_config("tiny", 11, head_size=6)
+    (table,) = decoder.rotary_tables(jnp.arange(5, dtype=jnp.int32)[None] * 7, config)
+    x = jax.random.normal(jax.random.key(0), (2, 5, 3, 6))
+    wanted = decoder.rotary(x, table)
+    # a rounding of the two products and of their sum
+    assert_allclose(decoder.rotary(x, table, by_product=True), wanted, rtol=0, atol=1e-6)
+    assert float(jnp.abs(wanted - x).max()) > 1
+
+
 def test_the_gradient_of_a_bias_is_summed_in_float32():
     config = named_config("tiny", 11, compute_dtype="bfloat16", qkv_bias=True, num_layers=1)
     block = decoder.Block(config)

@@ -83,18 +83,19 @@ def test_the_kernel_gives_what_blocks_of_scores_give(heads, kv_heads, size, mesh
     assert_close((y, found), (wanted, gradients))
 
 
+@pytest.mark.parametrize("responses", [1, 2])
 @pytest.mark.parametrize(
     "remat", ["layers", *(pytest.param(x, marks=pytest.mark.slow) for x in ("none", "attention"))]
 )
-def test_a_model_has_the_gradient_that_it_has_without_the_kernel(monkeypatch, remat):
-    # Scanned, with two prompts on each device and two responses to each.
+def test_a_model_has_the_gradient_that_it_has_without_the_kernel(monkeypatch, remat, responses):
+    # Scanned, with two prompts on each device; one response to each is one sequence with it.
     monkeypatch.setattr(decoder, "MOST_UNROLLED_LAYERS", 1)
     config = named_config("tiny", 16, remat=remat)
     mesh = make_mesh("fsdp=2", jax.devices()[:2])
     params = Model(config).init(jax.random.key(0))
     prompts, answers = (
         jax.random.randint(jax.random.key(1), shape, 0, 16, jnp.int32)
-        for shape in ((4, 40), (4, 2, 30))
+        for shape in ((4, 40), (4, responses, 30))
     )
     length = jnp.asarray([40, 1, 17, 33], jnp.int32)
     real = jnp.arange(40, dtype=jnp.int32)[None] < length[:, None]
@@ -112,8 +113,9 @@ def test_a_model_has_the_gradient_that_it_has_without_the_kernel(monkeypatch, re
     monkeypatch.setattr(
         attention, "flash_attention", lambda *given: calls.append(given) or served(*given)
     )
+    monkeypatch.setattr(decoder, "on_tpu", lambda mesh: True)
     (_, found), ours = both(total, params)
-    assert calls
+    assert {given[0].shape[1] for given in calls} == ({70} if responses == 1 else {40, 30})
     assert_close((found, ours), (wanted, gradient))
 
 

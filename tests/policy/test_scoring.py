@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 
-from rlvr_jax.policy import Model, named_config, score, score_prompts
+from rlvr_jax.policy import Model, named_config, score, score_prompts, scoring
 from rlvr_jax.types import Rollouts, replace
 
 ROWS, WIDTH, BUDGET, VOCABULARY = 4, 5, 6, 11
@@ -287,3 +287,18 @@ def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
     cut = {name: getattr(given, name)[:, :1] for name in ("tokens", "mask", "temperature")}
     stats, whole = (score(model, params, rows) for rows in (replace(given, **cut), given))
     assert_allclose(stats.logp, whole.logp[:, :1], **EXACT)
+
+
+def test_the_kernels_program_reads_a_last_token_and_says_the_same(monkeypatch):
+    model, params = policy()
+    wanted = score(model, params, rollouts()).logp
+    read, whole = [], Model.hidden_in_groups
+
+    def noted(*given):
+        read.append(given[4].shape[2])
+        return whole(*given)
+
+    monkeypatch.setattr(scoring, "flash_serves", lambda *_: True)
+    monkeypatch.setattr(Model, "hidden_in_groups", noted)
+    assert_allclose(score(model, params, rollouts()).logp, wanted, **EXACT)
+    assert read == [BUDGET]

@@ -2,6 +2,7 @@
 
     python -m rlvr_jax.parallel.compile v5e-256 --model qwen2.5-7b
     python -m rlvr_jax.parallel.compile cpu:8 --experiment --task brackets --method clip_cov
+    python -m rlvr_jax.parallel.compile --table docs/results/pods
 
 The programs are the run's own: the sampler, the scorer, the update and the critic's, with shapes in
 place of arrays. Exit code 1: something does not fit; 2: what was asked for cannot be.
@@ -13,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -25,6 +27,7 @@ from rlvr_jax.policy.hugging_face import from_hugging_face
 from rlvr_jax.policy.json_object import json_object
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import parse_config
+from rlvr_jax.runs.compile_table import fill_table
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.task import load_task, load_tokenizer
@@ -74,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("topology", help="v5e-256, v5p-128, …, or cpu:8")
+    add("topology", nargs="?", help="v5e-256, v5p-128, …, or cpu:8")
     add("--model", help=f"{', '.join(PUBLISHED)}; or a config.json, or a folder with one")
     add("--method", default="grpo", help="a published method (grpo)")
     add("--hyperparameters", nargs="*", default=[], help="of the method, as name=value")
@@ -98,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--lora-rank", type=int, default=0, help="of adapters; 0: all weights are trained")
     add("--json", action="store_true", help="one object")
     add(
+        "--table",
+        metavar="FOLDER",
+        type=Path,
+        help="compiles what its rows.jsonl lacks, as docs/results/pods, row by row",
+    )
+    add(
         "--experiment",
         nargs=argparse.REMAINDER,
         help="the options of experiments.train, and nothing after them; in place of those above",
@@ -110,6 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     jax.config.update("jax_platforms", "cpu")  # with libtpu there, JAX would look for a TPU
     try:
+        if options.table is not None:
+            return 0 if fill_table(options.table, partial(print, flush=True)) else 1
+        if options.topology is None:
+            raise ValueError("give a topology, like v5e-256, or --table")
         topology = describe(options.topology)
         if options.experiment is not None:
             config, shape, model, opening = _experiment(options.experiment)

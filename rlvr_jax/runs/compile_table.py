@@ -1,0 +1,222 @@
+"""Models on slices, compiled one after the other: whether they fit, and what a step costs.
+
+    python -m rlvr_jax.parallel.compile --table docs/results/pods
+
+A row that `rows.jsonl` has of the libtpu that is installed is not compiled again, so the command
+may be stopped at any time. `README.md` beside it is written from the rows of all versions.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvr_jax.analysis.evidence.rows import append_row
+from rlvr_jax.analysis.run_directory import read_json_lines
+
+__all__ = ["ROWS", "Row", "fill_table", "table_page"]
+
+
+class Row(NamedTuple):
+    """A model on a slice.
+
+    Fields:
+      options: of the command, beside method, model and slice.
+    """
+
+    method: str
+    model: str
+    topology: str
+    options: tuple[str, ...] = ()
+
+
+# Beside v5e-256 the smallest slices of their kind that hold the model.
+_SLICES = {
+    "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
+    "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),
+    "qwen2.5-7b": ("v5e-16", "v5p-8", "v6e-8", "v5e-256"),
+    "qwen3-8b": ("v5e-32", "v5p-8", "v6e-8", "v5e-256"),
+    "qwen2.5-32b": ("v5e-128", "v5p-32", "v6e-64", "v5e-256"),
+    "qwen3-30b-a3b": ("v5e-64", "v5p-16", "v6e-32", "v5e-256"),
+}
+# Without a reference, which takes 4 bytes a parameter.
+_SMALLER = {("qwen3-8b", "v5e-32"): "v5e-16", ("qwen2.5-32b", "v6e-64"): "v6e-32"}
+# Meshes that are better than those that would be chosen: these fit, if barely.
+_GIVEN = {
+    "v6e-8": ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),
+}
+
+ROWS: tuple[Row, ...] = tuple(
+    Row(
+        method,
+        model,
+        _SMALLER.get((model, topology), topology) if method == "clip_cov" else topology,
+        _GIVEN.get(topology, ()),
+    )
+    for method in ("grpo", "clip_cov")
+    for model, topologies in _SLICES.items()
+    for topology in topologies
+)
+
+_PROGRAMS = {"sample": "sampling", "score": "scoring", "update": "update"}
+
+
+def fill_table(folder: Path, say: Callable[[str], None]) -> bool:
+    """Compiles the rows that are missing, each in a process of its own, and writes the page.
+
+    Args:
+      folder: of rows.jsonl and README.md; made if it is not there.
+      say: told which row is compiled, and what came of it.
+    Returns:
+      Whether every row fits.
+    Raises:
+      ValueError: libtpu is not installed.
+    """
+    try:
+        version = metadata.version("libtpu")
+    except metadata.PackageNotFoundError:
+        raise ValueError("--table needs the compiler of libtpu: pip install libtpu") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "rows.jsonl"
+    for row in ROWS:
+        key = version, row.method, row.model, row.topology
+        if any(_key(each) == key for each in _read(path)):
+            continue
+        say(f"{row.model}, {row.method}, {row.topology}, libtpu {version}")
+        line = {"libtpu": version, **_compiled(row)}
+        say(f"  {line['failed']}" if "failed" in line else f"  fits: {line['fits']}")
+        append_row(path, line)
+        (folder / "README.md").write_text(table_page(_read(path)))
+    found = _read(path)
+    (folder / "README.md").write_text(table_page(found))
+    return all(row.get("fits", False) for row in found if row["libtpu"] == version)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return read_json_lines(path) if path.is_file() else []
+
+
+def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
+    names = "libtpu", "method", "model", "topology", "commit"
+    return tuple(line[name] for name in names if name in line)
+
+
+def _compiled(row: Row) -> dict[str, Any]:
+    """What the command says of a row, as far as the page needs it."""
+    command = [sys.executable, "-m", "rlvr_jax.parallel.compile", row.topology, "--json"]
+    command += ["--method", row.method, "--model", row.model, *row.options]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    own = {"method": row.method, "model": row.model, "topology": row.topology}
+    if not ran.stdout.strip():
+        return {**own, "failed": (ran.stderr.strip().splitlines() or ["no word"])[-1]}
+    report = json.loads(ran.stdout.strip().splitlines()[-1])
+    kept = "fits", "mesh", "sample_mesh", "micro_batches", "hbm_bytes", "versions"
+    programs = {name: _kept(found) for name, found in report["programs"].items()}
+    return {**own, **{name: report[name] for name in kept}, "programs": programs}
+
+
+def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("fits", "bytes", "roofline_seconds", "compiler_seconds", "kernel_seconds")
+    names += ("collective_seconds", "compile_seconds", "waves", "prompts", "samples")
+    return {
+        name: float(f"{value:.5g}") if isinstance(value, float) else value
+        for name in names
+        if (value := program.get(name)) is not None
+    }
+
+
+_HEAD = """# Models on slices: do they fit, and what does a step cost?
+
+    python -m rlvr_jax.parallel.compile --table docs/results/pods    # what is missing; hours
+
+Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
+prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`. GiB on each device, the
+update's of what the compiler allows. Seconds of a step by the compiler's estimate, its kernels at
+their own roofline; in brackets how many times the roofline that is. All responses count with their
+full length. Nothing here was measured on a TPU.
+"""
+_BEFORE = """
+"Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring
+and update at their own roofline. Its sampling, which counted every token as if it read a full
+cache, was not compiled again.
+"""
+
+
+def table_page(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The page of all rows: by version of libtpu, then by method."""
+    return "\n".join(_page(rows)) + "\n"
+
+
+def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield _HEAD
+    order = {row[:3]: index for index, row in enumerate(ROWS)}
+
+    def place(row):
+        return order.get((row["method"], row["model"], row["topology"]), len(order))
+
+    for version in sorted({row["libtpu"] for row in rows}, key=_numbers):
+        before = {_key(row)[1:4]: row for row in rows if _is_before(row, version)}
+        if before:
+            yield _BEFORE.format(commit=next(iter(before.values()))["commit"])
+        for method in dict.fromkeys(row.method for row in ROWS):
+            own = [
+                row
+                for row in rows
+                if (row["libtpu"], row["method"]) == (version, method) and "commit" not in row
+            ]
+            if not own:
+                continue
+            jax = next((row["versions"]["jax"] for row in own if "versions" in row), "")
+            yield f"## {method}, libtpu {version} (jax {jax})\n"
+            titles = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
+            yield f"| model | slice | mesh; sample mesh | waves | {' | '.join(titles)} |"
+            yield "|" + "---|" * (4 + len(titles))
+            for row in sorted(own, key=place):
+                yield _line(row, before.get(_key(row)[1:], {}))
+            yield ""
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+def _is_before(row: Mapping[str, Any], version: str) -> bool:
+    """Whether a row is of an older commit, which says so."""
+    return row["libtpu"] == version and "commit" in row
+
+
+def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    head = f"| {row['model']} | {row['topology']} |"
+    if "failed" in row:
+        return f"{head} {row['failed']} |" + " |" * (1 + 2 * len(_PROGRAMS))
+    programs, allowed = row["programs"], row["hbm_bytes"] / 2**30
+    sample = programs["sample"]
+    cells = [f"{row['mesh']}; {row['sample_mesh']}"]
+    cells.append(f"{sample['waves']} × {sample['prompts']}·{sample['samples']}")
+    for name in _PROGRAMS:
+        found = programs.get(name)
+        if found is None:
+            cells.append("–")
+            continue
+        size = f"{found['bytes'] / 2**30:.1f}" + f" of {allowed:.1f}" * (name == "update")
+        cells.append(size if found["fits"] else f"{size}, does not fit")
+    for name in _PROGRAMS:
+        found = programs.get(name, {})
+        if "compiler_seconds" not in found:
+            cells.append("–")
+            continue
+        times = sample["waves"] if name == "sample" else 1
+        estimate, roofline = found["compiler_seconds"], found["roofline_seconds"]
+        ratio = f"{estimate / roofline:.2f}"
+        if name in before.get("seconds", {}):
+            old, floor = before["seconds"][name]
+            ratio += f"; was {old / floor:.1f}"
+            if name != "sample":
+                ratio += f", {(old + sum(found['kernel_seconds'].values())) / floor:.1f}"
+        cells.append(f"{times * estimate:,.0f} ({ratio})")
+    return f"{head} {' | '.join(cells)} |"

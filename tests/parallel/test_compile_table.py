@@ -1,0 +1,97 @@
+"""The table of models on slices: rows that are missing, and its page."""
+
+import json
+
+import pytest
+
+from rlvr_jax.parallel import compile as command
+from rlvr_jax.runs import compile_table
+from rlvr_jax.runs.compile_table import ROWS, Row, fill_table, table_page
+
+BEFORE = {
+    "libtpu": "0.0.51",
+    "commit": "abc1234",
+    "method": "grpo",
+    "model": "qwen2.5-0.5b",
+    "topology": "v5e-1",
+    "seconds": {"sample": [900.0, 300.0], "score": [40.0, 20.0]},
+}
+
+
+def compiled(row, fits=True):
+    """What is kept of the report of a row."""
+    program = dict(fits=True, bytes=2**33, roofline_seconds=20.0, compiler_seconds=30.0)
+    program["kernel_seconds"] = {"token_stats": 4.0, "splash_mqa_fwd": 6.0}
+    sampling = program | dict(waves=4, prompts=2, samples=16, kernel_seconds={})
+    programs = {"sample": sampling, "score": program, "update": program | {"fits": fits}}
+    report = dict(mesh="data=1", sample_mesh="data=1", micro_batches=8, hbm_bytes=2**34)
+    own = dict(method=row.method, model=row.model, topology=row.topology, fits=fits)
+    return own | report | {"versions": {"jax": "1.2", "libtpu": "0.0.51"}, "programs": programs}
+
+
+@pytest.fixture
+def some_rows(monkeypatch):
+    """Three rows and a compiler that notes what it is asked for; the last row does not fit."""
+    rows = ROWS[:2] + ROWS[-1:]
+    asked = []
+
+    def noted(row):
+        asked.append(row)
+        return compiled(row, fits=row != rows[-1])
+
+    monkeypatch.setattr(compile_table, "ROWS", rows)
+    monkeypatch.setattr(compile_table, "_compiled", noted)
+    monkeypatch.setattr(compile_table.metadata, "version", lambda name: "0.0.51")
+    return rows, asked
+
+
+def test_what_the_file_has_of_this_libtpu_is_not_compiled_again(some_rows, tmp_path, capsys):
+    rows, asked = some_rows
+    known = {"libtpu": "0.0.51", **compiled(rows[1])}
+    older = {"libtpu": "0.0.42.1", **compiled(rows[0])}
+    lines = "".join(json.dumps(line) + "\n" for line in (BEFORE, known, older))
+    (tmp_path / "rows.jsonl").write_text(lines)
+    assert command.main(["--table", str(tmp_path)]) == 1  # one does not fit
+    assert asked == [rows[0], rows[2]]
+    assert "qwen2.5-0.5b, grpo, v5e-1, libtpu 0.0.51\n  fits: True" in capsys.readouterr().out
+    assert fill_table(tmp_path, print) is False and len(asked) == 2
+    page = (tmp_path / "README.md").read_text()
+    assert page.index("libtpu 0.0.42.1") < page.index("libtpu 0.0.51")
+
+
+def test_a_line_has_the_ratio_and_what_it_was():
+    row = {"libtpu": "0.0.51", **compiled(ROWS[0])}
+    page = table_page([BEFORE, row, {"libtpu": "0.0.51", **compiled(ROWS[-1], fits=False)}])
+    wanted = (
+        "| qwen2.5-0.5b | v5e-1 | data=1; data=1 | 4 × 2·16 | 8.0 | 8.0 | 8.0 of 16.0 |"
+        " 120 (1.50; was 3.0) | 30 (1.50; was 2.0, 2.5) | 30 (1.50) |"
+    )
+    assert wanted in page.splitlines()
+    assert "8.0 of 16.0, does not fit" in page and "is commit abc1234" in page
+
+
+def test_a_row_that_cannot_be_compiled_says_why(tmp_path, monkeypatch):
+    row = Row("grpo", "no such model", "v5e-1")
+    line = compile_table._compiled(row)
+    assert line["failed"].startswith("error: model must be one of")
+    assert "no such model | v5e-1 | error: model must be one of" in table_page(
+        [{"libtpu": "0.0.51", **line}]
+    )
+    monkeypatch.setattr(compile_table, "ROWS", (row,))
+    monkeypatch.setattr(compile_table.metadata, "version", lambda name: "0.0.51")
+    assert fill_table(tmp_path, print) is False
+
+
+def test_without_libtpu_the_way_to_install_it_is_said(monkeypatch, tmp_path, capsys):
+    def missing(name):
+        raise compile_table.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(compile_table.metadata, "version", missing)
+    assert command.main(["--table", str(tmp_path)]) == 2
+    assert "--table needs the compiler of libtpu: pip install libtpu" in capsys.readouterr().err
+    assert command.main([]) == 2
+    assert "give a topology, like v5e-256, or --table" in capsys.readouterr().err
+
+
+def test_every_row_is_a_model_and_a_slice_once():
+    assert len(ROWS) == len(set(row[:3] for row in ROWS)) == 48

@@ -1,8 +1,8 @@
 """What a judge's words say: numbers of the last line that is not empty, or None.
 
 A judge that cannot be read is no verdict, never a 0: two numbers where one is wanted, a number out
-of range, prose, nothing. Digits are 0 to 9 and signs are ASCII; the language of the words before
-the last line does not matter.
+of range, prose, nothing. Digits are 0 to 9, a dash right before them is a minus; the language of
+the words before the last line does not matter.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ __all__ = ["Parse", "as_shares", "number", "points", "two_numbers", "yes_or_no"]
 Parse = Callable[[str], "tuple[float, ...] | None"]
 """(words) -> numbers, NaN for one that is not told; None: they cannot be read."""
 
-_NUMBER = re.compile(r"(?<![0-9.])-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)", re.ASCII)
+_NUMBER = re.compile(r"(?<![0-9.])[-−–]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?!\.?[0-9])")
+_MINUS = str.maketrans("−–", "--")
 
 
 def _numbers(line: str) -> list[float]:
-    return [float(found) for found in _NUMBER.findall(line)]
+    return [float(found.translate(_MINUS)) for found in _NUMBER.findall(line)]
 
 
 def number(low: float = 0.0, high: float = 10.0) -> Parse:
@@ -74,9 +75,10 @@ def points(rubric: Sequence[Criterion]) -> Parse:
 
     A criterion without a line, or with a number outside of [0, maximum], is NaN; None if all are.
     """
+    # Blanks, and no ends of lines: what stands on the next line is said of another criterion.
     lines = [
         re.compile(
-            rf"^[\s*\-#]*{re.escape(criterion.name)}[\s*]*[:=][\s*]*(.*)$",
+            rf"^[ \t*\-#]*{re.escape(criterion.name)}[ \t*]*[:=][ \t*]*(.*)$",
             re.MULTILINE | re.IGNORECASE,
         )
         for criterion in rubric

@@ -96,14 +96,16 @@ def constraints_question(name: str = "soft") -> PromptOf:
 
 
 def shown_by(prompt_of: PromptOf, show: Callable[[str], str]) -> PromptOf:
-    """Shows what a function makes of responses, such as the answer without the thought.
+    """Shows what a function makes of responses, such as the answer without the thought; of both
+    where two are compared.
 
     Args:
       show: (response) -> text.
     """
 
-    def shown(*, response, **others):
-        return prompt_of(response=show(response), **others)
+    def shown(**texts):
+        own = {name: show(texts[name]) for name in ("response", "other") if name in texts}
+        return prompt_of(**texts | own)
 
     return shown
 

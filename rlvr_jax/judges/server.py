@@ -8,13 +8,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import ssl
 import threading
 import time
 from collections.abc import Mapping
 from email.message import Message as Headers
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from rlvr_jax.judges.calls import OVER_BUDGET, Call, Question, Reply, Spending, one_by_one
 
@@ -30,6 +31,7 @@ LARGEST = 4 << 20
 LONGEST_WAIT = 30.0
 """Seconds between two calls, whatever a server asks for."""
 
+_VISIBLE = re.compile("[!-~]+")
 _AGAIN = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _LOST = (OSError, http.client.HTTPException)
 
@@ -63,7 +65,8 @@ def server(
       environment: holds `OPENAI_BASE_URL` (such as http://127.0.0.1:8000/v1) and, where the server
         wants one, `OPENAI_API_KEY`.
     Raises:
-      ValueError: numbers out of range; no address, or one that is no http(s).
+      ValueError: numbers out of range; no address, or one that is no http(s); a key that no header
+        can hold.
     """
     for name, value, least in (
         ("temperature", temperature, 0),
@@ -79,8 +82,8 @@ def server(
     if not model:
         raise ValueError("server: model must be a name, got ''")
     address = environment.get(ADDRESS, "").rstrip("/")
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _parts(address)
+    if parts is None:
         # The address may hold a password: it is not repeated.
         raise ValueError(
             f"server: {ADDRESS} must be an address like http://127.0.0.1:8000/v1 in the"
@@ -88,6 +91,12 @@ def server(
         )
     headers = {"Content-Type": "application/json"}
     if key := environment.get(KEY):
+        # What a header cannot hold would be told with the key in it.
+        if not _VISIBLE.fullmatch(key):
+            raise ValueError(
+                f"server: {KEY} must be visible ASCII characters in the environment, got a text"
+                f" with another one, such as the end of a line"
+            )
         headers["Authorization"] = f"Bearer {key}"
     pool = _Connections(parts, seconds)
     body = {"model": model, "temperature": temperature, "max_tokens": tokens}
@@ -123,6 +132,18 @@ def server(
 
     identity = json.dumps(["server", address, body], sort_keys=True)
     return one_by_one(reply, identity, at_once)
+
+
+def _parts(address: str) -> SplitResult | None:
+    """An address in parts; None if nothing can be reached there."""
+    try:
+        parts = urlsplit(address)
+        # Both raise where they are no host and no port.
+        reached = parts.port != 0 and (parts.hostname or "").encode("idna")
+    except ValueError:
+        return None
+    known = parts.scheme in ("http", "https") and _VISIBLE.fullmatch(address)
+    return parts if known and reached else None
 
 
 class _Connections:

@@ -25,6 +25,7 @@ from rlvr_jax.judges import (
     read_rubric,
     rubric_question,
     server,
+    shown_by,
     two_numbers,
     yes_or_no,
 )
@@ -62,6 +63,12 @@ def judge(call, **settings):
         ("", None),
         ("<html>502</html>", None),
         ("nan", None),
+        ("−1", None),
+        ("–1", None),
+        ("1.2.3", None),
+        ("2024.5.1", None),
+        ("Good: 8.", (8.0,)),
+        ("7,5", None),
     ],
 )
 def test_one_number_in_the_last_line_is_a_verdict(words, found):
@@ -86,6 +93,23 @@ def test_points_of_criteria_are_read_by_their_names():
     first, second = read("right: 3\nshort: 1")
     assert math.isnan(first) and second == 1
     assert read("right: two\nshort:") is None
+
+
+def test_points_are_read_within_their_line():
+    read = points([Criterion("right"), Criterion("short")])
+    # The judge has left one open: the number behind it is of the other.
+    first, second = read("right:\nshort: 1")
+    assert math.isnan(first) and second == 1
+    assert read("right\n: 1") is None
+    started = time.perf_counter()
+    assert read("\n" * 200_000) is None
+    assert time.perf_counter() - started < 5  # 250 s if each line is looked at to the end
+
+
+def test_both_of_two_answers_are_shown_without_their_thoughts():
+    shown = shown_by(comparison("{response}|{other}"), lambda text: text.partition(" ")[2])
+    (message,) = shown(prompt="p", response="so a", other="but b", reference="", meta={})
+    assert message["content"] == "a|b"
 
 
 @pytest.mark.parametrize(
@@ -173,6 +197,11 @@ def test_the_key_is_sent_and_nothing_else_says_it(tmp_path):
     [
         ({"environment": {}}, "OPENAI_BASE_URL must be an address .* got none"),
         ({"environment": {"OPENAI_BASE_URL": "me:pass@host"}}, "got another text"),
+        ({"environment": {"OPENAI_BASE_URL": "http://host:port/v1"}}, "got another text"),
+        ({"environment": {"OPENAI_BASE_URL": "http://host:99999/v1"}}, "got another text"),
+        ({"environment": {"OPENAI_BASE_URL": "http://[::1/v1"}}, "got another text"),
+        ({"environment": {"OPENAI_BASE_URL": "http://a..b/v1"}}, "got another text"),
+        ({"environment": {"OPENAI_BASE_URL": "http://host/é"}}, "got another text"),
         ({"seconds": 0}, "seconds must be positive"),
         ({"tokens": 0}, "tokens must be at least 1"),
         ({"retries": -1}, "retries must be at least 0"),
@@ -183,6 +212,14 @@ def test_a_server_that_cannot_be_asked_is_refused(settings, said):
     given = {"model": "m", "environment": {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, **settings}
     with pytest.raises(ValueError, match=said):
         server(**given)
+
+
+@pytest.mark.parametrize("key", ["secret\n", "sec\nret", "–secret", "sec ret"])
+def test_a_key_that_no_header_holds_is_refused_without_being_told(key):
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": key}
+    with pytest.raises(ValueError, match="OPENAI_API_KEY must be visible ASCII") as raised:
+        server("m", environment=environment)
+    assert "sec" not in str(raised.value)
 
 
 def test_a_judge_that_cannot_be_read_is_no_verdict_and_counted():

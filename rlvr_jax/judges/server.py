@@ -6,6 +6,7 @@ Address and key come from the environment and are written nowhere.
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from email.message import Message as Headers
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -188,17 +190,15 @@ class _Connections:
                 connection.connect()
             if connection.sock is not None:
                 connection.sock.settimeout(_until(end))
+            connection.response_class = partial(_Response, end=end)
             connection.request("POST", path, body, dict(headers))
             response = connection.getresponse()
             pieces, size = [], 0
-            # A server that sends a byte a minute is stopped, too.
             while piece := response.read1(1 << 16):
                 pieces.append(piece)
                 size += len(piece)
                 if size > LARGEST:
                     raise http.client.HTTPException(f"more than {LARGEST} bytes")
-                if connection.sock is not None:
-                    connection.sock.settimeout(_until(end))
             whole = response.isclosed() and not response.will_close
             text = b"".join(pieces).decode("utf-8", "replace")
             return response.status, response.headers, text
@@ -208,6 +208,33 @@ class _Connections:
                     self._idle.append(connection)
             else:
                 connection.close()
+
+
+class _Response(http.client.HTTPResponse):
+    """A reply of which all is there by some time: a server that sends a byte a minute is stopped,
+    in its headers, too."""
+
+    def __init__(self, sock, *others, end: float, **named):
+        super().__init__(sock, *others, **named)
+        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, end))
+
+
+class _Timed(io.RawIOBase):
+    """What a socket gives until some time."""
+
+    def __init__(self, raw: io.RawIOBase, sock, end: float):
+        self._raw, self._sock, self._end = raw, sock, end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int | None:
+        self._sock.settimeout(_until(self._end))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _until(end: float) -> float:

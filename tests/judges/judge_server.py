@@ -48,6 +48,12 @@ class Handler(BaseHTTPRequestHandler):
                 while not server.stopped.wait(0.05):
                     self.wfile.write(b" ")
             return
+        if behaviour == "headers":
+            with contextlib.suppress(OSError):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not server.stopped.wait(0.05):
+                    self.wfile.write(b"z")
+            return
         if behaviour == "page":
             return self._send(200, b"<html>Bad gateway</html>")
         if behaviour == "refused":

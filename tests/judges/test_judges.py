@@ -166,6 +166,7 @@ def test_two_answers_are_shown():
         ("lost", None, "no connection", 3),
         ("never", None, "time-out", 3),
         ("drip", None, "time-out", 3),
+        ("headers", None, "time-out", 3),
         ("later", "5", "", 3),
     ],
 )

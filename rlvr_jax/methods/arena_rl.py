@@ -14,7 +14,8 @@ The seeded knockout, the paper's choice, ranks nearly as well as a round robin a
 N; the released examples use the anchor. The Swiss form is as meant: the released one gives points
 to the wrong players. Ranks know no margins, so a group of equally good answers has full advantages.
 The judge compares two answers (`compare`); by default it is the verifier's outcome, theirs a model
-that reads whole trajectories in both orders, and whose failure counts 5 against 5.
+that reads whole trajectories in both orders, and whose failure counts 5 against 5. Here a failure
+is a draw, and an answer about which nothing else is known has no reward.
 """
 
 from collections.abc import Callable

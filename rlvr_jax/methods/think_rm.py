@@ -8,9 +8,10 @@ https://github.com/IlgeeHong/Think-RM
     loss = Σ [PPO clip + β k3] / Σ n_i
 
 If d_ij = r_i - r_j that is GRPO's advantage; contradictory strengths shrink it, as cycles cancel
-above the root and not below. ε stands inside the root. What the judge cannot say is a draw. Each
-pair is asked in one order. The judge (`compare`) gives two scores of which the difference is d; by
-default the verifier's outcomes, theirs a model trained by RL to think before its verdict.
+above the root and not below. ε stands inside the root. What the judge cannot say is a draw; an
+answer about which nothing else is known leaves the loss. Each pair is asked in one order. The judge
+(`compare`) gives two scores of which the difference is d; by default the verifier's outcomes,
+theirs a model trained by RL to think before its verdict.
 """
 
 from rlvr_jax.experience import compare_by, experience, tournament

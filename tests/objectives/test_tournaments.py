@@ -125,7 +125,17 @@ def test_nobody_meets_alone_and_a_silent_judge_moves_nobody_up(schedule):
     assert play(1, schedule, said({})) == [] == play(0, schedule, said({}))
     rounds = play(4, schedule, said({}))
     np.testing.assert_array_equal(win_rates(4, rounds), 0)
-    np.testing.assert_array_equal(wins(4, rounds), 0)
+    met = np.bincount([p for matches in rounds for match in matches for p in match[:2]])
+    np.testing.assert_array_equal(wins(4, rounds), met / 2)
+
+
+def test_who_could_not_be_compared_is_a_middling_seed():
+    rounds = play(4, anchor, said({(1, 0): (9, 3), (2, 0): (2, 8)}))
+    np.testing.assert_array_equal(anchor_scores(4, rounds), [5.5, 9, 2, 5.5])
+    # The third in the middle of the bracket, then beaten or not by what is said of it there.
+    scores = {(1, 0): (9, 3), (2, 0): (2, 8), (1, 2): (7, 1), (0, 3): (2, 9), (1, 3): (8, 6)}
+    places = knockout_places(4, play(4, seeded_knockout, said(scores)))
+    np.testing.assert_array_equal(places, [3, 1, 4, 2])
 
 
 def test_a_rating_earns_by_its_distance_from_the_outcome():

@@ -191,6 +191,17 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
     assert np.mean(values(lines, "outcome")) > 0
 
 
+@pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
+def test_answers_that_nobody_could_compare_have_no_reward(model, tmp_path, method):
+    prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
+    prompt.write_text("|{response}\n|{other}\n")
+    quietly(judged(model, run_dir, "own_judges:broken", method=method, judge_prompt=str(prompt)))
+    lines = metrics(run_dir)
+    # Every place in a knockout is another one: without this rows would be ranked by their order.
+    assert values(lines, "experience/rows_without_reward") == [16.0, 16.0]
+    assert values(lines, "gradient_norm") == [0.0, 0.0]
+
+
 def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
     rubric = tmp_path / "rubric.json"
     rubric.write_text('[{"name": "long", "maximum": 2}, {"name": "kind"}]')

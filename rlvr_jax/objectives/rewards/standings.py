@@ -1,7 +1,7 @@
 """What is made of how players did in a tournament: scores, places, rewards, differences.
 
-A round is a sequence of (first, second, score of the first, score of the second); a pair whose
-scores are NaN counts nowhere.
+A round is a sequence of (first, second, score of the first, score of the second). A pair whose
+scores are NaN moves nobody up or down.
 """
 
 from __future__ import annotations
@@ -40,16 +40,23 @@ def points(players: int, rounds: Rounds) -> list[list[float]]:
 
 
 def anchor_scores(players: int, rounds: Rounds) -> Scores:
-    """The score of each beside the first, whose own is the mean of its scores; 0 of none."""
-    return np.array([np.mean(own) if own else 0.0 for own in points(players, rounds[:1])])
+    """The score of each beside the first, whose own is the mean of its scores.
+
+    One without a score has the mean of the others, 0 where nobody has any.
+    """
+    own = [np.mean(scores) if scores else np.nan for scores in points(players, rounds[:1])]
+    known = [score for score in own if not np.isnan(score)]
+    return np.nan_to_num(np.array(own), nan=np.mean(known) if known else 0.0)
 
 
 def wins(players: int, rounds: Rounds) -> Scores:
-    """Wins of each, a draw is half a win."""
+    """Wins of each; a draw, and a pair of which nobody can say who is better, is half a win."""
     found = np.zeros(players)
-    for first, second, one, other in _counted(rounds):
-        found[first] += 0.5 + 0.5 * np.sign(one - other)
-        found[second] += 0.5 - 0.5 * np.sign(one - other)
+    for matches in rounds:
+        for first, second, one, other in matches:
+            ahead = np.nan_to_num(np.sign(one - other))
+            found[first] += 0.5 + 0.5 * ahead
+            found[second] += 0.5 - 0.5 * ahead
     return found
 
 

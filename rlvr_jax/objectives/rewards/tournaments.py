@@ -5,7 +5,7 @@
 
 A schedule says the pairs of the next round, given all rounds before; [] ends the tournament. It
 knows neither texts nor models: whatever gives two numbers of a pair may compare, a round at a time.
-Players are places in a group, 0 … N - 1. A pair whose scores are NaN counts nowhere.
+Players are places in a group, 0 … N - 1. A pair whose scores are NaN moves nobody up or down.
 
 | schedule | pairs | who meets |
 |---|---|---|

@@ -50,7 +50,8 @@ def tournament(
 ) -> Stage:
     """Gives every answer the reward of how it did against the others of its group.
 
-    Answers without a verdict do not play. All groups of a round are compared at once.
+    Answers without a verdict do not play, and one of which no comparison could be read has no
+    reward. All groups of a round are compared at once.
 
     Args:
       compare: who compares.
@@ -61,7 +62,7 @@ def tournament(
       said of each answer into its grade.
     Metrics: what `compare` counts, compared_pairs, unreadable_pairs, right_wins (of the pairs of a
       right and a wrong answer, the share in which the right one has the higher score; a draw is
-      half).
+      half), and rows_without_reward where there are any.
     """
 
     def apply(batch, actor, turn):
@@ -81,13 +82,15 @@ def tournament(
         credit = np.zeros(len(batch), batch.rollouts.reward.dtype)
         for rows, own in zip(players, rounds, strict=True):
             if len(rows):
-                earned[rows] = reward(len(rows), own)
+                earned[rows] = np.where(_unheard(len(rows), own), np.nan, reward(len(rows), own))
                 credit[rows] = 0 if advantage is None else advantage(len(rows), own)
         known = {"reward": earned}
         if advantage is not None:
             mask = batch.rollouts.mask
             known["advantage"] = np.where(mask, credit[:, None], 0).astype(credit.dtype)
         told = counts | _told(batch, players, rounds)
+        if without := float(np.isnan(earned).sum()):
+            told["rows_without_reward"] = without
         return with_heard(batch, heard).with_rollouts(**known), told
 
     label = f"tournament({compare.__name__}, {reward.__name__}, {schedule.__name__})"
@@ -114,6 +117,15 @@ def _played(players, schedule, compare) -> list[list[list[Met]]]:
         for own, new in zip(rounds, asked, strict=True):
             if new:
                 own.append([Met(*pair, *scores.pop(0)) for pair in new])
+
+
+def _unheard(players: int, rounds: Sequence[Sequence[Met]]) -> np.ndarray:
+    """Those who have met others, of whom nobody could say anything; bool [players]."""
+    heard, met = np.zeros(players, bool), np.zeros(players, bool)
+    for match in (match for matches in rounds for match in matches):
+        met[list(match[:2])] = True
+        heard[list(match[:2])] |= not np.isnan(match[2:]).any()
+    return met & ~heard
 
 
 def _told(batch: Batch, players, rounds) -> dict[str, float]:

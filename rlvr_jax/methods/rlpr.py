@@ -7,7 +7,7 @@
     A_i  = (R_i - mean) / (std + 1e-6), std with n - 1
     loss = Σ max(-A ρ, -A clip(ρ, 1 - ε_low, 1 + ε_high)) / Σ n_i
 
-A mean of probabilities, for one bad token kills a product. From the eleventh step on groups are
+A mean of probabilities, for one bad token kills a product. After eleven steps groups are
 dropped whose deviation is below β times its running mean; the authors draw others in their place,
 and round p to bfloat16. A response without the tags is cut at its end and its answer is read there.
 """

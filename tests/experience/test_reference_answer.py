@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import numpy_actor
 import pytest
+from part_cases import answer_alone
 
 from rlvr_jax.experience import experience, likely_answers
 from rlvr_jax.experience.stages.rewards.reference_answer import at_last_word, behind_tags
-from rlvr_jax.tasks import Prompt, Response
+from rlvr_jax.tasks import Grade, Prompt, Response
 
 BRACKETS = Prompt("3 9 4 15 >", answer=[3, 9, 4, 15], gold="3 * ( 9 - 4 = 5 ) = 15")
 
@@ -38,11 +40,36 @@ def test_the_block_of_tags_gives_way_to_the_reference(text, found):
     assert behind_tags(Prompt("1 + 1 =", answer=2), Response(text)) == found
 
 
-def test_a_reference_without_tokens_is_refused_in_a_sentence():
+@pytest.mark.parametrize("splice", [at_last_word, behind_tags])
+@pytest.mark.parametrize("answer", ["", "  ", None])
+def test_a_reference_without_tokens_is_refused_before_anything_is_drawn(splice, answer):
     task = numpy_actor.numbered_task()
-    empty = [dataclasses.replace(prompt, answer="") for prompt in task.train]
-    task = dataclasses.replace(task, train=empty)
-    chain = experience(stages=[likely_answers(at_last_word)])
-    own = numpy_actor.setting(chain, task=task)
-    with pytest.raises(ValueError, match="the answer must have 1 to 8 tokens, got 0 for prompt"):
-        numpy_actor.walk(chain, steps=1, own=own)
+    last = dataclasses.replace(task.train[-1], answer=answer)
+    task = dataclasses.replace(task, train=[*task.train[:-1], last])
+    chain = experience(stages=[likely_answers(splice)])
+    with pytest.raises(ValueError, match="prompts must have an answer of one token or more"):
+        chain.init(numpy_actor.setting(chain, task=task))
+
+
+class Unknowing(numpy_actor.NumpyActor):
+    """Has no verdict on the first row of each group."""
+
+    def grade(self, batch):
+        graded = super().grade(batch)
+        grades = [g if row % 4 else Grade(None) for row, g in enumerate(graded.grades)]
+        return dataclasses.replace(graded, grades=grades)
+
+
+def test_rows_without_a_verdict_are_in_no_mean_and_no_spread():
+    chain = experience(stages=[likely_answers(answer_alone)])
+    ((collected, _, state),) = numpy_actor.walk(chain, Unknowing(), steps=1)
+    batch, told = collected.batch, collected.metrics
+    # The first row of each group is none of those that are compared.
+    assert batch.decided.reshape(4, 4).tolist() == 4 * [[False, True, True, True]]
+    known = batch.rollouts.reward.reshape(4, 4)[:, 1:].astype(float)
+    spread = known.std(axis=1, ddof=1).mean()
+    assert spread > 0 and told["group_spread"] == pytest.approx(spread, rel=1e-5)
+    assert float(state["likely_answers"].spread.total) == pytest.approx(spread, rel=1e-5)
+    assert 0.9 * told["reward/gain"] == pytest.approx(
+        np.mean(known) - 0.1 * told["reward/format"], rel=1e-5
+    )

@@ -7,7 +7,7 @@ import numpy_actor
 import pytest
 import training_runs
 
-from rlvr_jax.experience import experience, replay_good
+from rlvr_jax.experience import experience, replay_good, shape
 from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
 from rlvr_jax.objectives import (
     Spec,
@@ -52,6 +52,20 @@ def test_good_answers_are_kept_replayed_and_then_forgotten():
         np.testing.assert_allclose(rollouts.weight[there], told["replay_weight"], rtol=1e-6)
         assert (rollouts.advantage[~there] == 0).all() and (rollouts.old_logp[there] < 0).all()
     assert replayed > 0
+
+
+def test_a_row_without_a_reward_is_in_no_mean_and_is_not_kept():
+    def unjudged(rollouts):
+        return np.where(np.arange(len(rollouts.reward)) % 4 == 0, np.nan, rollouts.outcome)
+
+    stages = [shape(unjudged), replay_good(rows=64, groups=4)]
+    (first,) = numpy_actor.walk(experience(stages=stages), steps=1)
+    reward = first[0].batch.rollouts.reward.reshape(4, 4)
+    assert np.isnan(reward[:, 0]).all()
+    state = first[2]["replay_good"]
+    np.testing.assert_allclose(state.means, reward[:, 1:].mean(axis=1), rtol=1e-6)
+    good = reward[:, 1:] > reward[:, 1:].mean(axis=1, keepdims=True)
+    assert int(state.store.held) == good.sum() > 0
 
 
 def test_answers_grow_too_old():

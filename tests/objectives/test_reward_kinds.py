@@ -18,6 +18,7 @@ from rlvr_jax.objectives import (
     counted_calls,
     decoupled_exploration,
     f_score,
+    grounded,
     length_cosine,
     lower_bound,
     own_score,
@@ -105,6 +106,20 @@ def test_the_cosine_does_not_rise_again_behind_its_length():
 def test_no_citation_and_a_citation_of_all_have_a_score():
     found = f_score(array([0.0, 1.0, 0.04], float), array([0.0, 1.0, 1.0], float), 2.0)
     np.testing.assert_allclose(found, [0, 1, 5 * 0.04 / 1.16], atol=EXACT)
+
+
+def test_citations_and_evidence_that_nobody_could_judge_are_no_reward():
+    known = [[0.5, 1.0, 1.0], [np.nan, np.nan, 1.0], [0.0, 0.0, 1.0], [np.nan, np.nan, 1.0]]
+    batch = rollouts(known)
+    for reward in (grounded(0, 1), grounded(0, 1, 2)):
+        found, _, told = reward.apply(batch, (), None)
+        np.testing.assert_array_equal(np.isnan(found), [False, True, False, True])
+        # Of the two that are known: 5 · 0.5 / (4 · 0.5 + 1) and 0.
+        assert told["reward/f_score"] == pytest.approx(2.5 / 3 / 2)
+    # A wrong response earns nothing, whatever there is for it.
+    found = np.asarray(with_evidence(0)(batch))
+    np.testing.assert_array_equal(np.isnan(found), [False, True, False, False])
+    np.testing.assert_array_equal(found[2:], 0)
 
 
 def test_calls_solve_each_answer_once_and_for_their_own_tool():

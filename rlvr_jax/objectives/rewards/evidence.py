@@ -15,12 +15,12 @@ def f_score(precision: Rows, recall: Rows, beta: float) -> Rows:
     """F_β = (1 + β²) P R / (β² P + R), 0 if nothing is hit.
 
     Args:
-      precision, recall: P and R, in [0, 1].
+      precision, recall: P and R, in [0, 1]; NaN where nobody can say: F is, too.
       beta: β; above 1 recall counts for more.
     """
     weighed = beta**2 * precision + recall
     hit = (1 + beta**2) * precision * recall / jnp.where(weighed > 0, weighed, 1)
-    return jnp.where(weighed > 0, hit, 0)
+    return jnp.where(weighed > 0, hit, jnp.where(jnp.isnan(weighed), jnp.nan, 0))
 
 
 def grounded_reward(outcome: Rows, score: Rows, share: float) -> Rows:

@@ -165,7 +165,9 @@ def with_evidence(column: int, share: float = 0.3, relative: bool = True) -> Sha
             "reward/evidence": judged_mean(own, rollouts),
             "reward/evidence_of_right": judged_mean(of_right, rollouts),
         }
-        return (1 - share) * outcome + share * outcome * counted, state, metrics
+        # A wrong response earns nothing, whatever its evidence: nobody has to know it.
+        of_evidence = jnp.where(outcome == 0, 0, outcome * counted)
+        return (1 - share) * outcome + share * of_evidence, state, metrics
 
     label = f"with_evidence(column={column}, share={share:g}, relative={relative})"
     needs = frozenset({"component_rewards"})

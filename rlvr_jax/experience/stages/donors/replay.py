@@ -58,10 +58,10 @@ def replay_good(
     their own.
 
     The usual reward b is the median of the mean rewards of the last groups, those of this step
-    included. Once more than 1.5 times `rows` of the kept answers have a reward above b, as many of
-    them as a power of two, drawn without order, are a further update with the advantage R - b, the
-    weight γ(step) and their old log-probs; then nothing is kept. Only answers to train prompts as
-    they are can be kept.
+    included; rows without a reward (NaN) are in no mean. Once more than 1.5 times `rows` of the
+    kept answers have a reward above b, as many of them as a power of two, drawn without order, are
+    a further update with the advantage R - b, the weight γ(step) and their old log-probs; then
+    nothing is kept. Only answers to train prompts as they are can be kept.
 
     Args:
       rows: of a further update at most; of the kept ones there are twice as many at most.
@@ -92,7 +92,8 @@ def replay_good(
         return ReplayState(store, np.full(groups, np.nan, np.float32))
 
     def apply(batch, actor, state, turn):
-        reward, known = batch.rollouts.reward, batch.decided
+        reward = batch.rollouts.reward
+        known = batch.decided & ~np.isnan(reward)
         mean = np.full(len(batch), np.nan)
         for own in batch.groups:
             if known[own].any():

@@ -55,7 +55,7 @@ class LikelyAnswerState(NamedTuple):
 
 def behind_tags(prompt: Prompt, response: Response) -> Spliced:
     """The body of the one <answer> block is replaced; other responses are ended by such a block."""
-    text, reference = response.text, f" {prompt.answer} "
+    text, reference = response.text, f" {_told(prompt)} "
     form = (
         all(text.count(tag) == 1 for tag in ("</think>", "<answer>", "</answer>"))
         and text.index("</think>") < text.index("<answer>") < text.index("</answer>")
@@ -73,11 +73,25 @@ def at_last_word(prompt: Prompt, response: Response) -> Spliced:
 
     The form is kept by a response that ends by itself, with a word before the last one.
     """
-    reference = (str(prompt.answer) if prompt.gold is None else prompt.gold).split()[-1:]
+    reference = (_told(prompt) if prompt.gold is None else prompt.gold).split()[-1:]
     words = response.text.split()
     before = response.text.rstrip()[: -len(words[-1])].rstrip() if words else ""
     answer = f" {reference[0]}" if before and reference else "".join(reference)
     return Spliced(before, answer, bool(before) and not response.truncated)
+
+
+def _told(prompt: Prompt) -> str:
+    """The reference answer in words; "" where there is none."""
+    return "" if prompt.answer is None else str(prompt.answer)
+
+
+def _check_answer(spliced: Spliced, prompt: Prompt) -> None:
+    """Refuses a reference of no words, of which nothing is likely."""
+    if not spliced.answer.strip():
+        raise ValueError(
+            "likely_answers: prompts must have an answer of one token or more (Prompt.answer), got"
+            f" {prompt.answer!r} for prompt {prompt.text[:80]!r}"
+        )
 
 
 def likely_answers(
@@ -101,17 +115,19 @@ def likely_answers(
       spread_share, keep, start: of `spread_floor`.
     Reads: Prompt.answer, texts. Writes: reward, mask. Scores: each response once more, and each new
       prompt under the first policy.
-    Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format, group_spread,
-      spread_floor, dropped_share (of the groups).
+    Metrics: reward/likelihood (p), reward/base (b), reward/gain, reward/format (means over the rows
+      with a verdict), group_spread, spread_floor, dropped_share (of the groups with one).
     Raises:
-      ValueError: form_share outside [0, 1]; numbers of `spread_floor`; in a run, an answer without
-        tokens or longer than a response may be.
+      ValueError: form_share outside [0, 1]; numbers of `spread_floor`; when a run begins, a prompt
+        to train on without an answer; in a run, an answer longer than a response may be.
     Source: RLPR, https://github.com/OpenBMB/RLPR.
     """
     check_within(0, 1, "likely_answers", form_share=form_share)
     filtering = spread_floor(spread_share, keep, start)
 
     def init(setting):
+        for prompt in setting.task.train:
+            _check_answer(splice(prompt, Response("")), prompt)
         base = np.full(len(setting.task.train), np.nan, np.float32)
         return LikelyAnswerState(base, filtering.init())
 
@@ -129,16 +145,19 @@ def likely_answers(
         spread = np.asarray(group_std(earned, group.astype(np.int32)))
         floor = filtering.floor(state.spread)
         low = batch.decided & ~(spread >= floor)
-        first = np.array([rows[0] for rows in batch.groups])
-        told = {
-            "reward/likelihood": float(whole.mean()),
-            "reward/base": float(base.mean()),
-            "reward/gain": float(gain.mean()),
-            "reward/format": float(form.mean()),
-            "group_spread": float(spread[first].mean()),
-            "spread_floor": floor,
-            "dropped_share": float(low[first].mean()),
-        }
+        # A row with a verdict stands for its group.
+        known_rows = [rows[batch.decided[rows]] for rows in batch.groups]
+        first = np.array([rows[0] for rows in known_rows if len(rows)], int)
+        told = {"spread_floor": floor}
+        if len(first):
+            told |= {
+                "reward/likelihood": float(whole[batch.decided].mean()),
+                "reward/base": float(base[batch.decided].mean()),
+                "reward/gain": float(gain[batch.decided].mean()),
+                "reward/format": float(form[batch.decided].mean()),
+                "group_spread": float(spread[first].mean()),
+                "dropped_share": float(low[first].mean()),
+            }
         after = LikelyAnswerState(known, filtering.observe(state.spread, spread[first]))
         return batch.without(low).with_rollouts(reward=earned), after, told
 
@@ -151,6 +170,7 @@ def likelihoods(batch: Batch, actor: Actor, spliced: Sequence[Spliced], of: str)
     room = batch.rollouts.tokens.shape[1]
     rows, counts = [], []
     for ask, one in zip(batch.asks, spliced, strict=True):
+        _check_answer(one, ask.prompt)
         before = actor.encode(one.before) if one.before else []
         tokens = actor.encode(one.before + one.answer)
         same = next(

@@ -294,6 +294,7 @@ class Stage(Alike):
         not in its place in the order. What it tells are counts, which are summed. Its actor draws
         plainly, whatever the chain's draw is, and gives the grades of the verifier alone.
       rewards: names of numbers that it adds to grades, further rewards of the task.
+      of_task: fields of `Task` that it reads, of "answers", "rewards" and "score_steps".
     """
 
     apply: Callable[[Batch, Actor, Any, Turn], tuple[Batch, Any, Metrics]]
@@ -311,6 +312,7 @@ class Stage(Alike):
     counts: bool = False
     at_grading: bool = False
     rewards: tuple[str, ...] = ()
+    of_task: frozenset[str] = frozenset()
 
 
 def stateless(

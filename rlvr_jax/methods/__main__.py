@@ -13,7 +13,7 @@ import textwrap
 
 from rlvr_jax.methods import method, names
 from rlvr_jax.methods._untrained import UNTRAINED
-from rlvr_jax.objectives import UpdatePlan
+from rlvr_jax.objectives import Scorer, UpdatePlan
 from rlvr_jax.pipes import quiet_pipe
 
 MUST = "(must be given)"
@@ -127,15 +127,22 @@ def defaults(name: str) -> dict[str, str]:
 
 
 def needs(name: str) -> str:
-    """What its objective reads and its experience consists of, with commas."""
+    """What its objective reads and its experience reads and consists of, with commas."""
     recipe = method(name).recipe()
     wanted = sorted(recipe.objective.needs)
     chain = recipe.experience
+    if isinstance(recipe.critic, Scorer):
+        wanted.append(f"{recipe.critic.label.partition('(')[0]} (scorer)")
     if chain is not None:
+        stages = chain.stages.values()
+        of_task = {need for stage in stages for need in stage.of_task}
+        # What one stage adds to the grades the others do not want of the task.
+        own = {"rewards"} if any(stage.rewards for stage in stages) else set()
+        wanted += sorted(f"Task.{need}" for need in of_task - own)
         wanted += sorted({f"Prompt.{need}" for of_part in chain.needs.values() for need in of_part})
         picks = [part.label.partition("(")[0] for part in chain.curricula.values()]
         wanted += [f"{pick} (curriculum)" for pick in picks if pick != "shuffled_epochs"]
-        wanted += [f"{stage.label.partition('(')[0]} (stage)" for stage in chain.stages.values()]
+        wanted += [f"{stage.label.partition('(')[0]} (stage)" for stage in stages]
     return ", ".join(wanted)
 
 

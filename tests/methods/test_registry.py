@@ -1,5 +1,6 @@
 """The folder is the registry."""
 
+import dataclasses
 import inspect
 import re
 import subprocess
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import golden_vectors as golden
 import numpy as np
+import numpy_actor
 import pytest
 
+from rlvr_jax.experience import experience
 from rlvr_jax.methods import __main__ as printed
 from rlvr_jax.methods import method, names, recipe
 from rlvr_jax.methods._untrained import UNTRAINED
@@ -64,6 +67,27 @@ def test_every_method_is_fed_by_its_own_experience():
         own = recipe(name)
         given = own.experience.gives if own.experience else frozenset()
         check_needs(own, name, 1, given)
+
+
+def test_what_a_method_reads_of_a_task_is_said_of_it():
+    bare = dataclasses.replace(
+        numpy_actor.numbered_task(), answers=False, rewards=(), score_steps=None
+    )
+    refused = set()
+    for name in names():
+        chain = recipe(name).experience
+        for stage in chain.stages.values() if chain else ():
+            own = numpy_actor.setting(experience(), task=chain.graded(bare))
+            try:
+                stage.init(own)
+            except ValueError as error:
+                wanted = re.findall(r"\(Task\.(\w+)\)", str(error))
+                refused |= {(name, field) for field in wanted}
+                assert not wanted or f"Task.{wanted[0]}" in printed.needs(name), name
+    assert {("empo", "answers"), ("rubric_rewards", "rewards")} <= refused
+    assert ("gen_prm_thoughts", "score_steps") in refused
+    assert "Task.rewards" not in printed.needs("tp_judge")  # its own verifier gives them
+    assert "flow_scorer (scorer)" in printed.needs("rlfr")
 
 
 def test_an_unknown_hyperparameter_is_refused_with_the_closest_names():

@@ -47,4 +47,4 @@ def mask_void() -> Stage:
         void = ~(asked | answered)
         return batch.without(void), state, {"void_share": float(void.mean())}
 
-    return Stage(apply, "mask_void()", init)
+    return Stage(apply, "mask_void()", init, of_task=frozenset({"answers"}))

@@ -78,4 +78,5 @@ def give_again() -> Stage:
         by_row=True,
         at_grading=True,
         rewards=(NAME,),
+        of_task=frozenset({"answers"}),
     )

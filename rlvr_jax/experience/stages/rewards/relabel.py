@@ -160,7 +160,7 @@ def relabel(start: int, slope: float, visits: int) -> Stage:
         return replace(batch, grades=grades), Labels(majority, rate, count), told
 
     label = describe("relabel", start=start, slope=float(slope), visits=visits)
-    return Stage(apply, label, init, by_row=True)
+    return Stage(apply, label, init, by_row=True, of_task=frozenset({"answers"}))
 
 
 def _class(answer: str | None) -> int:

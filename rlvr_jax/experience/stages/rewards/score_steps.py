@@ -44,8 +44,8 @@ def score_steps() -> Stage:
         told = {"steps": number / len(batch), "step_score": float(reward.sum()) / max(number, 1)}
         return batch.with_rollouts(step=step, process_reward=reward), told
 
-    gives = frozenset({"step", "process_reward"})
-    return stateless(apply, "score_steps()", init=init, gives=gives, by_row=True)
+    gives, of_task = frozenset({"step", "process_reward"}), frozenset({"score_steps"})
+    return stateless(apply, "score_steps()", init=init, gives=gives, by_row=True, of_task=of_task)
 
 
 def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]:

@@ -51,7 +51,9 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
         values = np.where(batch.decided, values, 0).astype(values.dtype)
         return batch.with_rollouts(reward=values), state, metrics
 
-    return Stage(apply, label, init)
+    read = {"rewards": "component_rewards" in needs, "answers": "answer" in needs}
+    of_task = frozenset(name for name, there in read.items() if there)
+    return Stage(apply, label, init, of_task=of_task)
 
 
 def _check(label, own, rewards, task):

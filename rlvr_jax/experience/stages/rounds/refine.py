@@ -119,7 +119,8 @@ def refine(
 
     gives = frozenset({"off_policy", "origin"})
     label = f"refine({reward.label})"
-    return stateless(apply, label, init=init, size=size, gives=gives, by_row=True)
+    of_task = frozenset({"rewards"})
+    return stateless(apply, label, init=init, size=size, gives=gives, by_row=True, of_task=of_task)
 
 
 def _shown(ask: Ask, text: str, step: int) -> Ask:

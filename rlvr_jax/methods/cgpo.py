@@ -9,15 +9,16 @@
 
 The last two are means over the prompts that take part. The ā are the worked solutions of the
 prompts (`off_policy`); judges are columns of `component_rewards`, the task's or those of `--judge`.
-R̃ is 0 for rejected and for far responses alike, and its baseline is the batch's: prompts where
-everything fails are pushed as well. Two equations of the text have slips (the sign of the
-likelihood term, a ratio of logs for the log of a ratio); these are the consistent readings. KL_max,
-β and λ are ours: the text says that they were set per task.
+One without a verdict does not apply; a row about which none has a verdict has no reward. R̃ is 0
+for rejected and for far responses alike, and its baseline is the batch's: prompts where everything
+fails are pushed as well. Two equations of the text have slips (the sign of the likelihood term, a
+ratio of logs for the log of a ratio); these are the consistent readings. KL_max, β and λ are ours:
+the text says that they were set per task.
 """
 
 from collections.abc import Callable, Sequence
 
-from rlvr_jax.experience import add_traces, experience
+from rlvr_jax.experience import add_traces, experience, shape
 from rlvr_jax.objectives.advantages.constraints import (
     Judges,
     constrained_advantage,
@@ -27,6 +28,7 @@ from rlvr_jax.objectives.advantages.constraints import (
 from rlvr_jax.objectives.advantages.group_relative import no_advantage
 from rlvr_jax.objectives.algebra.core import Objective, objective
 from rlvr_jax.objectives.arguments import check_at_least, check_bound, check_positive
+from rlvr_jax.objectives.rewards.verdicts import where_judged
 from rlvr_jax.objectives.surrogates.aggregations import rollout_mean_token_sum, token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import no_policy_loss, reinforce
 from rlvr_jax.types import Method, Recipe
@@ -76,7 +78,7 @@ def cgpo(
     check_at_least(0, "cgpo", likelihood_coefficient=likelihood_coefficient)
     return Recipe(
         objective=optimizer(kl_max, scale, likelihood_coefficient, tuple(judges)),
-        experience=experience(stages=[add_traces()]),
+        experience=experience(stages=[add_traces(), shape(where_judged(judges))]),
     )
 
 

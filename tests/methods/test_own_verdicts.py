@@ -216,6 +216,19 @@ def test_rewards_are_compared_with_those_of_worked_solutions(tmp_path):
     assert all(0 < share < 1 for share in values(steps, "info/judge"))
 
 
+def test_a_judge_that_is_down_accepts_nothing(tmp_path):
+    steps = training_runs.on_brackets(
+        "cgpo",
+        tmp_path,
+        hyperparameters=("judges=0",),
+        judge="own_judges:broken",
+        samples_per_prompt=4,
+    )
+    # Of four rows of a group three were drawn, and one was given.
+    traces = np.array(values(steps, "experience/traces"))
+    np.testing.assert_array_equal(values(steps, "experience/rows_without_reward"), 3 * traces)
+
+
 def test_records_of_what_is_asked_are_as_wide_as_the_question():
     batch = numpy_actor.walk(experience(stages=[ask_verdict(["a"])]), steps=1)[0][0].batch
     assert batch.rollouts.asked_tokens.shape == (16, 0)

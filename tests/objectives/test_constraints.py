@@ -15,6 +15,7 @@ from rlvr_jax.objectives.advantages.rare_events import (
     penalized_outcome,
     rare_event_advantage,
 )
+from rlvr_jax.objectives.rewards.verdicts import where_judged
 from rlvr_jax.objectives.transforms.low_probability import low_probability_candidates, min_p_proxy
 from rlvr_jax.types import Rollouts
 
@@ -55,6 +56,22 @@ def test_a_judge_that_does_not_apply_rejects_nothing():
     )
     found = constrained_reward(batch, (1, 2)).feasible
     np.testing.assert_array_equal(found, [True, False, True, True, False])
+
+
+def test_a_row_about_which_no_judge_has_a_verdict_has_no_reward():
+    verdicts = np.array([[0, 1, np.nan], [0, np.nan, np.nan], [0, 0, 1], [0, np.nan, np.nan]])
+    batch = Rollouts.of_responses(
+        np.zeros((4, 1), int),
+        np.ones((4, 1), bool),
+        np.array([0.1, 0.2, 0.3, 0.4]),
+        GROUP[:4],
+        component_rewards=verdicts,
+        off_policy=np.array([False, False, False, True]),
+    )
+    found = where_judged((1, 2))(batch)
+    np.testing.assert_allclose(found, [0.1, np.nan, 0.3, 0.4], rtol=1e-6)
+    with pytest.raises(ValueError, match="columns must be at least one, from 0, got"):
+        where_judged(())
 
 
 def test_groups_without_candidates_have_no_best_row():

@@ -1,13 +1,15 @@
 """Rewards of those who judge: verdicts against labels, ratings against outcomes, odds of yes."""
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.objectives.arguments import check_finite
-from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean
+from rlvr_jax.objectives.rewards.parts import Shaping, judged_mean, shaping
 
-__all__ = ["odds_of_yes", "preference_reward", "rating_rewards", "verdict_reward"]
+__all__ = ["odds_of_yes", "preference_reward", "rating_rewards", "verdict_reward", "where_judged"]
 
 
 def verdict_reward(verdict: Float[Array, "..."], truth: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -71,3 +73,26 @@ def preference_reward(column: int, malformed: float = -100.0) -> Shaping:
     label = f"preference_reward(column={column}, malformed={malformed:g})"
     needs = frozenset({"component_rewards"})
     return Shaping(apply, label, needs=needs, columns=column + 1)
+
+
+def where_judged(columns: Sequence[int]) -> Shaping:
+    """The reward as it is, none (NaN) where no judge has a verdict: judges that are down accept
+    nothing. Rows that were given (`off_policy`) keep theirs, as others are compared with it.
+
+    Args:
+      columns: of the task's rewards, the judges; NaN where one has no verdict.
+    Reads: reward, component_rewards, off_policy.
+    Raises:
+      ValueError: no columns, or a negative one.
+    """
+    columns = list(columns)
+    if not columns or min(columns) < 0:
+        raise ValueError(f"where_judged: columns must be at least one, from 0, got {columns}")
+
+    def reward(rollouts):
+        unknown = jnp.all(jnp.isnan(rollouts.component_rewards[:, columns]), axis=1)
+        if rollouts.off_policy is not None:
+            unknown = unknown & ~rollouts.off_policy
+        return jnp.where(unknown, jnp.nan, rollouts.reward)
+
+    return shaping(reward, f"where_judged({columns})", columns=max(columns) + 1)

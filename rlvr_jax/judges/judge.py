@@ -29,8 +29,8 @@ class Verdicts(NamedTuple):
       numbers: [n, K], NaN where there is none.
       words: of each text the last words that came back, "" where none did.
       metrics: counts: judge_asked (texts), judge_no_verdict (texts), judge_unreadable (texts, once
-        for each try that could not be read), judge_calls and judge_tokens (that were spent in this
-        step), and judge_failed/<why> (replies).
+        for each try that could not be read), and of the replies that came in this step, each told
+        of once, judge_calls, judge_tokens and judge_failed/<why>.
     """
 
     numbers: np.ndarray
@@ -110,9 +110,11 @@ class Judge:
             asked = {place: Question(messages[place], attempt) for place in open_}
             known = self._replies(asked, step, spread, shares)
             still = []
-            for reply_step, reply in {key: found for key, found in known.values()}.values():
-                own["judge_calls"] += reply.calls * (reply_step == step)
-                own["judge_tokens"] += reply.tokens * (reply_step == step)
+            for key, reply in {key: found.reply for key, found in known.values()}.items():
+                if self.replies.counted(key, step):
+                    continue
+                own["judge_calls"] += reply.calls
+                own["judge_tokens"] += reply.tokens
                 counts[reply.failure] += bool(reply.failure)
             for place in open_:
                 _, (_, reply) = known[place]

@@ -45,6 +45,7 @@ class Replies:
         self._path = path
         self._writes = writes
         self._known: dict[str, list[Known]] = {}
+        self._counted: tuple[int, set[str]] = (0, set())
         self.calls: int = 0
         self.tokens: int = 0
         whole = self._read(path) if path is not None and path.exists() else b""
@@ -60,6 +61,16 @@ class Replies:
         if found is not None and found.reply.text is None and found.step < step:
             return None
         return found
+
+    def counted(self, key: str, step: int) -> bool:
+        """Whether what a step is told of a question came before it, or was told of by this function
+        already: what a reply has cost is counted once."""
+        if self._counted[0] != step:
+            self._counted = (step, set())
+        known, counted = self.find(key, step), self._counted[1]
+        again = known is None or known.step < step or key in counted
+        counted.add(key)
+        return again
 
     def keep(self, keys: Sequence[str], replies: Sequence[Reply], step: int) -> None:
         """Remembers the replies of a step, on disk when this returns."""

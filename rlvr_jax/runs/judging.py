@@ -41,7 +41,7 @@ from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "judge_of", "judging"]
+__all__ = ["REPLIES", "judge_of", "judging", "scoring_judge"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -76,6 +76,21 @@ def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
     if asked.names == TWO:
         return [], compare_with(asked, sampling=sampling)
     return [judge(asked, sampling)], None
+
+
+def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]]:
+    """The judge that settings name, asked about one answer by itself; see `judge_of`.
+
+    Raises:
+      ValueError: no judge, one that compares two answers, or one that gives answers again.
+    """
+    found = None if config.judge_prompt == AGAIN else judge_of(config, replies)
+    if found is None or found[0].names == TWO:
+        raise ValueError(
+            "TrainConfig: judge_prompt must ask a judge about one answer, in words, to score it;"
+            f" got {config.judge_prompt!r} for {config.judge!r}"
+        )
+    return found
 
 
 def _check_again(config: TrainConfig) -> None:

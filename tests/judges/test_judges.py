@@ -253,6 +253,16 @@ def broken(messages):
     raise RuntimeError("no")
 
 
+def test_what_a_reply_has_cost_is_counted_once_in_a_step():
+    call, calls = counting(["1", None, "3"])
+    own = judge(call, tries=1)
+    # A step may ask several times: of a first and of a second draw, of each round of pairs.
+    told = [own.ask(asked("a", "b"), 0), own.ask(asked("b", "a"), 0), own.ask(asked("a", "c"), 0)]
+    assert [one.metrics["judge_calls"] for one in told] == [2, 0, 1] and len(calls) == 3
+    assert [one.metrics.get("judge_failed/OSError") for one in told] == [1, None, None]
+    assert [one.metrics["judge_no_verdict"] for one in told] == [1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("function", "why"), [(broken, "RuntimeError"), (lambda messages: 7, "no text")]
 )

@@ -151,6 +151,9 @@ def asked(model, *more):
     return [*line, "--samples", "4", *more]
 
 
+JUDGED = ("--choose", "best_of_n", "--scorer", "judge", "--judge", "own_judges:longer")
+
+
 def curve(printed, name):
     return [float(mean) for mean in re.findall(rf"choice/{name}@\d+ +([0-9.]+) \[", printed)]
 
@@ -184,6 +187,8 @@ def test_curves_are_printed_for_every_rule(model, more, capsys, tmp_path):
         (["--choose", "best"], "choose must be among majority, .* got 'best'"),
         (["--scorer", "verifier"], "scorer must be among logp, .* got 'verifier'"),
         (["--choose", "weighted", "--scorer", "judge"], "judge must be given"),
+        ([*JUDGED, "--judge-prompt", "pairs"], "judge_prompt must ask a judge about one answer"),
+        ([*JUDGED, "--judge-prompt", "again"], "judge_prompt must ask .* got 'again'"),
         (["--choose", "weighted", "--scorer", "implicit_prm"], "reward_model must be given"),
     ],
 )

@@ -19,8 +19,11 @@ from rlvr_jax.objectives import (
     decoupled_exploration,
     f_score,
     grounded,
+    leave_one_out_leverage,
     length_cosine,
+    leverage,
     lower_bound,
+    novelty_bonus,
     own_score,
     reached_share,
     share_of_rubric,
@@ -120,6 +123,29 @@ def test_citations_and_evidence_that_nobody_could_judge_are_no_reward():
     found = np.asarray(with_evidence(0)(batch))
     np.testing.assert_array_equal(np.isnan(found), [False, True, False, False])
     np.testing.assert_array_equal(found[2:], 0)
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0, 1000.0])
+def test_leverage_in_float32_is_that_of_exact_arithmetic_whatever_the_scale(scale):
+    features = np.random.default_rng(0).normal(size=(12, 64)) * scale
+    group, ridge = np.repeat([3, 1], 6), 0.01
+    wanted = np.zeros(12)
+    for number in (1, 3):
+        own = features[group == number]
+        own = own - own.mean(axis=0)
+        outer = ridge * np.eye(64) + own.T @ own
+        wanted[group == number] = np.diagonal(own @ np.linalg.solve(outer, own.T))
+    found = leverage(array(features, np.float32), array(group, np.int32), ridge)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)  # sums of 12 in float32
+    np.testing.assert_allclose(
+        leave_one_out_leverage(found), wanted / (1 - wanted), rtol=1e-4
+    )  # 1 - l is a sixth
+
+
+def test_embeddings_without_length_are_all_alike():
+    batch = replace(rollouts(), embedding=array(np.zeros((4, 0)), np.float64))
+    for others in (False, True):
+        np.testing.assert_array_equal(novelty_bonus(0.1, others=others)(batch), batch.outcome)
 
 
 def test_calls_solve_each_answer_once_and_for_their_own_tool():

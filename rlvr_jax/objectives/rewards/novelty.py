@@ -33,11 +33,14 @@ def leverage(
     number = jnp.maximum(group_count(group, counted), 1).astype(features.dtype)
     mean = jax.vmap(group_sum, (1, None), 1)(kept, group) / number[:, None]
     own = jnp.where(counted[:, None], features - mean, 0)
-    # (λ + K)⁻¹ K of the Gram matrix of a group has the same diagonal, and is of the rows' size.
+    # (λ + K)⁻¹ K of the Gram matrix of a group has the same diagonal, and is of the rows' size. By
+    # eigenvalues, as float32 loses a small λ beside K: what is rounding beside the largest is 0.
     same = (group[:, None] == group[None]).astype(features.dtype)
-    gram = (own @ own.T) * same
-    inverse = jnp.linalg.solve(gram + ridge * jnp.eye(len(group), dtype=gram.dtype), gram)
-    return jnp.clip(jnp.diagonal(inverse), 0, 1)
+    size, vectors = jnp.linalg.eigh((own @ own.T) * same)
+    rounding = size[-1] * len(group) * jnp.finfo(size.dtype).eps
+    share = jnp.where(size > rounding, size / (size + ridge), 0)
+    most = 1 - 1 / number
+    return jnp.where(counted, jnp.clip(vectors**2 @ share, 0, most), 0)
 
 
 def leave_one_out_leverage(own: Rows) -> Rows:

@@ -59,6 +59,17 @@ def test_parts_are_told_before_they_are_weighed(dtype):
     assert own.label == "total(1 plain_outcome, 2 column(0))"
 
 
+def test_a_part_that_counts_nothing_need_not_be_known():
+    own = total({"outcome": plain_outcome, "first": column(0)}, {"first": 0.0})
+    np.testing.assert_array_equal(own(rollouts()), [1, 0, 1, 0])
+    later = total({"outcome": plain_outcome, "fading": over_steps(column(0), falling_cosine(5))})
+    value, _, told = later.apply(rollouts(), ((), ()), NOW._replace(step=9))
+    np.testing.assert_array_equal(value, [1, 0, 1, 0])
+    assert told["reward/fading"] == 0
+    value, _, _ = later.apply(rollouts(), ((), ()), NOW._replace(step=4))
+    assert np.isnan(value).tolist() == [False, False, False, True]
+
+
 def test_a_state_and_a_key_belong_to_one_part():
     own = total(
         {"one": counted(), "noise": random_reward(), "two": counted(), "more": random_reward()}

@@ -23,7 +23,8 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None)
 
     Args:
       parts: r, by the name of the curve.
-      weights: w, of some parts; the others have 1.
+      weights: w, of some parts; the others have 1. One of 0 leaves the curve alone: where that part
+        is unknown (NaN) the reward is not.
     Metrics: reward/<name>, the mean of each part, and what the parts tell.
     Raises:
       ValueError: no parts; weights of others, or that are not finite.
@@ -38,8 +39,10 @@ def total(parts: Mapping[str, Part], weights: Mapping[str, float] | None = None)
 
     def add(values):
         kind = values[0].dtype
-        terms = [factor * x.astype(kind) for factor, x in zip(factors, values, strict=True)]
-        return sum(terms[1:], start=terms[0])
+        terms = [
+            factor * x.astype(kind) for factor, x in zip(factors, values, strict=True) if factor
+        ]
+        return sum(terms, start=jnp.zeros_like(values[0]))
 
     told = ", ".join(
         f"{factor:g} {as_shaping(part).label}"
@@ -110,7 +113,7 @@ def bounded(part: Part, low: float = -jnp.inf, high: float = jnp.inf) -> Shaping
 
 
 def over_steps(part: Part, factor: Callable[[int], float]) -> Shaping:
-    """μ(s) r: a reward whose weight changes with the step s of the run.
+    """μ(s) r: a reward whose weight changes with the step s of the run; 0 where μ is, known or not.
 
     Args:
       factor: μ, such as `falling_cosine(200)`.
@@ -121,7 +124,8 @@ def over_steps(part: Part, factor: Callable[[int], float]) -> Shaping:
     def apply(rollouts, state, moment):
         value, state, metrics = part.apply(rollouts, state, moment)
         weight = float(factor(moment.step))
-        return weight * value, state, {**metrics, "reward_factor": weight}
+        weighed = weight * value if weight else jnp.zeros_like(value)
+        return weighed, state, {**metrics, "reward_factor": weight}
 
     return _like(part, apply, f"over_steps({part.label}, {factor.__name__})")
 

@@ -9,8 +9,9 @@
 The outcome says whether the preference is right, a reward of the task (`column`) whether the format
 is kept. One malformed answer squeezes right and wrong to a hundredth of a deviation: the first
 phase learns the format alone; `malformed=-2` does not. The released environment was not available,
-so this is a reconstruction; the rule on the two texts is `rlvr_jax.verifiers.texts.br_rm`. The
-order of the two answers should be drawn for every prompt.
+so this is a reconstruction; the rule on the two texts is `rlvr_jax.verifiers.texts.br_rm`, and so
+is a comparison in two turns (`preferred`). The order of the two answers should be drawn for every
+prompt (`present`).
 """
 
 from rlvr_jax.experience import experience, shape

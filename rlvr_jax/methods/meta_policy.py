@@ -10,8 +10,8 @@ https://github.com/minnesotanlp/mpo
 The sum pays more for a longer rubric, and rewards before and after a rewrite do not compare: the
 mean is the default. An item without readable points leaves the mean, a response without any leaves
 its batch; published, it is 0. Points are the first rewards of the task. Judge and rewriting models
-are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and says whether a
-rewritten rubric is one.
+are not part of this: `rlvr_jax.verifiers.texts.meta_policy` reads points, and has a model rewrite
+a rubric between two runs (`evolve`).
 """
 
 from collections.abc import Sequence

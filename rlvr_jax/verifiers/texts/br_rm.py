@@ -10,10 +10,35 @@ is not empty; each tag exactly once. The tags are ours, the released environment
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
-__all__ = ["MALFORMED", "branch", "rethink", "reward"]
+import numpy as np
+
+__all__ = ["MALFORMED", "branch", "preferred", "present", "rethink", "reward"]
 
 MALFORMED = -100
+
+BRANCH = """\
+{prompt}
+
+First response:
+{first}
+
+Second response:
+{second}
+
+Say what matters most here, one to three dimensions, a line each, between [dimensions] and \
+[/dimensions]. Then say what is wrong with both responses on these, between [analysis] and \
+[/analysis]."""
+
+RETHINK = """\
+{branch}
+
+You wrote:
+{turn}
+
+Read both responses again in the light of this, and end with the number of the better one, 1 or 2, \
+between [preference] and [/preference]."""
 
 _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,3}[.)])\s*")
 
@@ -47,6 +72,33 @@ def reward(first: str, second: str, better: str, malformed: float = MALFORMED) -
     if branch(first) is None or preference is None:
         return malformed
     return 0 if preference == better else -1
+
+
+def present(pair: tuple[str, str], better: str, key: Sequence[int]) -> tuple[str, str, str]:
+    """Two responses in an order that is drawn, and which is better as they are shown.
+
+    Args:
+      pair: the responses.
+      better: "1" or "2", as they are given.
+      key: numbers from which the order is drawn, such as the seed and that of the prompt.
+    """
+    if np.random.default_rng(key).uniform() < 0.5:
+        return *pair, better
+    return pair[1], pair[0], {"1": "2", "2": "1"}[better]
+
+
+def preferred(prompt: str, first: str, second: str, write: Callable[[str], str]) -> str | None:
+    """Which response is better by the two turns of a judge, "1" or "2"; None where it breaks the
+    format.
+
+    Args:
+      write: (text) -> text, the judge; its second turn is shown the first one.
+    """
+    asked = BRANCH.format(prompt=prompt, first=first, second=second)
+    turn = write(asked)
+    if branch(turn) is None:
+        return None
+    return rethink(write(RETHINK.format(branch=asked, turn=turn)))
 
 
 def _section(text: str, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Points of a rubric's items, as a judge's answers give them.
+"""Points of a rubric's items, as a judge's answers give them, and rubrics that are rewritten.
 
 The last non-empty line of an answer is an integer of up to six digits, 0 … the item's maximum, with
 "Score:" or "Score =" before it, "/ maximum" and a full stop behind it allowed.
@@ -9,14 +9,21 @@ Source: https://github.com/minnesotanlp/mpo, where an unreadable item is 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rlvr_jax.verifiers.texts.lines import last_line
 
-__all__ = ["Item", "Rubric", "parse_score", "rewritten", "share_of_points", "sum_of_points"]
+__all__ = ["Item", "Rubric", "Sample", "evolve", "parse_score", "read_items", "rewritten"]
+__all__ += ["share_of_points", "sum_of_points"]
 
 MOST_ITEMS, MOST_WORDS = 20, 300
+
+_WANTED = (
+    f"Write a better rubric: at most {MOST_ITEMS} items, one a line, each behind the most points"
+    f' that it gives and a colon, as in "5: Is the thesis clear?".'
+)
+_ITEM = re.compile(r"(?:[-*•]\s*)?([0-9]{1,6})\s*:\s*(\S.*)")
 
 _SCORE = re.compile(
     r"(?:score\s*[:=]\s*)?([0-9]{1,6})\s*(?:/\s*([0-9]{1,6})\s*)?\.?", re.IGNORECASE
@@ -37,6 +44,15 @@ class Rubric:
 
     items: tuple[Item, ...]
     version: int = 0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A judged response: its prompt, its text, and what was said of each item."""
+
+    prompt: str
+    response: str
+    words: tuple[str, ...]
 
 
 def parse_score(text: str, maximum: int) -> int | None:
@@ -62,6 +78,44 @@ def share_of_points(scores: Sequence[int | None], maxima: Sequence[int]) -> floa
         return None
     shares = [s / most for s, most in zip(scores, maxima, strict=True) if s is not None]
     return sum(shares) / len(shares) if shares else None
+
+
+def read_items(text: str) -> list[Item]:
+    """The items of a reply, one a line behind its most points, as in "5: Is the thesis clear?"; a
+    bullet before it is dropped, lines of another form are none."""
+    found = [_ITEM.fullmatch(line.strip()) for line in text.splitlines()]
+    return [Item(match[2].strip(), int(match[1])) for match in found if match]
+
+
+def evolve(
+    rubric: Rubric, samples: Sequence[Sample], meta: Callable[[str], str]
+) -> tuple[Rubric, bool]:
+    """A rubric as a model rewrites it in the light of what was judged by it, and whether it was.
+
+    Of each sample the model says where the judge was fooled (analyse), and writes items that are
+    not (refine); of all of these it makes one list (merge). A list that makes no rubric, see
+    `rewritten`, leaves the old one as it is.
+
+    Args:
+      samples: of the last responses.
+      meta: (text) -> text.
+    Source: https://github.com/minnesotanlp/mpo, whose prompts are longer; the form of an item is
+      ours.
+    """
+    items = "\n".join(f"{item.maximum}: {item.text}" for item in rubric.items)
+    refined = []
+    for sample in samples:
+        scored = "\n".join(sample.words)
+        told = (
+            f"Items of a rubric, each behind its most points:\n{items}\n\nPrompt:\n{sample.prompt}"
+            f"\n\nResponse:\n{sample.response}\n\nWhat the judge said, item by item:\n{scored}"
+        )
+        found = meta(f"{told}\n\nWhere was the judge fooled, too lenient, or of no use?")
+        refined.append(meta(f"{told}\n\nWhat is wrong with it:\n{found}\n\n{_WANTED}"))
+    lists = "\n\n".join(refined)
+    merged = meta(f"Rubrics:\n{lists}\n\nMake one of them, no item twice. {_WANTED}")
+    new = rewritten(rubric, read_items(merged))
+    return (rubric, False) if new is None else (new, True)
 
 
 def rewritten(rubric: Rubric, items: Sequence[Item]) -> Rubric | None:

@@ -1,0 +1,108 @@
+"""A comparison in two turns, and a rubric that is rewritten."""
+
+import numpy as np
+import pytest
+
+from rlvr_jax.experience.stages.rewards.estimates import estimator
+from rlvr_jax.objectives import group_normalized
+from rlvr_jax.types import Rollouts
+from rlvr_jax.verifiers.texts.br_rm import preferred, present, reward
+from rlvr_jax.verifiers.texts.meta_policy import (
+    Item,
+    Rubric,
+    Sample,
+    evolve,
+    read_items,
+    share_of_points,
+    sum_of_points,
+)
+
+PRINTED = 2e-6
+"""As many digits as the examples print."""
+
+TURN = "[dimensions]accuracy\nstyle[/dimensions][analysis]issue[/analysis]"
+
+
+@pytest.mark.parametrize(
+    ("malformed", "wanted"),
+    [(-100.0, [0.361628, 0.333265, -2.474671]), (-2.0, [0.661437, -0.661437, -1.984311])],
+)
+def test_one_malformed_answer_hides_right_from_wrong(malformed, wanted):
+    turns = [*5 * ["[preference]1[/preference]"], *2 * ["[preference]2[/preference]"], "the first"]
+    earned = [reward(TURN, turn, "1", malformed) for turn in turns]
+    assert earned == [*5 * [0], *2 * [-1], malformed]
+    batch = Rollouts.of_responses(
+        np.ones((8, 1), np.int32),
+        np.ones((8, 1), bool),
+        np.array(earned, float),
+        np.zeros(8, int),
+        behaviour_logp=np.zeros((8, 1)),
+    )
+    found = estimator(group_normalized(1e-6))(batch)[[0, 5, 7], 0]
+    np.testing.assert_allclose(found, wanted, atol=PRINTED)
+
+
+def test_a_pair_is_shown_in_an_order_of_its_own_and_its_label_turns_with_it():
+    shown = [present(("good", "bad"), "1", [3, number]) for number in range(200)]
+    assert shown == [present(("good", "bad"), "1", [3, number]) for number in range(200)]
+    assert {one[:2] for one in shown} == {("good", "bad"), ("bad", "good")}
+    assert all(one[int(one[2]) - 1] == "good" for one in shown)
+    assert 70 < sum(one[2] == "1" for one in shown) < 130
+    assert present(("bad", "good"), "2", [1]) in [("bad", "good", "2"), ("good", "bad", "1")]
+
+
+def test_the_second_turn_of_a_comparison_sees_the_first():
+    asked = []
+
+    def write(text):
+        asked.append(text)
+        return TURN if len(asked) == 1 else "so [preference]2[/preference]"
+
+    assert preferred("which?", "one {x}", "two", write) == "2"
+    first, second = asked
+    assert "one {x}" in first and first in second and TURN in second
+    assert preferred("which?", "one", "two", lambda text: "the second") is None
+
+
+RUBRIC = Rubric((Item("Is it clear?", 5), Item("Is it short?", 5)))
+
+
+def test_a_rewritten_rubric_pays_longer_ones_more_by_the_sum_alone():
+    told = []
+
+    def meta(text):
+        told.append(text)
+        if "Rubrics:" in text:
+            return "Here it is.\n- 5: Is it clear?\n5: Is it short?\n10 : Is it true?\nEnjoy!"
+        return "5: Is it clear?" if "Write a better" in text else "It likes flattery."
+
+    samples = [Sample("say", f"answer {number}", ("Fine.\n4", "3")) for number in range(2)]
+    new, taken = evolve(RUBRIC, samples, meta)
+    assert taken and new == Rubric((*RUBRIC.items, Item("Is it true?", 10)), 1)
+    # Two questions of each sample, and one of all.
+    assert len(told) == 5 and "answer 1" in told[2] and "It likes flattery." in told[3]
+    before, after = (4, 3), (4, 3, 2)
+    maxima = [tuple(item.maximum for item in rubric.items) for rubric in (RUBRIC, new)]
+    assert (sum_of_points(before, maxima[0]), sum_of_points(after, maxima[1])) == (7, 9)
+    assert share_of_points(before, maxima[0]) == pytest.approx(0.7)
+    assert share_of_points(after, maxima[1]) == pytest.approx(0.533333, abs=PRINTED)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "I cannot.",
+        "5: a\n3: a",
+        "0: a",
+        "\n".join(f"5: item {number}" for number in range(21)),
+        "5: " + "word " * 300,
+        "1234567: a",
+    ],
+)
+def test_a_reply_that_makes_no_rubric_leaves_the_old_one(reply):
+    assert evolve(RUBRIC, [], lambda text: reply) == (RUBRIC, False)
+
+
+def test_items_are_read_line_by_line():
+    assert read_items("1. first\n* 3: third: b\n: none\n4:") == [Item("third: b", 3)]

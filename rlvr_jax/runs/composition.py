@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sized
 from typing import Any
 
 from rlvr_jax import methods
@@ -12,7 +13,7 @@ from rlvr_jax.experience.stages.rewards.tournament import Compare
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
-from rlvr_jax.runs.judging import judging
+from rlvr_jax.runs.judging import check_criteria, judging
 from rlvr_jax.tasks import Task
 from rlvr_jax.tools import World
 from rlvr_jax.types import Recipe, replace
@@ -31,14 +32,14 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     """
     budget = config.response_tokens or task.response_tokens
     first, compare = judging(config)
-    if config.experience:
-        own = resolve_hyperparameters(config.experience, (), budget, config.steps)
-        chain = _compared(config.experience, own, compare).experience or experience()
-    elif compare is not None:
+    if config.experience or compare is not None or config.judge_rubric:
+        whose = config.experience or config.method
         own = config.method_arguments(budget)
-        chain = _compared(config.method, own, compare).experience or experience()
-    else:
-        chain = recipe.experience or experience()
+        if config.experience:
+            own = resolve_hyperparameters(whose, (), budget, config.steps)
+        check_criteria(config.judge_rubric, whose, own)
+        recipe = replace(recipe, experience=_compared(whose, own, compare).experience)
+    chain = recipe.experience or experience()
     if config.dynamic_sampling:
         if any(name.startswith("refill") for name in chain.stages):
             raise ValueError(
@@ -99,12 +100,17 @@ def check_prompts_suffice(task: Task, chain: Experience) -> None:
     """
     for label, needs in chain.needs.items():
         for need in sorted(needs):
-            lacking = next((p for p in task.train if not getattr(p, need, None)), None)
+            lacking = next((p for p in task.train if _lacks(getattr(p, need, None))), None)
             if lacking is not None:
                 raise ValueError(
                     f"{label} reads Prompt.{need}, which a prompt of task {task.name!r} does not"
                     f" have: {lacking.text[:80]!r}"
                 )
+
+
+def _lacks(value: Any) -> bool:
+    """Whether a field of a prompt is not there, or empty; the number 0 is an answer."""
+    return value is None or (isinstance(value, Sized) and not len(value))
 
 
 def with_environment(task: Task, environment: World | None) -> Task:

@@ -46,7 +46,8 @@ class TrainConfig:
     task, for methods that weigh rewards. Empty: nobody."""
     judge_rubric: str = ""
     """JSON file of criteria that the judge gives points for, each an object with a name and if
-    wanted text, weight, maximum, kind; empty: one number for the whole."""
+    wanted text, maximum, weight, kind; the method's weights, vetoes and factual criteria must be
+    those of the file where it says any. Empty: one number for the whole."""
     judge_prompt: str = ""
     """Text file with {prompt}, {response} and if wanted {reference} that the judge is shown; or
     pairs: two answers, which methods with a tournament compare, as a file with {other} does;

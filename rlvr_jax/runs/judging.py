@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "judge_of", "judging", "scoring_judge"]
+__all__ = ["REPLIES", "check_criteria", "judge_of", "judging", "scoring_judge"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -91,6 +91,41 @@ def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dic
             f" got {config.judge_prompt!r} for {config.judge!r}"
         )
     return found
+
+
+def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -> None:
+    """Refuses a rubric whose criteria are others than the method combines.
+
+    The method says what weight a criterion has, and which are vetoes or factual; where the file
+    says it, too, it must say the same. The judge's points come as shares of what they can be most.
+
+    Args:
+      path: of the rubric; "": none.
+      hyperparameters: of the method, all of them.
+    Raises:
+      ValueError: names the hyperparameter.
+    """
+    if not path:
+        return
+    rubric = read_rubric(Path(path))
+    weights = [criterion.weight for criterion in rubric]
+    wanted = {
+        "weights": weights,
+        "maxima": [1.0] * len(rubric),
+        **{k: [n for n, one in enumerate(rubric) if one.kind == k] for k in ("veto", "factual")},
+    }
+    # What the file says nothing of is the method's to say.
+    said = {"weights": {*weights} != {1.0}, "maxima": "maxima" in hyperparameters}
+    for name, values in wanted.items():
+        own = hyperparameters.get(name)
+        given = [] if own is None else list(own) if isinstance(own, Sequence) else [own]
+        too_many = name == "weights" and own is not None and len(given) != len(rubric)
+        if too_many or (said.get(name, bool(values)) and given != values):
+            raise ValueError(
+                f"hyperparameters of {method} must fit the {len(rubric)} criteria of judge_rubric"
+                f" {path!r}, as {name}={','.join(f'{value:g}' for value in values)} does, got"
+                f" {'none' if own is None else own}"
+            )
 
 
 def _check_again(config: TrainConfig) -> None:

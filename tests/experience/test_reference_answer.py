@@ -9,6 +9,7 @@ from part_cases import answer_alone
 
 from rlvr_jax.experience import experience, likely_answers
 from rlvr_jax.experience.stages.rewards.reference_answer import at_last_word, behind_tags
+from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
 
 BRACKETS = Prompt("3 9 4 15 >", answer=[3, 9, 4, 15], gold="3 * ( 9 - 4 = 5 ) = 15")
@@ -49,6 +50,17 @@ def test_a_reference_without_tokens_is_refused_before_anything_is_drawn(splice, 
     chain = experience(stages=[likely_answers(splice)])
     with pytest.raises(ValueError, match="prompts must have an answer of one token or more"):
         chain.init(numpy_actor.setting(chain, task=task))
+
+
+def test_the_number_0_is_an_answer_and_none_is_not():
+    task = numpy_actor.numbered_task()
+    chain = experience(stages=[likely_answers(answer_alone)])
+    assert task.train[0].answer == 0
+    check_prompts_suffice(task, chain)
+    for nothing in (None, ""):
+        train = [dataclasses.replace(task.train[0], answer=nothing), *task.train[1:]]
+        with pytest.raises(ValueError, match="reads Prompt.answer, which a prompt of task"):
+            check_prompts_suffice(dataclasses.replace(task, train=train), chain)
 
 
 class Unknowing(numpy_actor.NumpyActor):

@@ -11,7 +11,7 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.judging import judging
+from rlvr_jax.runs.judging import check_criteria, judging
 
 FAIR = "own_judges:fair"
 
@@ -221,6 +221,44 @@ def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
     assert sum(values(lines, "experience/judge_failed/over budget")) > 0
     assert values(lines, "info/judge/long")[0] == 0.75
     assert values(lines, "experience/criterion/1")[0] == 1.0
+
+
+TWO = '[{"name": "right", "weight": 2}, {"name": "short", "kind": "%s"}]'
+
+
+@pytest.mark.parametrize(
+    ("method", "hyperparameters", "kind", "said"),
+    [
+        ("rubric_rewards", ("weights=2,1",), "plain", ""),
+        ("rubric_rewards", ("weights=2,1", "veto=1"), "veto", ""),
+        ("rgr_grpo", ("weights=2,1", "factual=1"), "factual", ""),
+        # Three by default: the third would be a reward of the task.
+        ("rubric_rewards", (), "plain", r"weights=2,1 does, got \(2.0, 1.0, 1.0\)"),
+        ("rubric_rewards", ("weights=1,2",), "plain", "weights=2,1 does, got"),
+        ("rubric_rewards", ("weights=2,1",), "veto", "veto=1 does, got none"),
+        ("meta_policy", ("maxima=1,1",), "plain", "weights=2,1 does, got none"),
+        ("rlbff", (), "plain", "weights=2,1 does, got none"),
+    ],
+)
+def test_a_rubric_says_what_the_method_does(tmp_path, method, hyperparameters, kind, said):
+    path = tmp_path / "rubric.json"
+    path.write_text(TWO % kind)
+    config = training_runs.settings(
+        "unused", tmp_path / "run", method=method, hyperparameters=hyperparameters
+    )
+    arguments = config.method_arguments(6)
+    if not said:
+        return check_criteria(str(path), method, arguments)
+    with pytest.raises(ValueError, match=f"of {method} must fit the 2 criteria of .*{said}"):
+        check_criteria(str(path), method, arguments)
+
+
+def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
+    path = tmp_path / "rubric.json"
+    path.write_text('[{"name": "right", "maximum": 5}, {"name": "short"}]')
+    check_criteria(str(path), "meta_policy", {"maxima": (1.0, 1.0)})
+    with pytest.raises(ValueError, match=r"as maxima=1,1 does, got \(5.0, 1.0\)"):
+        check_criteria(str(path), "meta_policy", {"maxima": (5.0, 1.0)})
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,10 @@ class Judge:
             if self.replies.find(keys[place], step) is None
         }
         if new:
-            left = self.replies.left(self.most_calls, self.most_tokens, shares)
-            spending = Spending(**left)
+            budget = (self.most_calls, self.most_tokens)
+            spending = Spending(**self.replies.left(*budget, shares))
             replies = spread(lambda part: call.ask(part, spending), list(new.values()))
-            self.replies.keep(list(new), replies, step)
+            self.replies.keep(list(new), replies, step, budget, shares)
         return {
             place: (key, known)
             for place, key in keys.items()

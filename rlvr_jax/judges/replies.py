@@ -31,8 +31,9 @@ class Replies:
 
     A reply is used from its step on. A failure is used in its own step alone: later ones ask again,
     and what they are told does not change what the earlier step was told. What nobody was asked, as
-    the budget was used up, is not written down: a resumed run finds it used up, too. The file holds
-    no address and no key of a server, and no prompt: hashes stand for them.
+    the budget was used up, is written down only where some of it is left behind the step, of
+    processes that had a share each: else a resumed run finds it used up, too. The file holds no
+    address and no key of a server, and no prompt: hashes stand for them.
 
     Args:
       path: of the file; None: memory alone.
@@ -72,13 +73,27 @@ class Replies:
         counted.add(key)
         return again
 
-    def keep(self, keys: Sequence[str], replies: Sequence[Reply], step: int) -> None:
-        """Remembers the replies of a step, on disk when this returns."""
-        lines = []
+    def keep(
+        self,
+        keys: Sequence[str],
+        replies: Sequence[Reply],
+        step: int,
+        budget: tuple[int | None, int | None] = (None, None),
+        shares: int = 1,
+    ) -> None:
+        """Remembers the replies of a step, on disk when this returns.
+
+        Args:
+          budget, shares: of which questions were left over; see `left`.
+        """
         for key, reply in zip(keys, replies, strict=True):
             self._add(key, Known(step, reply))
-            if reply.calls:
-                lines.append(json.dumps({"key": key, "step": step, **reply._asdict()}))
+        used_up = 0 in self.left(*budget, shares).values()
+        lines = [
+            json.dumps({"key": key, "step": step, **reply._asdict()})
+            for key, reply in zip(keys, replies, strict=True)
+            if reply.calls or not used_up
+        ]
         if self._path is None or not self._writes or not lines:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)

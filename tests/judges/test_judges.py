@@ -371,6 +371,25 @@ def test_the_budget_of_calls_holds_over_steps_and_starts(tmp_path):
     assert again.metrics == second.metrics and len(calls) == 3
 
 
+def test_a_share_of_the_budget_that_was_used_up_is_so_for_a_resumed_run(tmp_path):
+    """A process of two had three questions and two calls; the other one left its two."""
+    path = tmp_path / "judge.jsonl"
+    call, calls = counting([str(n) for n in range(9)])
+
+    def own():
+        return judge(call, tries=1, most_calls=4, replies=Replies(path))
+
+    first = own()
+    told = first.ask(asked("a", "b", "c"), 0, shares=2)
+    assert told.metrics["judge_failed/over budget"] == 1 and len(calls) == 2
+    again = own().ask(asked("a", "b", "c"), 0, shares=2)
+    assert again.metrics == told.metrics and len(calls) == 2
+    np.testing.assert_array_equal(again.numbers, told.numbers)
+    # What is left is of later steps.
+    later = first.ask(asked("c", "d"), 1, shares=2)
+    assert later.metrics["judge_failed/over budget"] == 1 and len(calls) == 3
+
+
 def test_the_budget_of_tokens_ends_the_calls():
     with judge_server.serving() as serving:
         call = server("m", environment=serving.environment, at_once=1)

@@ -10,10 +10,10 @@ import pytest
 import reward_tasks
 import training_runs
 
-from rlvr_jax.experience import experience, shape
+from rlvr_jax.experience import experience, score_steps, shape
 from rlvr_jax.objectives import Shaping, agreement, column, group_mean, shaping
 from rlvr_jax.runs.step import collect, take_step
-from rlvr_jax.tasks import Grade
+from rlvr_jax.tasks import Grade, StepScore
 
 
 class Undecided(numpy_actor.NumpyActor):
@@ -65,6 +65,24 @@ def test_a_reward_of_nan_is_counted_and_leaves_the_group_and_the_loss(tmp_path):
     assert (batch.rollouts.group[even] < 0).all() and np.isfinite(batch.rollouts.reward).all()
     taken = take_step(run, state, 0)
     assert np.isfinite([taken.metrics["loss"], taken.metrics["reward"]]).all()
+
+
+def test_rewards_and_scores_that_are_not_finite_are_refused_in_a_sentence():
+    def reward(rollouts):
+        return 1 / rollouts.outcome
+
+    wanted = r"shape\(odds\(\)\): rewards must be finite in float32 or NaN, got inf for a response"
+    with pytest.raises(ValueError, match=wanted), np.errstate(divide="ignore"):
+        first(shaping(reward, "odds()"))
+
+    def unknown(prompt, text):
+        del prompt
+        return [StepScore(len(text), float("nan"))] if text else []
+
+    task = dataclasses.replace(numpy_actor.numbered_task(), score_steps=unknown)
+    chain = experience(stages=[score_steps()])
+    with pytest.raises(ValueError, match=r"scores of steps must be finite, got \[nan\] for a"):
+        numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, task=task))
 
 
 def test_the_prompts_of_rows_and_a_state_are_told():

@@ -54,12 +54,19 @@ def scored_steps(batch: Batch, task: Task) -> tuple[np.ndarray, np.ndarray, int]
 
     Args:
       task: one that scores steps.
+    Raises:
+      ValueError: a score that is not finite.
     """
     rollouts, number = batch.rollouts, 0
     step = np.full(rollouts.mask.shape, -1, np.int32)
     reward = np.zeros(rollouts.mask.shape, rollouts.reward.dtype)
     for row, (prompt, response) in enumerate(zip(batch.prompts, batch.responses, strict=True)):
         scored = task.score_steps(prompt, response.text)
+        if not np.isfinite([score for _, score in scored]).all():
+            raise ValueError(
+                f"task {task.name!r}: scores of steps must be finite, got"
+                f" {[score for _, score in scored]} for a response to prompt {prompt.text[:80]!r}"
+            )
         ids = rollouts.tokens[row, : rollouts.length[row]].tolist()
         ends = tokens_up_to(batch.tokenizer, ids, [end for end, _ in scored])
         first = 0

@@ -27,7 +27,7 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
       rows_without_reward where there are any.
     Raises:
       ValueError: when a run begins, a task with another number of rewards, with fewer than a
-        `Shaping` reads, or without the answers that it reads.
+        `Shaping` reads, or without the answers that it reads; in a run, a reward that is infinite.
     """
     own = as_shaping(reward)
     label = label or f"shape({own.label})"
@@ -45,6 +45,12 @@ def shape(reward: Reward | Shaping, label: str = "", rewards: int = 0) -> Stage:
         moment = Moment(turn.step, turn.key, prompt)
         values, state, metrics = own.apply(known, state, moment)
         values = np.asarray(values, batch.rollouts.reward.dtype)
+        if (infinite := np.isinf(values) & batch.decided).any():
+            row = int(np.flatnonzero(infinite)[0])
+            raise ValueError(
+                f"{label}: rewards must be finite in {values.dtype} or NaN, got {values[row]} for a"
+                f" response to prompt {batch.prompts[row].text[:80]!r}"
+            )
         metrics = {name: float(value) for name, value in metrics.items()}
         if without := int(np.sum(np.isnan(values) & batch.decided)):
             metrics["rows_without_reward"] = without

@@ -11,9 +11,10 @@
     A_i = (r_i - mean) / (std + 1e-6), std with n - 1;  loss = mean_i (1/n_i) Σ_t [PPO clip + β k3]
 
 Such rewards rise and then accuracy falls: certainty sharpens what the policy began with.
-Probability pays short responses, entropy and likelihood pay repetition; a vote is without signal
-once all agree. A tie of votes goes to the answer that comes first. TTRL votes with 64 responses and
-learns from 32; here all vote. β is Intuitor's.
+Probability pays short responses (of long ones it is far below the 1e-6, and teaches nothing),
+entropy and likelihood pay repetition; a vote is without signal once all agree. A tie of votes goes
+to the answer that comes first. TTRL votes with 64 responses and learns from 32; here all vote. β is
+Intuitor's.
 """
 
 from rlvr_jax.experience import experience, shape

@@ -11,15 +11,18 @@ Reinforcement Learning", https://github.com/TencentYoutuResearch/SPEAR
            few tokens of high covariance: 0.02 % of the new ones, 2 % of the replayed ones
 
 Kept are rows that were better than their group, for five steps, with the old log-probs of when they
-were drawn. Calls are a reward of the task (`calls`), or where rows call `tools` the replies that
-they have read. In the authors' branch for mathematics the thresholds for replayed tokens are
-commented out, and their loop over small batches replays the last new one; their sum is not divided
-by the rows.
+were drawn; where there are calls, rows with one. Calls are a reward of the task (`calls`), or where
+rows call `tools` the replies that they have read. In the authors' branch for mathematics the
+thresholds for replayed tokens are commented out, and their loop over small batches replays the last
+new one; their sum is not divided by the rows.
 """
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from rlvr_jax.experience import experience, replay_good, shape
+from rlvr_jax.experience.grades import component_rewards
 from rlvr_jax.methods._tools import named_turns
 from rlvr_jax.objectives import (
     bounded,
@@ -32,6 +35,7 @@ from rlvr_jax.objectives import (
     over_steps,
     ppo_clip,
     random_choice,
+    replies_read,
     reply_bonus,
     rising_cosine,
     rollout_mean_fixed_length,
@@ -90,6 +94,12 @@ def spear(
       describe: a system message says what tools there are; it needs a chat template.
     """
     draw = named_turns(tools, style, max_turns, reply_tokens, describe)
+
+    def called(batch, task):
+        if calls is not None:
+            return component_rewards(batch, task)[:, calls] > 0
+        return np.asarray(replies_read(batch.rollouts)) > 0
+
     earned = reply_bonus(bonus) if draw and calls is None else call_bonus(bonus, calls)
     reward = {
         "outcome": signed_outcome,
@@ -113,7 +123,13 @@ def spear(
             draw=draw,
             stages=[
                 shape(total(reward)),
-                replay_good(replay_rows, replay_age, replay_groups, rising_cosine(replay_steps)),
+                replay_good(
+                    replay_rows,
+                    replay_age,
+                    replay_groups,
+                    rising_cosine(replay_steps),
+                    called if draw or calls is not None else None,
+                ),
             ],
         ),
     )

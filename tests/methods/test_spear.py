@@ -1,5 +1,7 @@
 """SPEAR: answers that were better than their group come back, and are judged by what is usual."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import training_runs
 
 from rlvr_jax.experience import experience, replay_good, shape
 from rlvr_jax.experience.stages.donors.replay import replay_size, usual_reward
+from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
     Spec,
     by_stored,
@@ -66,6 +69,29 @@ def test_a_row_without_a_reward_is_in_no_mean_and_is_not_kept():
     np.testing.assert_allclose(state.means, reward[:, 1:].mean(axis=1), rtol=1e-6)
     good = reward[:, 1:] > reward[:, 1:].mean(axis=1, keepdims=True)
     assert int(state.store.held) == good.sum() > 0
+
+
+class Calling(numpy_actor.NumpyActor):
+    """Every second row has called a tool, right or wrong."""
+
+    def grade(self, batch):
+        graded = super().grade(batch)
+        grades = [
+            dataclasses.replace(grade, info={"ended": float(row % 2)})
+            for row, grade in enumerate(graded.grades)
+        ]
+        return dataclasses.replace(graded, grades=grades)
+
+
+def test_where_there_are_calls_rows_with_one_are_kept():
+    chain = recipe("spear", calls=1).experience
+    (collected, _, state) = numpy_actor.walk(chain, Calling(), steps=1)[0]
+    batch, kept = collected.batch, state["replay_good"].store
+    mean = np.repeat([batch.rollouts.reward[rows].mean() for rows in batch.groups], 4)
+    good = batch.rollouts.reward > mean
+    called = np.arange(16) % 2 == 1
+    assert 0 < (good & called).sum() == int(kept.held) < good.sum()
+    assert "called" in chain.labels[-1] and "called" not in recipe("spear").experience.labels[-1]
 
 
 def test_answers_grow_too_old():

@@ -13,7 +13,7 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.store import Store, empty_store, oldest, push, repeatable, rewritten, taken
 from rlvr_jax.objectives import rising_cosine
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.tasks import Grade
+from rlvr_jax.tasks import Grade, Task
 
 __all__ = ["ReplayState", "replay_good", "replay_size", "usual_reward"]
 
@@ -53,6 +53,7 @@ def replay_good(
     age: int = 5,
     groups: int = 32,
     rise: Callable[[int], float] = rising_cosine(300),  # noqa: B008 (a function)
+    where: Callable[[Batch, Task], np.ndarray] | None = None,
 ) -> Stage:
     """Keeps answers that were better than their group, and learns from them later in an update of
     their own.
@@ -68,6 +69,7 @@ def replay_good(
       age: steps that an answer is kept.
       groups: whose mean rewards are remembered.
       rise: γ, of the step.
+      where: (batch, task) -> bool [B], rows that may be kept; None: all.
     Reads: reward. Writes: `Batch.further`, of rows that are stored. Metrics: usual_reward (b),
       kept_rows, replayed_rows, replay_weight (γ).
     Raises:
@@ -103,6 +105,8 @@ def replay_good(
         usual = usual_reward(means)
         store = _younger(state.store, turn.step - age)
         good = known & (reward > mean) & repeatable(batch, turn.setting)
+        if where is not None:
+            good &= where(batch, turn.setting.task)
         if good.any():
             store = push(store, _records(batch.take(np.flatnonzero(good)), actor), turn.step)
         places = oldest(store)
@@ -119,7 +123,8 @@ def replay_good(
         told["kept_rows"] = float(store.held)
         return replace(batch, further=further), ReplayState(store, means), told
 
-    label = f"replay_good(rows={rows}, age={age}, groups={groups})"
+    which = "" if where is None else f", {where.__name__}"
+    label = f"replay_good(rows={rows}, age={age}, groups={groups}{which})"
     return Stage(apply, label, init, updates=1, by_row=True)
 
 

@@ -12,7 +12,8 @@ https://github.com/Alibaba-NLP/qqr
 
 The seeded knockout, the paper's choice, ranks nearly as well as a round robin at a cost linear in
 N; the released examples use the anchor. The Swiss form is as meant: the released one gives points
-to the wrong players. Ranks know no margins, so a group of equally good answers has full advantages.
+to the wrong players. Ranks know no margins, so a group of nearly equal answers has full advantages;
+one in which every comparison is a draw has none, which is ours.
 The judge compares two answers (`compare`); by default it is the verifier's outcome, theirs a model
 that reads whole trajectories in both orders, and whose failure counts 5 against 5. Here a failure
 is a draw, and an answer about which nothing else is known has no reward.
@@ -121,8 +122,8 @@ METHOD = Method(
         "answers; a seeded knockout ranks nearly as a round robin does"
     ),
     traps=(
-        "a knockout knows no ties: by outcomes of 0 and 1, the default, equal answers are ranked "
-        "by their order, at full strength; give a judge as `compare`; seeds depend on the first "
-        "row"
+        "a knockout knows no ties: by outcomes of 0 and 1, the default, equal answers of a mixed "
+        "group are ranked by their order, at full strength; give a judge as `compare`; seeds "
+        "depend on the first row"
     ),
 )

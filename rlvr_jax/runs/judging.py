@@ -39,6 +39,7 @@ from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
+from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible
 
 __all__ = ["REPLIES", "check_criteria", "judge_of", "judging", "scoring_judge"]
@@ -171,7 +172,9 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
     elif config.judge_prompt == "constraints":
-        prompt_of, parse, without = constraints_question(), yes_or_no(), 1.0
+        # As the hard ones, soft constraints are those of what follows the thinking.
+        prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
+        parse, without = yes_or_no(), 1.0
     elif config.judge_prompt:
         pairs = config.judge_prompt == PAIRS
         template = COMPARE if pairs else _text(Path(config.judge_prompt))

@@ -11,7 +11,7 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.judging import check_criteria, judging
+from rlvr_jax.runs.judging import check_criteria, judge_of, judging
 
 FAIR = "own_judges:fair"
 
@@ -251,6 +251,19 @@ def test_a_rubric_says_what_the_method_does(tmp_path, method, hyperparameters, k
         return check_criteria(str(path), method, arguments)
     with pytest.raises(ValueError, match=f"of {method} must fit the 2 criteria of .*{said}"):
         check_criteria(str(path), method, arguments)
+
+
+def test_soft_constraints_are_asked_of_what_follows_the_thinking(tmp_path):
+    config = training_runs.settings(
+        "unused", tmp_path, judge=FAIR, judge_prompt="constraints", judge_options=("tries=1",)
+    )
+    asked, _ = judge_of(config, None)
+    said = {"prompt": "p", "reference": "", "meta": {"soft": ["be kind"]}}
+    for response, shown in (("<think>secret</think>Hello", "Hello"), ("Hello", "Hello")):
+        (message,) = asked.prompt_of(response=response, **said)
+        assert f"Answer:\n{shown}\n" in message["content"]
+        assert "secret" not in message["content"]
+    assert asked.prompt_of(response="Hello", **said | {"meta": {}}) == ()
 
 
 def test_points_of_a_judge_are_shares_of_their_most(tmp_path):

@@ -51,7 +51,8 @@ def tournament(
     """Gives every answer the reward of how it did against the others of its group.
 
     Answers without a verdict do not play, and one of which no comparison could be read has no
-    reward. All groups of a round are compared at once.
+    reward. Where every comparison of a group is a draw all earn 0: places would be those of their
+    order. All groups of a round are compared at once.
 
     Args:
       compare: who compares.
@@ -81,9 +82,12 @@ def tournament(
         earned = np.zeros(len(batch), batch.rollouts.reward.dtype)
         credit = np.zeros(len(batch), batch.rollouts.reward.dtype)
         for rows, own in zip(players, rounds, strict=True):
-            if len(rows):
-                earned[rows] = np.where(_unheard(len(rows), own), np.nan, reward(len(rows), own))
+            if not len(rows):
+                continue
+            if _differ(own):
+                earned[rows] = reward(len(rows), own)
                 credit[rows] = 0 if advantage is None else advantage(len(rows), own)
+            earned[rows[_unheard(len(rows), own)]] = np.nan
         known = {"reward": earned}
         if advantage is not None:
             mask = batch.rollouts.mask
@@ -117,6 +121,12 @@ def _played(players, schedule, compare) -> list[list[list[Met]]]:
         for own, new in zip(rounds, asked, strict=True):
             if new:
                 own.append([Met(*pair, *scores.pop(0)) for pair in new])
+
+
+def _differ(rounds: Sequence[Sequence[Met]]) -> bool:
+    """Whether one of any two was better."""
+    scores = np.array([match[2:] for matches in rounds for match in matches]).reshape(-1, 2)
+    return bool(np.any(np.abs(scores[:, 0] - scores[:, 1]) > 0))
 
 
 def _unheard(players: int, rounds: Sequence[Sequence[Met]]) -> np.ndarray:

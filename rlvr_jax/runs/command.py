@@ -28,6 +28,7 @@ from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.runs.help import print_help
+from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.loop import stop_requests, train_steps
 from rlvr_jax.runs.policy_card import policy_card
 from rlvr_jax.runs.presets import preset
@@ -231,6 +232,8 @@ def run_card(
         "response_tokens": budget,
         "versions": {"rlvr_jax": rlvr_jax.__version__, "jax": jax.__version__},
     }
+    if files := asked_by_files(config):
+        card["judge_files"] = files
     return card, task, recipe
 
 

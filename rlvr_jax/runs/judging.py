@@ -42,7 +42,7 @@ from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "check_criteria", "judge_of", "judging", "scoring_judge"]
+__all__ = ["REPLIES", "asked_by_files", "check_criteria", "judge_of", "judging", "scoring_judge"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -52,6 +52,9 @@ AGAIN = "again"
 
 PAIRS = "pairs"
 """The `judge_prompt` with which a judge is shown two answers at a time."""
+
+CONSTRAINTS = "constraints"
+"""The `judge_prompt` with which a judge is asked about the soft constraints of a prompt."""
 
 TWO = ["first", "second"]
 """Names of the numbers of a judge that compares."""
@@ -171,7 +174,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         names = [f"judge/{criterion.name}" for criterion in rubric]
         prompt_of = rubric_question(rubric)
         parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
-    elif config.judge_prompt == "constraints":
+    elif config.judge_prompt == CONSTRAINTS:
         # As the hard ones, soft constraints are those of what follows the thinking.
         prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
         parse, without = yes_or_no(), 1.0
@@ -196,6 +199,16 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
         Replies(replies, parallel.is_first()),
     )
     return asked, sampling
+
+
+def asked_by_files(config: TrainConfig) -> dict[str, str]:
+    """The texts of the files that say what a judge is asked, by the setting that names them."""
+    named = {name: getattr(config, name) for name in ("judge_rubric", "judge_prompt")}
+    return {
+        name: _text(Path(path))
+        for name, path in named.items()
+        if config.judge and path not in ("", AGAIN, PAIRS, CONSTRAINTS)
+    }
 
 
 def _options(

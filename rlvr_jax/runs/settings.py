@@ -122,6 +122,12 @@ def check_same_run(stored: dict[str, Any], now: dict[str, Any]) -> None:
                 f"resume: {name} of task {now['task']!r} must be {stored[name]} as in the run, got"
                 f" {now[name]}"
             )
+    for name, text in stored.get("judge_files", {}).items():
+        if (got := now.get("judge_files", {}).get(name, text)) != text:
+            raise ValueError(
+                f"resume: the file of {name} must hold what it held in the run, {text[:80]!r}, got"
+                f" {got[:80]!r}"
+            )
     # Runs of older versions have the places of functions in their texts.
     told = {name: plain_text(value) for name, value in stored["hyperparameters"].items()}
     stored = {**stored, "hyperparameters": told}

@@ -11,7 +11,9 @@ from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
+from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.judging import check_criteria, judge_of, judging
+from rlvr_jax.runs.settings import check_same_run
 
 FAIR = "own_judges:fair"
 
@@ -95,6 +97,22 @@ def test_a_killed_run_goes_on_in_the_same_bytes_without_the_server(
     quietly(judged(model, again, "server:m", resume=True, **changes))
     assert contents(again) == contents(whole)
     assert (again / "judge.jsonl").read_bytes() == (whole / "judge.jsonl").read_bytes()
+
+
+def test_a_run_keeps_what_its_judge_was_asked_and_is_not_resumed_with_another_question(
+    model, tmp_path, prompt
+):
+    config = judged(model, tmp_path / "run", "own_judges:longer", judge_prompt=prompt)
+    card, *_ = run_card(config)
+    assert card["judge_files"] == {"judge_prompt": SHORT}
+    check_same_run(card, run_card(config)[0])
+    (tmp_path / "prompt.txt").write_text("Is it good? {response}")
+    with pytest.raises(ValueError, match="file of judge_prompt must hold what it held in the run"):
+        check_same_run(card, run_card(config)[0])
+    # Older runs kept no questions; those without a judge have none.
+    del card["judge_files"]
+    check_same_run(card, run_card(config)[0])
+    assert "judge_files" not in run_card(settings(model, tmp_path / "plain"))[0]
 
 
 @pytest.mark.slow

@@ -117,26 +117,44 @@ def one_by_one(
 
 
 def by_function(
-    function: Callable[[Sequence[Message]], str], identity: str, at_once: int = 1
+    function: Callable[[Sequence[Message]], str],
+    identity: str,
+    at_once: int = 1,
+    seconds: float | None = None,
 ) -> Call:
     """A function of one's own: messages in, text out.
 
-    What it raises, and what is no text, is a failure. It limits its own time: a thread cannot be
-    stopped from outside.
+    What it raises, and what is no text, is a failure.
 
     Args:
       identity: a name that changes when its answers do.
       at_once: threads that call it at the same time.
+      seconds: until it is given up, and left alone in a thread that ends with the process; None: it
+        is waited for.
+    Raises:
+      ValueError: no thread, or seconds that are not positive.
     """
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"by_function: seconds must be positive, got {seconds}")
 
     def reply(question, spending):
         if not spending.take():
             return Reply(None, OVER_BUDGET, calls=0)
-        # Whatever a stranger's function raises is a judge that failed.
-        try:
-            text = function(question.messages)
-        except Exception as error:
-            return Reply(None, type(error).__name__)
-        return Reply(text) if isinstance(text, str) else Reply(None, "no text")
+        told: list[Reply] = []
+        thread = threading.Thread(
+            target=lambda: told.append(_told_by(function, question)), daemon=True
+        )
+        thread.start()
+        thread.join(seconds)
+        return told[0] if told else Reply(None, "time-out")
 
     return one_by_one(reply, f"function {identity}", at_once)
+
+
+def _told_by(function: Callable[[Sequence[Message]], str], question: Question) -> Reply:
+    # Whatever a stranger's function raises is a judge that failed.
+    try:
+        text = function(question.messages)
+    except BaseException as error:
+        return Reply(None, type(error).__name__)
+    return Reply(text) if isinstance(text, str) else Reply(None, "no text")

@@ -251,7 +251,7 @@ def _call(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]
     if kind == "folder":
         return _of_folder(name, options["tokens"], config, sampling)
     function = own_function("judge", config.judge)
-    return by_function(function, config.judge, options["at_once"])
+    return by_function(function, config.judge, options["at_once"], options["seconds"])
 
 
 def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:

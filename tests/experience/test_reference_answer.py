@@ -9,6 +9,7 @@ from part_cases import answer_alone
 
 from rlvr_jax.experience import experience, likely_answers
 from rlvr_jax.experience.stages.rewards.reference_answer import at_last_word, behind_tags
+from rlvr_jax.objectives import spread_floor
 from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
 
@@ -61,6 +62,15 @@ def test_the_number_0_is_an_answer_and_none_is_not():
         train = [dataclasses.replace(task.train[0], answer=nothing), *task.train[1:]]
         with pytest.raises(ValueError, match=r"reads Prompt\.answer, which a prompt of task"):
             check_prompts_suffice(dataclasses.replace(task, train=train), chain)
+
+
+def test_a_step_without_deviations_does_not_move_the_floor():
+    filtering = spread_floor(share=1.0, keep=0.5, start=2)
+    state = filtering.init()
+    for deviations in ([np.nan], [0.2, 0.4], [], [0.5], [np.nan]):
+        state = filtering.observe(state, np.array(deviations))
+    assert filtering.floor(state) == pytest.approx(0.4)
+    assert filtering.floor(filtering.observe(state, np.array([0.6]))) == pytest.approx(0.5)
 
 
 class Unknowing(numpy_actor.NumpyActor):

@@ -271,6 +271,25 @@ def test_a_function_that_fails_is_no_verdict(function, why):
     assert np.isnan(found.numbers).all() and found.metrics[f"judge_failed/{why}"] == 1
 
 
+def test_a_function_that_never_ends_is_given_up():
+    ended = threading.Event()
+
+    def stuck(messages):
+        if messages[-1]["content"].endswith("a"):
+            ended.wait(30)
+        return "7"
+
+    call = by_function(stuck, "stuck", seconds=0.2)
+    started = time.perf_counter()
+    found = judge(call).ask(asked("a", "b"), 0)
+    assert time.perf_counter() - started < 10
+    ended.set()
+    np.testing.assert_array_equal(found.numbers[:, 0], [math.nan, 7])
+    assert found.metrics["judge_failed/time-out"] == 2
+    with pytest.raises(ValueError, match="seconds must be positive, got 0"):
+        by_function(stuck, "stuck", seconds=0)
+
+
 def test_questions_are_under_way_together_and_no_more_than_wanted():
     now, most, lock = [0], [0], threading.Lock()
 

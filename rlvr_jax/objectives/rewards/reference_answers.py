@@ -93,7 +93,7 @@ def spread_floor(share: float = 0.5, keep: float = 0.99, start: int = 11) -> Spr
     """Groups are dropped whose deviation is below β times its running mean over the steps.
 
     Before step `start` nothing is. The running mean begins as the mean over the steps before, and
-    then keeps a share of itself.
+    then keeps a share of itself; steps in which no group has a deviation do not count.
 
     Args:
       share: β, at least 0.
@@ -112,7 +112,10 @@ def spread_floor(share: float = 0.5, keep: float = 0.99, start: int = 11) -> Spr
 
     def observe(state, deviations):
         found = np.asarray(deviations, np.float64)
-        level = float(found[np.isfinite(found)].mean()) if np.isfinite(found).any() else 0.0
+        found = found[np.isfinite(found)]
+        if not len(found):
+            return state
+        level = float(found.mean())
         steps = state.steps + np.int32(1)
         if steps < start:
             return SpreadState(steps, state.total + level, state.mean)

@@ -17,7 +17,8 @@ def check_rubric(rubric: Sequence[Criterion]) -> None:
     """Refuses a rubric that nobody can score.
 
     Raises:
-      ValueError: no criteria, one without a name or with a colon in it, or two of one name.
+      ValueError: no criteria, one without a name or with a colon in it, or two of one name,
+        capitals apart.
     """
     names = [criterion.name for criterion in rubric]
     if not names:
@@ -27,7 +28,7 @@ def check_rubric(rubric: Sequence[Criterion]) -> None:
             raise ValueError(
                 f"rubric: names of criteria must be one line without a colon, got {name!r}"
             )
-        if names.count(name) > 1:
+        if [other.lower() for other in names].count(name.lower()) > 1:
             raise ValueError(f"rubric: names of criteria must differ, got {name!r} twice")
 
 

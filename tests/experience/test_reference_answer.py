@@ -95,3 +95,23 @@ def test_rows_without_a_verdict_are_in_no_mean_and_no_spread():
     assert 0.9 * told["reward/gain"] == pytest.approx(
         np.mean(known) - 0.1 * told["reward/format"], rel=1e-5
     )
+
+
+class Counting(numpy_actor.NumpyActor):
+    """Keeps how many rows were scored, and by whom."""
+
+    def score(self, batch, needs, of="current"):
+        scored.append((of, len(batch)))
+        return super().score(batch, needs, of)
+
+
+scored = []
+
+
+def test_the_first_policy_reads_each_prompt_once():
+    scored.clear()
+    chain = experience(stages=[likely_answers(answer_alone)])
+    numpy_actor.walk(chain, Counting(), steps=4)
+    by_start = [rows for of, rows in scored if of == "start"]
+    # Twelve prompts, four a step, four responses to each: in the fourth step all are known.
+    assert by_start == [4, 4, 4]

@@ -123,6 +123,7 @@ def test_both_of_two_answers_are_shown_without_their_thoughts():
         ('[{"name": "a", "weight": "2"}]', "weight must be a number"),
         ('[{"name": "a", "weight": 0}]', "weight must be positive"),
         ('[{"name": "a"}, {"name": "a"}]', "must differ"),
+        ('[{"name": "a"}, {"name": "A"}]', "must differ"),
         ('[{"name": "a: b"}]', "without a colon"),
     ],
 )

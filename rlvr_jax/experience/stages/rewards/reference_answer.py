@@ -204,10 +204,12 @@ def _base(batch, actor, known, splice) -> tuple[np.ndarray, np.ndarray]:
     known = known.copy()
     if lacking.any():
         rows = np.flatnonzero(lacking)
-        asked = batch.take(rows)
+        # Each prompt once, however many responses to it there are.
+        _, first, same = np.unique(numbers[rows], return_index=True, return_inverse=True)
+        asked = batch.take(rows[first])
         empty = Response("")
         ends = [splice(prompt, empty)._replace(before="") for prompt in asked.prompts]
-        found = likelihoods(asked, actor, ends, "start")
+        found = likelihoods(asked, actor, ends, "start")[same]
         values[rows] = found
         kept = inside[rows]
         known[numbers[rows][kept]] = found[kept]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
-from rlvr_jax.experience.stages.rewards.tournament import Compare
+from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
@@ -32,6 +32,7 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     """
     budget = config.response_tokens or task.response_tokens
     first, compare = judging(config)
+    compare = compare or _by_number(config, first)
     if config.experience or compare is not None or config.judge_rubric:
         whose = config.experience or config.method
         own = config.method_arguments(budget)
@@ -58,6 +59,31 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
     return replace(recipe, experience=chain)
 
 
+def _by_number(config: TrainConfig, asked: Sequence[Stage]) -> Compare | None:
+    """What compares two answers by the number that a run's judge gives each of them; None where
+    nobody judges, where the method compares none, or where its hyperparameters say who does.
+
+    Raises:
+      ValueError: a judge of several numbers.
+    """
+    method = config.experience or config.method
+    told = not config.experience and any(p.startswith("compare=") for p in config.hyperparameters)
+    if not asked or told or not _compares(method):
+        return None
+    if len(asked[0].rewards) > 1:
+        raise ValueError(
+            f"TrainConfig: judge_rubric must have one criterion for method {method!r}, which"
+            f" compares answers by one number, got {len(asked[0].rewards)}; judge_prompt pairs has"
+            " the judge compare them"
+        )
+    return compare_by(0)
+
+
+def _compares(method: str) -> bool:
+    """Whether a method has answers compared with each other."""
+    return "compare" in inspect.signature(methods.method(method).recipe).parameters
+
+
 def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | None) -> Recipe:
     """The recipe of a method, whose answers a run's judge compares, if one does.
 
@@ -65,7 +91,7 @@ def _compared(method: str, hyperparameters: dict[str, Any], compare: Compare | N
       ValueError: a judge that compares for a method that does not.
     """
     if compare is not None:
-        if "compare" not in inspect.signature(methods.method(method).recipe).parameters:
+        if not _compares(method):
             raise ValueError(
                 "TrainConfig: judge_prompt must show one answer for method"
                 f" {method!r}, which compares none with another, got one that shows two"

@@ -209,6 +209,33 @@ def test_a_broken_judge_is_no_verdict_and_no_reward(model, tmp_path):
     assert np.mean(values(lines, "outcome")) > 0
 
 
+@pytest.mark.parametrize(
+    ("changes", "by"),
+    [
+        ({"judge": "own_judges:longer"}, "compare_by_0"),
+        ({}, "compare_by_outcome"),
+        ({"judge": "own_judges:longer", "judge_prompt": "pairs"}, "compare_with_judge"),
+        (
+            {"judge": "own_judges:longer", "method": "grpo", "experience": "think_rm"},
+            "compare_by_0",
+        ),
+    ],
+)
+def test_answers_are_compared_by_what_a_judge_says_of_each(model, tmp_path, changes, by):
+    config = settings(model, tmp_path / "run", **{"method": "think_rm", **changes})
+    _, _, recipe = run_card(config)
+    (label,) = [label for label in recipe.experience.labels if label.startswith("tournament")]
+    assert f"tournament({by}, " in label
+
+
+def test_a_rubric_does_not_compare(model, tmp_path):
+    rubric = tmp_path / "rubric.json"
+    rubric.write_text('[{"name": "long"}, {"name": "kind"}]')
+    config = judged(model, tmp_path / "run", FAIR, method="arena_rl", judge_rubric=str(rubric))
+    with pytest.raises(ValueError, match=r"judge_rubric must have one criterion .* got 2"):
+        quietly(config)
+
+
 @pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
 def test_answers_that_nobody_could_compare_have_no_reward(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"

@@ -103,7 +103,8 @@ METHOD = Method(
         "its reward (0.006), CRPG reached 0.76"
     ),
     traps=(
-        "a response less likely than under the reference counts more than 1, without a bound; "
+        "numbers of --judge are the first columns (`judges=0`); a response less likely than under "
+        "the reference counts more than 1, without a bound; "
         "KL_max is in nats of a whole response, so long ones use it up; rejected and far ones are "
         "pushed alike"
     ),

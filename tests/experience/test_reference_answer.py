@@ -8,7 +8,11 @@ import pytest
 from part_cases import answer_alone
 
 from rlvr_jax.experience import experience, likely_answers
-from rlvr_jax.experience.stages.rewards.reference_answer import at_last_word, behind_tags
+from rlvr_jax.experience.stages.rewards.reference_answer import (
+    at_last_word,
+    behind_tags,
+    likelihoods,
+)
 from rlvr_jax.objectives import spread_floor
 from rlvr_jax.runs.composition import check_prompts_suffice
 from rlvr_jax.tasks import Grade, Prompt, Response
@@ -33,9 +37,11 @@ def test_the_last_word_gives_way_to_that_of_the_reference(prompt, response, foun
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("so</think> <answer>7</answer>", ("so</think> <answer>", " 2 ", True)),
-        ("so</think> <answer></answer>", ("so</think> <answer>", " 2 ", False)),
-        ("no tags", ("no tags</think> <answer>", " 2 ", False)),
+        ("so</think> <answer>7</answer>", ("so</think> <answer> ", "2", True)),
+        ("so</think> <answer>\n 7 </answer>", ("so</think> <answer>\n ", "2", True)),
+        ("so</think> <answer> </answer>", ("so</think> <answer> ", "2", False)),
+        ("<answer>7</answer></think>", ("<answer>7</answer></think> <answer> ", "2", False)),
+        ("no tags", ("no tags</think> <answer> ", "2", False)),
     ],
 )
 def test_the_block_of_tags_gives_way_to_the_reference(text, found):
@@ -71,6 +77,27 @@ def test_a_step_without_deviations_does_not_move_the_floor():
         state = filtering.observe(state, np.array(deviations))
     assert filtering.floor(state) == pytest.approx(0.4)
     assert filtering.floor(filtering.observe(state, np.array([0.6]))) == pytest.approx(0.5)
+
+
+class Letters(numpy_actor.NumpyActor):
+    """Reads letter by letter, and is sure of all but blanks."""
+
+    def encode(self, text):
+        return [1 + ord(letter) % (numpy_actor.WORDS - 1) for letter in text]
+
+    def score(self, batch, needs, of="current"):
+        blank = batch.rollouts.tokens == self.encode(" ")[0]
+        return {"logp": np.where(blank, -9.0, 0.0)}
+
+
+def test_only_tokens_of_the_answer_are_its_probability():
+    (first, *_) = numpy_actor.walk(experience(), steps=1)
+    batch, actor = first[0].batch, Letters()
+    spliced = [behind_tags(*pair) for pair in zip(batch.prompts, batch.responses, strict=True)]
+    np.testing.assert_array_equal(likelihoods(batch, actor, spliced, "current"), 1)
+    # Asked for the blank before it, too, it is half as sure, or two thirds of an answer of two.
+    asked = [one._replace(before=one.before[:-1], answer=f" {one.answer}") for one in spliced]
+    assert (likelihoods(batch, actor, asked, "current") < 0.7).all()
 
 
 class Unknowing(numpy_actor.NumpyActor):

@@ -28,7 +28,7 @@ class Spliced(NamedTuple):
 
     Fields:
       before: text up to the answer.
-      answer: the reference with what stands around it, such as a blank.
+      answer: the reference, with a blank before it if `before` does not end with one.
       well_formed: the response has the format.
     """
 
@@ -54,17 +54,17 @@ class LikelyAnswerState(NamedTuple):
 
 
 def behind_tags(prompt: Prompt, response: Response) -> Spliced:
-    """The body of the one <answer> block is replaced; other responses are ended by such a block."""
-    text, reference = response.text, f" {_told(prompt)} "
-    form = (
-        all(text.count(tag) == 1 for tag in ("</think>", "<answer>", "</answer>"))
-        and text.index("</think>") < text.index("<answer>") < text.index("</answer>")
-        and text[text.index("<answer>") + 8 : text.index("</answer>")].strip()
-    )
-    if form:
-        return Spliced(text[: text.index("<answer>") + 8], reference, True)
-    thinking = text.partition("</think>")[0]
-    return Spliced(f"{thinking}</think> <answer>", reference, False)
+    """The body of the one <answer> block is replaced, behind the white space that it begins with or
+    a blank; other responses are ended by such a block."""
+    text, reference = response.text, _told(prompt)
+    tags = ("</think>", "<answer>", "</answer>")
+    if all(text.count(tag) == 1 for tag in tags):
+        thought, start, end = (text.index(tag) for tag in tags)
+        body = text[start + len("<answer>") : end]
+        if thought < start < end and body.strip():
+            space = body[: len(body) - len(body.lstrip())] or " "
+            return Spliced(text[: start + len("<answer>")] + space, reference, True)
+    return Spliced(f"{text.partition('</think>')[0]}</think> <answer> ", reference, False)
 
 
 def at_last_word(prompt: Prompt, response: Response) -> Spliced:

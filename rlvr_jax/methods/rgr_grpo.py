@@ -39,6 +39,7 @@ def rgr_grpo(
     gamma: float = 0.1,
     shape_of: Callable[[float], Surrogate] = damped_ratio,
     epsilon: float = 1e-6,
+    criteria: Sequence[str] = (),
 ) -> Recipe:
     """Group-normalized rubric rewards, with a revised response in every group that lacks something.
 
@@ -49,10 +50,18 @@ def rgr_grpo(
       gamma: of the revised response's ratio (γ).
       shape_of: (γ) -> its loss: `damped_ratio` or `shaped_probability`.
       epsilon: added to the standard deviation of a group's rewards.
+      criteria: what the policy is told of each that its best answer lacks; none: the names of the
+        rewards, in a run with a rubric for its judge the texts of that.
     """
+    if criteria and len(criteria) != len(weights):
+        raise ValueError(
+            f"rgr_grpo: criteria must be {len(weights)} texts, one for each of the weights, got"
+            f" {len(criteria)}"
+        )
+    texts = criteria or [""] * len(weights)
     rubric = [
-        Criterion(f"{number}", weight, kind="factual" if number in factual else "plain")
-        for number, weight in enumerate(weights)
+        Criterion(f"{n}", weight, kind="factual" if n in factual else "plain", text=text)
+        for n, (weight, text) in enumerate(zip(weights, texts, strict=True))
     ]
     reward = by_rubric(rubric, all_factual_or_share(least))
     return Recipe(

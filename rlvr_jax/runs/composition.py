@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence, Sized
+from pathlib import Path
 from typing import Any
 
 from rlvr_jax import methods
 from rlvr_jax.experience import Experience, Setting, Stage, experience, mask_truncated, refill
 from rlvr_jax.experience import stages as stage_room
 from rlvr_jax.experience.stages.rewards.tournament import Compare, compare_by
+from rlvr_jax.judges import read_rubric
 from rlvr_jax.own import own_function
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments, resolve_hyperparameters
@@ -39,6 +41,9 @@ def compose(config: TrainConfig, task: Task, recipe: Recipe) -> Recipe:
         if config.experience:
             own = resolve_hyperparameters(whose, (), budget, config.steps)
         check_criteria(config.judge_rubric, whose, own)
+        if config.judge_rubric and own.get("criteria") == ():
+            rubric = read_rubric(Path(config.judge_rubric))
+            own["criteria"] = tuple(criterion.text or criterion.name for criterion in rubric)
         recipe = replace(recipe, experience=_compared(whose, own, compare).experience)
     chain = recipe.experience or experience()
     if config.dynamic_sampling:

@@ -44,7 +44,7 @@ OF_OBJECTIVE = {
 }
 # Settings of the run beside those of all: what is shown of a response must fit into a prompt.
 # RetroAgent pays for what exceeds earlier visits: prompts come again in the second step.
-RUN = {"rgr_grpo": {"prompt_tokens": 20}, "retroagent": {"prompts_per_step": 15}}
+RUN = {"rgr_grpo": {"prompt_tokens": 24}, "retroagent": {"prompts_per_step": 15}}
 FAST = {"empo"}
 marked = [
     pytest.param(name, marks=() if name in FAST else pytest.mark.slow, id=name) for name in CASES

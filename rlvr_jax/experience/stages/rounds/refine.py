@@ -17,7 +17,7 @@ from rlvr_jax.tasks import Prompt, Task
 __all__ = ["refine", "unmet"]
 
 Revise = Callable[[Task, Prompt, str, Sequence[str]], str]
-"""(task, prompt, answer, names or texts of what it lacks) -> what the policy is shown."""
+"""(task, prompt, answer, what it lacks, in words) -> what the policy is shown."""
 
 
 def unmet(points: np.ndarray, rubric: Sequence[Criterion], least: float) -> np.ndarray:
@@ -26,11 +26,12 @@ def unmet(points: np.ndarray, rubric: Sequence[Criterion], least: float) -> np.n
 
 
 def ask_to_revise(task: Task, prompt: Prompt, answer: str, lacking: Sequence[str]) -> str:
-    """The prompt with the answer, as the task shows one, and behind it what it lacks."""
-    shown = prompt.text + "\n" + answer
+    """The prompt with the answer, as the task shows one, and behind it what it lacks; in words,
+    where the task has no way of its own."""
     if task.show_answer is not None:
-        shown = task.show_answer(prompt, answer)
-    return "\n".join([shown, *lacking])
+        return "\n".join([task.show_answer(prompt, answer), *lacking])
+    listed = "\n".join(lacking)
+    return f"{prompt.text}\n\nAnswer:\n{answer}\n\nRevise it so that these are met:\n{listed}"
 
 
 def refine(
@@ -45,6 +46,9 @@ def refine(
     So one fewer is drawn first. Where the best answer lacks nothing, and where no answer has a
     verdict, the last one is drawn from the prompt alone. A revised answer is learned from under the
     prompt alone, as of another policy: `off_policy`.
+
+    What an answer lacks is said by the text of the criterion, or by the name that the task's reward
+    has.
 
     Args:
       rubric: criteria, columns of the task's rewards.
@@ -88,15 +92,12 @@ def refine(
         open_ = unmet(known.component_rewards[:, first:last], rubric, least)[rows]
         wanted = open_.any(axis=1) & np.isfinite(earned[rows])
         texts = batch.take(rows).responses
+        said = _said(rubric, task.rewards[first:last])
         asks = []
         for place, row in enumerate(rows.tolist()):
             ask = replace(batch.asks[row], samples=1, first_sample=turn.setting.samples - 1)
             if wanted[place]:
-                lacking = [
-                    criterion.text or criterion.name
-                    for criterion, out in zip(rubric, open_[place], strict=True)
-                    if out
-                ]
+                lacking = [name for name, out in zip(said, open_[place], strict=True) if out]
                 shown = revise(task, ask.prompt, texts[place].text, lacking)
                 ask = _shown(ask, shown, turn.step)
             asks.append(ask)
@@ -121,6 +122,12 @@ def refine(
     label = f"refine({reward.label})"
     of_task = frozenset({"rewards"})
     return stateless(apply, label, init=init, size=size, gives=gives, by_row=True, of_task=of_task)
+
+
+def _said(rubric: Sequence[Criterion], rewards: Sequence[str]) -> list[str]:
+    """What the policy is told of each criterion: its text, or the name of the task's reward."""
+    named = zip(rubric, rewards, strict=True)
+    return [one.text or name.removeprefix("judge/") for one, name in named]
 
 
 def _shown(ask: Ask, text: str, step: int) -> Ask:

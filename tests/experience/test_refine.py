@@ -1,0 +1,71 @@
+"""A revision is asked for in words that say what the best answer lacks."""
+
+import dataclasses
+
+import numpy_actor
+import pytest
+
+from rlvr_jax.experience import experience, refine
+from rlvr_jax.methods import recipe
+from rlvr_jax.objectives import Criterion, by_rubric
+from rlvr_jax.runs.composition import compose
+from rlvr_jax.runs.config import TrainConfig
+
+RUBRIC = [Criterion("0"), Criterion("1", text="It ends by itself.")]
+
+
+def asked_to_revise(rubric, **task):
+    """What the policy is shown by a revision, and the answers of which it is one."""
+    found = []
+
+    class Watching(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            found.extend(
+                ask.view.show(ask.prompt, own.task).text
+                for ask in asks
+                if ask.view.label.startswith("refine")
+            )
+            return super().draw(asks, key, sampling, constants)
+
+    chain = experience(stages=[refine(rubric, by_rubric(rubric))])
+    own = numpy_actor.setting(
+        chain, dataclasses.replace(numpy_actor.numbered_task(), **task), samples=3
+    )
+    numpy_actor.walk(chain, Watching(chance=0.2), steps=2, own=own)
+    return found
+
+
+def test_what_is_lacking_is_said_by_texts_or_by_names_of_rewards():
+    told = asked_to_revise(RUBRIC, show_answer=None)
+    assert told and all(text.startswith("question ") for text in told)
+    lists = {text.partition("Revise it so that these are met:\n")[2] for text in told}
+    # The first criterion has no text: the task calls that reward its outcome.
+    assert lists <= {"outcome", "It ends by itself.", "outcome\nIt ends by itself."}
+    assert any("outcome" in one for one in lists)
+
+
+def test_a_task_shows_answers_in_its_own_way():
+    told = asked_to_revise(RUBRIC, show_answer=lambda prompt, answer: f"<{prompt.answer}>")
+    assert told and all(text.startswith("<") and "Revise" not in text for text in told)
+
+
+def test_the_texts_of_a_judges_rubric_are_told(tmp_path):
+    rubric = tmp_path / "rubric.json"
+    rubric.write_text(
+        '[{"name": "long", "kind": "factual", "text": "Ten words."}, {"name": "kind"}]'
+    )
+    config = TrainConfig(
+        method="rgr_grpo",
+        hyperparameters=("weights=1,1", "factual=0"),
+        judge="own_judges:fair",
+        judge_rubric=str(rubric),
+    )
+    own = recipe("rgr_grpo", **config.method_arguments(8))
+    chain = compose(config, numpy_actor.numbered_task(), own).experience
+    (stage,) = [stage for name, stage in chain.stages.items() if name == "refine"]
+    wanted = recipe(
+        "rgr_grpo", weights=(1.0, 1.0), factual=(0,), criteria=("Ten words.", "kind")
+    ).experience.stages["refine"]
+    assert stage == wanted != own.experience.stages["refine"]
+    with pytest.raises(ValueError, match="criteria must be 3 texts, one for each of the weights"):
+        recipe("rgr_grpo", criteria=("a",))

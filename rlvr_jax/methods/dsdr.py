@@ -18,9 +18,11 @@ from rlvr_jax.experience import embed, experience, find_formulas, shape
 from rlvr_jax.objectives.advantages.group_relative import group_normalized
 from rlvr_jax.objectives.algebra.core import objective
 from rlvr_jax.objectives.regularizers.group_diversity import (
-    diversity_reward,
+    diversity,
     diversity_weighted_entropy,
 )
+from rlvr_jax.objectives.rewards.composition import total
+from rlvr_jax.objectives.shaping import plain_outcome
 from rlvr_jax.objectives.surrogates.aggregations import token_mean
 from rlvr_jax.objectives.surrogates.policy_gradient import ppo_clip
 from rlvr_jax.types import Method, Recipe
@@ -37,12 +39,18 @@ def dsdr(
     """Clip-higher on the token mean, with rewards and entropy for diversity among right rollouts.
 
     Args:
-      reward_coefficient: of the diversity in the reward (λ_d).
+      reward_coefficient: of the diversity in the reward (λ_d), below the distance of right from
+        wrong.
       entropy_coefficient: of the weighted entropy (λ_l).
       temperature: of the weights (τ).
       clip_low, clip_high: half-widths of the trust region.
       epsilon: added to the standard deviation of a group's rewards.
     """
+    if not 0 <= reward_coefficient < 1:
+        raise ValueError(f"dsdr: reward_coefficient must be in [0, 1), got {reward_coefficient}")
+    reward = total(
+        {"outcome": plain_outcome, "diversity": diversity}, {"diversity": reward_coefficient}
+    )
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),
@@ -50,9 +58,7 @@ def dsdr(
             regularizers=[diversity_weighted_entropy(entropy_coefficient, temperature)],
             aggregation=token_mean(),
         ),
-        experience=experience(
-            stages=[embed("current"), find_formulas(), shape(diversity_reward(reward_coefficient))]
-        ),
+        experience=experience(stages=[embed("current"), find_formulas(), shape(reward)]),
     )
 
 

@@ -201,6 +201,9 @@ def test_right_answers_that_differ_are_paid(model, tmp_path):
     assert len(values(lines, "experience/formulas")) == 2
     reward, outcome = (np.array(values(lines, name)) for name in ("reward", "outcome"))
     assert np.all(reward >= outcome) and np.any(reward > outcome)
+    # What is mixed has a curve of its own before.
+    diversity = np.array(values(lines, "experience/reward/diversity"))
+    np.testing.assert_allclose(reward, outcome + 0.1 * diversity, rtol=1e-5)
 
 
 def test_rewards_are_compared_with_those_of_worked_solutions(tmp_path):

@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.algebra.parts import Transform, describe, stateless
 from rlvr_jax.objectives.arguments import check_finite, check_positive
 from rlvr_jax.objectives.regularizers.preferences import outcome_is_right
-from rlvr_jax.objectives.shaping import Reward
 from rlvr_jax.objectives.statistics.groups import (
     group_count,
     group_has_tokens,
@@ -21,7 +20,6 @@ from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
     "diversity",
-    "diversity_reward",
     "diversity_weighted_entropy",
     "diversity_weights",
     "formula_uniqueness",
@@ -106,25 +104,6 @@ def diversity_weights(
     power = jnp.where(right, jnp.exp(scaled - group_max(scaled, group, right)), 0)
     total = group_sum(power, group)
     return power / jnp.where(total > 0, total, 1)
-
-
-def diversity_reward(coefficient: float) -> Reward:
-    """Adds λ · d to the outcome of right rollouts.
-
-    Args:
-      coefficient: λ, at least 0 and below the distance of right from wrong.
-    Reads: outcome, group, embedding, formulas.
-    Raises:
-      ValueError: coefficient outside [0, 1).
-    """
-    if not 0 <= coefficient < 1:
-        raise ValueError(f"diversity_reward: coefficient must be in [0, 1), got {coefficient}")
-
-    def reward(rollouts):
-        earned = coefficient * diversity(rollouts)
-        return rollouts.outcome + earned.astype(rollouts.outcome.dtype)
-
-    return reward
 
 
 def diversity_weighted_entropy(coefficient: float, temperature: float = 1.0) -> Transform:

@@ -17,7 +17,7 @@ from rlvr_jax.experience.given import behind_given, rows_of_responses
 from rlvr_jax.experience.parts import Written
 from rlvr_jax.experience.sampling import occurrences
 from rlvr_jax.tasks import Grade, Prompt, StepScore, Task
-from rlvr_jax.tasks.worlds.triplets import Triplet, World
+from rlvr_jax.tasks.worlds.triplets import Triplet, World, is_proposal, proposal_in
 from rlvr_jax.types import Rollouts
 
 WORDS = 12
@@ -242,6 +242,9 @@ class NumpyActor:
             right = draw < chance and not rollouts.truncated[row]
             ended = float(not rollouts.truncated[row])
             answer = str(rollouts.tokens[row, 0] % 3) if ended else None
+            if right and is_proposal(ask.prompt):
+                (found,) = proposal_in(ONE_WORD, [ask.prompt], [batch.responses[row].text])
+                right, answer = found is not None, found and found.text()
             grades.append(Grade(float(right), info={"ended": ended}, answer=answer))
         outcome = np.array([grade.outcome for grade in grades], np.float32)
         graded = batch.with_rollouts(outcome=outcome, reward=outcome)

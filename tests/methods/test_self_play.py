@@ -35,9 +35,9 @@ class Texts:
         return [WORDS[row[0] % len(WORDS)] if row else "" for row in rows]
 
 
-def walked(steps, prompts=24, **hyperparameters):
+def walked(steps, prompts=24, world=EXPRESSIONS, **hyperparameters):
     chain = recipe("absolute_zero", **hyperparameters).experience
-    task = replace(numpy_actor.numbered_task(), world=EXPRESSIONS)
+    task = replace(numpy_actor.numbered_task(), world=world)
     own = numpy_actor.setting(chain, task, prompts=prompts, samples=1)
     return numpy_actor.walk(chain, Speaker(), steps, own=own)
 
@@ -88,6 +88,15 @@ def test_proposals_earn_by_how_they_are_solved_and_answers_by_being_right():
         assert len(batch) == 24
         assert {len(rows) for rows in collected.seen[-1].groups} <= {1, 4}
     assert learnable > 0
+
+
+def test_programs_are_run_where_they_are_graded_alone():
+    def again(pairs):
+        raise AssertionError("a second run may come to something else, on another process, too")
+
+    once, own = (walked(3, world=world) for world in (EXPRESSIONS, EXPRESSIONS._replace(run=again)))
+    assert [told for _, told, _ in once] == [told for _, told, _ in own]
+    assert own[-1][1]["known/deduction"] > 1 and own[-1][0].metrics["valid_proposals"] > 0
 
 
 def test_a_task_without_a_world_is_refused():

@@ -10,6 +10,7 @@ from rlvr_jax.tasks.worlds.expressions import EXPRESSIONS, expressions, random_p
 from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
+    graded_proposal,
     propose_prompt,
     solve_prompt,
     split,
@@ -131,5 +132,14 @@ def test_python_functions_run_in_the_sandbox_and_values_keep_their_types():
         fenced("python", "def f(x):\n    raise ValueError") + fenced("input", "1"),
         fenced("python", "def f(x):\n    return {1}") + fenced("input", "1"),
     ]
-    told = task.verify([prompt] * 5, [Response(text) for text in proposals])
-    assert [grade.outcome for grade in told] == [0, 1, 0, 0, 0]
+    proposals += [
+        fenced("python", f"def f(x):\n    return {by_another_way}") + fenced("input", "1")
+        for by_another_way in ("__import__('datetime').date.today().year", "eval('x')", "hash('a')")
+    ]
+    told = task.verify([prompt] * len(proposals), [Response(text) for text in proposals])
+    assert [grade.outcome for grade in told] == [0, 1, 0, 0, 0, 0, 0, 0]
+    assert graded_proposal(prompt, told[1]) == Triplet(world.first.program, ("other",), ("other",))
+    assert graded_proposal(prompt, told[0]) is None
+    inputs = [fenced("input", "1") + fenced("input", value) for value in ("1", "2")]
+    found = [world.read_proposal("induction", fenced("python", code) + two) for two in inputs]
+    assert found[0] is None and found[1][1] == [1, 2]

@@ -23,8 +23,7 @@ from rlvr_jax.tasks.worlds.triplets import (
     KINDS,
     Triplet,
     World,
-    is_proposal,
-    proposal_in,
+    graded_proposal,
     propose_prompt,
     solve_prompt,
 )
@@ -88,7 +87,8 @@ def propose_and_solve(references: int, capacity: int) -> Curriculum:
     Args:
       references: triplets that a proposer sees at most (K).
       capacity: triplets of each buffer, the newest ones.
-    Reads: Task.world. Metrics: known/<kind> (triplets in the buffer), new/<kind> (of the step).
+    Reads: Task.world, Grade.answer (of a proposal: its triplet). Metrics: known/<kind> (triplets in
+      the buffer), new/<kind> (of the step).
     Raises:
       ValueError: a number below 1; when a run begins, a task without a world.
     Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
@@ -127,25 +127,16 @@ def propose_and_solve(references: int, capacity: int) -> Curriculum:
 
     def observe(state, turn, seen, learned):
         del learned
-        world = world_of("propose_and_solve", turn.setting)
         state, told = list(state), {}
         for number, kind in enumerate(KINDS):
             known = {triplet.text() for triplet in _triplets(state[number], oldest(state[number]))}
             new: dict[str, Triplet] = {}
             for batch in seen:
-                rows = [
-                    row
-                    for row, ask in enumerate(batch.asks)
-                    if is_proposal(ask.prompt)
-                    and ask.prompt.answer["kind"] == kind
-                    and batch.grades[row].outcome
-                ]
-                if not rows:
-                    continue
-                own = batch.take(np.array(rows))
-                texts = [response.text for response in own.responses]
-                for triplet in proposal_in(world, own.prompts, texts):
-                    if triplet is not None and triplet.text() not in known:
+                for ask, grade in zip(batch.asks, batch.grades, strict=True):
+                    triplet = graded_proposal(ask.prompt, grade)
+                    if triplet is None or ask.prompt.answer["kind"] != kind:
+                        continue
+                    if triplet.text() not in known:
                         new[triplet.text()] = triplet
             rows = as_bytes(list(new.values()))
             if len(rows):

@@ -64,10 +64,12 @@ def _program(text: str) -> str | None:
 
 def _proposal(kind: str, text: str) -> tuple[str, list[Any]] | None:
     program, inputs = _program(text), [value_in(found) for found in fences(text, "input")]
-    most = MOST_INPUTS if kind == "induction" else 1
-    if program is None or not inputs or None in inputs:
+    inputs = inputs[: MOST_INPUTS if kind == "induction" else 1]
+    # A pair that was shown is not to be hidden, too.
+    alike = len({*map(json.dumps, inputs)}) < len(inputs)
+    if program is None or not inputs or None in inputs or alike:
         return None
-    return program, inputs[:most]
+    return program, inputs
 
 
 def _same(one: Any, two: Any) -> bool:

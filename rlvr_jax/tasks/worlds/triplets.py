@@ -16,6 +16,7 @@ __all__ = [
     "KINDS",
     "Triplet",
     "World",
+    "graded_proposal",
     "is_proposal",
     "proposal_in",
     "propose_prompt",
@@ -126,8 +127,19 @@ def proposal_in(
     return found
 
 
+def graded_proposal(prompt: Prompt, grade: Grade) -> Triplet | None:
+    """The triplet that a response proposes, as its verifier found it; None for one that proposes
+    none, or answers something."""
+    valid = is_proposal(prompt) and grade.outcome and grade.answer is not None
+    return Triplet.of(grade.answer) if valid else None
+
+
 def verify_in(world: World) -> Verify:
-    """Grades answers and proposals; `readable` of a grade says whether there is any."""
+    """Grades answers and proposals; `readable` of a grade says whether there is any.
+
+    The answer of a valid proposal is its triplet, with the outputs as they were found: nobody has
+    to run it again, and every process knows the same ones.
+    """
 
     def verify(prompts: Sequence[Prompt], responses: Sequence[Response]) -> list[Grade]:
         grades: dict[int, Grade] = {}
@@ -136,8 +148,9 @@ def verify_in(world: World) -> Verify:
         cut = [responses[k].truncated for k in asked]
         found = proposal_in(world, [prompts[k] for k in asked], texts)
         for place, triplet, short in zip(asked, found, cut, strict=True):
-            valid = float(triplet is not None and not short)
-            grades[place] = Grade(valid, info={"readable": valid})
+            valid = triplet is not None and not short
+            told = triplet.text() if valid else None
+            grades[place] = Grade(float(valid), info={"readable": float(valid)}, answer=told)
         waiting: list[tuple[int, str, Sequence[Any], Triplet]] = []
         for place, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
             if place in grades:

@@ -27,6 +27,9 @@ import ast, json, sys
 given = json.load(sys.stdin)
 tree = ast.parse(given["program"])
 barred = {"random", "secrets", "uuid", "time", "datetime", "os", "sys", "subprocess", "threading"}
+barred |= {"builtins", "calendar", "importlib"}
+# Ways to any module, and what differs from process to process.
+names_barred = {"__import__", "__builtins__", "eval", "exec", "hash", "id", "input", "open"}
 for node in ast.walk(tree):
     names = []
     if isinstance(node, ast.Import):
@@ -35,6 +38,8 @@ for node in ast.walk(tree):
         names = [node.module or ""]
     elif isinstance(node, ast.Raise):
         raise SystemExit("raise")
+    elif isinstance(node, ast.Name) and node.id in names_barred:
+        raise SystemExit("barred")
     if any(name.split(".")[0] in barred for name in names):
         raise SystemExit("barred")
 space = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.experience.asks import Ask
-from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import pass_rates
 from rlvr_jax.objectives import (
@@ -15,8 +14,7 @@ from rlvr_jax.objectives import (
     learnability,
 )
 from rlvr_jax.objectives.arguments import check_count, check_finite
-from rlvr_jax.tasks import Task
-from rlvr_jax.tasks.worlds.triplets import Triplet, is_proposal, proposal_in, solve_prompt
+from rlvr_jax.tasks.worlds.triplets import graded_proposal, is_proposal, solve_prompt
 
 __all__ = ["earn_learnability"]
 
@@ -36,9 +34,9 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
     Args:
       samples: answers to each proposal.
       wrong, malformed: rewards.
-    Reads: Grade.info["readable"], the responses' texts. Writes: reward. Metrics: valid_proposals
-      (share of them), proposal_rate (how often valid ones are solved), learnable_proposals (share
-      of the valid ones), solved (share of answers that are right).
+    Reads: Grade.info["readable"], Grade.answer (of a proposal: its triplet). Writes: reward.
+    Metrics: valid_proposals (share of them), proposal_rate (how often valid ones are solved),
+      learnable_proposals (share of the valid ones), solved (share of answers that are right).
     Raises:
       ValueError: no samples, a reward that is not finite.
     Source: Absolute Zero, https://github.com/LeapLabTHU/Absolute-Zero-Reasoner.
@@ -56,7 +54,8 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
         if (~proposed).any():
             told["solved"] = float(right[~proposed].mean())
         if proposed.any():
-            found = _proposed(batch, np.flatnonzero(proposed & right), task)
+            read = map(graded_proposal, batch.prompts, batch.grades)
+            found = {row: triplet for row, triplet in enumerate(read) if triplet is not None}
             valid = np.isin(np.arange(len(batch)), list(found))
             worth = np.zeros(len(batch))
             told["valid_proposals"] = float(valid[proposed].mean())
@@ -80,13 +79,3 @@ def earn_learnability(samples: int, wrong: float = -0.5, malformed: float = -1.0
         "earn_learnability", samples=samples, wrong=float(wrong), malformed=float(malformed)
     )
     return stateless(apply, label, by_row=True)
-
-
-def _proposed(batch: Batch, rows: np.ndarray, task: Task) -> dict[int, Triplet]:
-    """The triplets that rows propose, by row; one that the world does not read is none."""
-    if not len(rows):
-        return {}
-    own = batch.take(rows)
-    texts = [response.text for response in own.responses]
-    found = proposal_in(task.world, own.prompts, texts)
-    return {int(r): triplet for r, triplet in zip(rows, found, strict=True) if triplet is not None}

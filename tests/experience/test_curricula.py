@@ -1,6 +1,7 @@
 """Curricula act as they say, and at the edges that their papers name."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import numpy_actor
@@ -12,11 +13,13 @@ from rlvr_jax.experience import (
     chosen_prompts,
     experience,
     heat_solved,
+    mastery_pool,
     prioritized,
     rare_event_pair,
     redraw,
     shrinking_pool,
     uniform,
+    unsolved_pool,
     variance_promotion,
 )
 from rlvr_jax.experience.curricula.diversity import distinct_ngrams, edit_distance
@@ -31,7 +34,7 @@ from rlvr_jax.experience.curricula.variance import as_they_are, min_max, refresh
 from rlvr_jax.experience.stages import all_wrong, outside
 from rlvr_jax.experience.stages.rounds.adaptive_refill import KeepRate, lower_rate, next_pool
 from rlvr_jax.experience.views import hint
-from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tasks import Grade, Prompt, Task
 
 FLOAT32 = 1e-6  # rates of a few visits, one rounding each
 FREQUENCY = 0.02  # four standard deviations of a share of 10,000 draws
@@ -247,6 +250,36 @@ def test_a_run_ends_on_its_hardest_prompts():
     ]
     assert len(twice) == 2
     assert np.any(last.rollouts.tokens[twice[0]] != last.rollouts.tokens[twice[1]])
+
+
+class SilentOnHalf(numpy_actor.NumpyActor):
+    """No verdict on the first six prompts; the others are right."""
+
+    def grade(self, batch):
+        grades = [Grade(None if ask.number < 6 else 1.0) for ask in batch.asks]
+        outcome = np.array([grade.outcome or 0 for grade in grades], np.float32)
+        return replace(batch.with_rollouts(outcome=outcome, reward=outcome), grades=grades)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda: shrinking_pool(after=[9], shares=[0.5]),
+        lambda: unsolved_pool(after=9),
+        lambda: mastery_pool(0.9, pending=0.5, discard=1.0, samples=2),
+    ],
+)
+def test_prompts_that_nobody_can_grade_are_asked_as_often_as_the_others(pool):
+    task = numpy_actor.numbered_task()
+    known = [replace(p, meta={**p.meta, "difficulty": 0.7}) for p in task.train]
+    chain = experience(pool())
+    own = numpy_actor.setting(chain, task=replace(task, train=known))
+    found = numpy_actor.walk(chain, SilentOnHalf(), steps=6, own=own)
+    # Three steps of four prompts come round once, whether they are graded or not.
+    asked = [number for collected, _, _ in found for number in numbers_of(collected)[::4]]
+    assert sorted(asked[:12]) == sorted(asked[12:]) == list(range(12))
+    if "mastered_prompts" in found[0][1]:
+        assert found[2][2]["mastery_pool"].visits.max() == 0  # the epoch has ended
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ class Visit(NamedTuple):
 
     Fields:
       number: of the prompt.
-      outcomes: of the answers that have a verdict, at least one.
+      outcomes: of the answers that have a verdict.
       rows: of the group, in `batch`.
       batch: that it was graded in.
     """
@@ -54,8 +55,8 @@ class Visit(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The pass rate: mean outcome."""
-        return float(np.mean(self.outcomes))
+        """The pass rate: mean outcome; NaN without a verdict."""
+        return float(np.mean(self.outcomes)) if len(self.outcomes) else float("nan")
 
 
 def no_history(
@@ -79,29 +80,38 @@ def no_history(
 def visited(
     history: History, step: int, numbers: Sequence[int], rates: Sequence[float], decay: float = 0.0
 ) -> History:
-    """The history after visits, in order: mean' = decay · mean + (1 - decay) · rate."""
+    """The history after visits, in order: mean' = decay · mean + (1 - decay) · rate.
+
+    A visit without a verdict (NaN) counts; its rate is taken to be that of the one before it.
+    """
     visits, last, mean, kept = (array.copy() for array in history)
     for number, rate in zip(numbers, rates, strict=True):
-        kept[number, visits[number] % kept.shape[1]] = rate
-        mean[number] = decay * mean[number] + (1 - decay) * rate
+        known = not math.isnan(rate)
+        before = kept[number, (visits[number] - 1) % kept.shape[1]]
+        kept[number, visits[number] % kept.shape[1]] = rate if known else before
+        mean[number] = decay * mean[number] + (1 - decay) * rate if known else mean[number]
         visits[number] += 1
         last[number] = step
     return History(visits, last, mean, kept)
 
 
-def visits_of(seen: Sequence[Batch], prompts: int) -> list[Visit]:
+def visits_of(seen: Sequence[Batch], prompts: int, undecided: bool = False) -> list[Visit]:
     """The visits of a step, of the first `prompts` prompts.
 
     A prompt counts as it was answered first in a round, with all copies that were asked at once:
     what a stage draws again, under another view, says nothing about the prompt as it was asked.
     Groups without any verdict are none.
+
+    Args:
+      undecided: groups without any verdict are visits, too: what asks the least visited prompts
+        would else ask them again in every step.
     """
     found, known = [], set()
     for batch in seen:
         asks = [batch.asks[rows[0]] for rows in batch.groups]
         for ask, rows, told in zip(asks, batch.groups, batch.outcomes(), strict=True):
             outcomes = told[~np.isnan(told)]
-            if ask.number < prompts and _asked(ask) not in known and len(outcomes):
+            if ask.number < prompts and _asked(ask) not in known and (undecided or len(outcomes)):
                 found.append(Visit(ask.number, outcomes, rows, batch))
         known.update(map(_asked, asks))
     return found

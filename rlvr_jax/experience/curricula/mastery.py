@@ -145,8 +145,9 @@ def mastery_pool(mastered: float, pending: float, discard: float, samples: int =
                 difficulty[number] = rate
             return _told(begun(difficulty, turn.setting.prompts), 0)
         total, visits = state.total.copy(), state.visits.copy()
-        for visit in visits_of(seen, len(total)):
-            total[visit.number] += visit.rate
+        # What nobody can grade is visited all the same, or the epoch would never end.
+        for visit in visits_of(seen, len(total), undecided=True):
+            total[visit.number] += np.nan_to_num(visit.rate)
             visits[visit.number] += 1
         state = state._replace(total=total, visits=visits)
         if not (visits[state.active] > 0).all():

@@ -118,12 +118,12 @@ def _from_pool(label: str, cut: Callable[[int, np.ndarray, History], np.ndarray]
 
     def observe(state, turn, seen, learned):
         del learned
-        visits = visits_of(seen, len(state.pool))
+        visits = visits_of(seen, len(state.pool), undecided=True)
         history = visited(
             state.history, turn.step, [v.number for v in visits], [v.rate for v in visits]
         )
         pool = cut(turn.step + 1, state.pool, history)
-        known = pool & (history.visits > 0)
+        known = pool & ~np.isnan(history.latest)
         told = {"pool_prompts": float(pool.sum())}
         if known.any():
             told["pool_rate"] = float(history.latest[known].mean())

@@ -147,12 +147,13 @@ def variance_promotion(
     def observe(state, turn, seen, learned):
         del learned
         score, last = state.score.copy(), state.last.copy()
+        for visit in visits_of(seen, len(score), undecided=True):
+            last[visit.number] = turn.step
         visits = visits_of(seen, len(score))
         for visit in visits:
             rollouts = visit.batch.rollouts
             varied = diversity(rollouts.tokens[visit.rows], rollouts.mask[visit.rows])
             score[visit.number] = promotion(visit.rate, varied, outcome_weight, diversity_weight)
-            last[visit.number] = turn.step
         weight = state.weight
         if turn.step % refresh == 0:
             weight = refreshed(weight, score, scale, momentum)

@@ -17,7 +17,7 @@ from typing import Any
 
 from rlvr_jax.tasks import Prompt, Response, Task, load
 from rlvr_jax.tasks.base import StepScore
-from rlvr_jax.tasks.synthesis.lines import read_lines, wanted
+from rlvr_jax.tasks.synthesis.lines import read_lines, wanted, wanted_list
 
 __all__ = ["steps_of", "trace_row", "traces"]
 
@@ -56,7 +56,8 @@ def traces(path: str, response_tokens: int = 0) -> Task:
       response_tokens: budget of a response; 0: that of the task whose traces they are.
     Raises:
       ValueError: no such file, no rows, rows of several tasks, a prompt that the task does not
-        have, or a trace that its verifier does not grade as right.
+        have, a field of another kind, or a solution, of all there are, that its verifier does not
+        grade as right.
     """
     rows = read_lines(Path(path))
     names = {str(wanted(row, "task", place, Path(path))) for place, row in enumerate(rows)}
@@ -64,17 +65,20 @@ def traces(path: str, response_tokens: int = 0) -> Task:
         raise ValueError(f"traces: rows of {path} must be of one task, got {sorted(names)}")
     task = load(names.pop())
     known: dict[Any, Prompt] = {prompt.text: prompt for prompt in task.train}
-    found = {row.get("prompt"): row for row in rows}
+    found = {}
+    for place, row in enumerate(rows):
+        found[wanted(row, "prompt", place, Path(path), str)] = _solutions(row, place, Path(path))
     strange = [text for text in found if text not in known]
     if strange:
         raise ValueError(
             f"traces: prompts of {path} must be train prompts of {task.name!r}, got"
             f" {str(strange[0])[:80]!r}"
         )
-    prompts = [_shown(known[text], row) for text, row in found.items()]
-    texts = [Response("".join(prompt.solution)) for prompt in prompts]
-    grades = task.verify(prompts, texts)
-    wrong = [p for p, grade in zip(prompts, grades, strict=True) if grade.outcome != 1]
+    prompts = [_shown(known[text], solutions) for text, solutions in found.items()]
+    asked = [prompt for prompt in prompts for _ in prompt.meta["solutions"]]
+    texts = ["".join(steps) for prompt in prompts for steps in prompt.meta["solutions"]]
+    grades = task.verify(asked, [Response(text) for text in texts])
+    wrong = [p for p, grade in zip(asked, grades, strict=True) if grade.outcome != 1]
     if wrong:
         raise ValueError(
             f"traces: the solutions of {path} must be right, got a wrong one for"
@@ -91,8 +95,14 @@ def traces(path: str, response_tokens: int = 0) -> Task:
     )
 
 
-def _shown(prompt: Prompt, row: Mapping[str, Any]) -> Prompt:
-    steps = row.get("solution", ())
-    solutions = row.get("solutions", [steps])
+def _solutions(row: Mapping[str, Any], place: int, path: Path) -> list[list[str]]:
+    """All solutions of a row, each as its steps; the one to be shown first."""
+    steps = wanted_list(row, "solution", place, path, str)
+    others = wanted_list({"solutions": []} | row, "solutions", place, path, list)
+    others = [wanted_list({"solutions": each}, "solutions", place, path, str) for each in others]
+    return [steps, *(each for each in others if each != steps)]
+
+
+def _shown(prompt: Prompt, solutions: Sequence[Sequence[str]]) -> Prompt:
     meta = {**prompt.meta, "solutions": solutions}
-    return replace(prompt, solution=steps, gold="".join(steps), meta=meta)
+    return replace(prompt, solution=solutions[0], gold="".join(solutions[0]), meta=meta)

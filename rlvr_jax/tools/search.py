@@ -30,7 +30,7 @@ def read_corpus(path: str | Path) -> list[str]:
     if not path.is_file():
         raise ValueError(f"search: corpus must be a JSONL file or a folder, got {str(path)!r}")
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
         try:
             told = json.loads(line) if line.strip() else None
         except ValueError:

@@ -56,7 +56,7 @@ def read_cases(folder: Path) -> list[Case]:
 
 
 def _cases(file: Path) -> Iterator[Case]:
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines(), 1):
+    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
         if not line.strip():
             continue
         place = f"{file.name}:{number}"

@@ -366,6 +366,12 @@ def test_levels_and_worked_solutions_can_be_named(tmp_path):
     assert prompt.kind == "Level 1"
 
 
+def test_white_space_is_part_of_the_steps_of_a_solution(tmp_path):
+    rows = [{"prompt": f"Q{i}", "answer": i, "how": ["x\n", "\n", "", None, "y"]} for i in (1, 2)]
+    task = load(f"jsonl:{write(tmp_path / 'a.jsonl', rows)}", columns=["solution=how"])
+    assert {prompt.solution for prompt in every(task)} == {("x\n", "\n", "y")}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     (

@@ -23,7 +23,7 @@ from rlvr_jax.tasks.synthesis.decontamination import (
 )
 from rlvr_jax.tasks.synthesis.evolution import evolve, least_count
 from rlvr_jax.tasks.synthesis.inputs import SCALES, make_inputs
-from rlvr_jax.tasks.synthesis.lines import read_lines
+from rlvr_jax.tasks.synthesis.lines import read_lines, write_lines
 from rlvr_jax.tasks.synthesis.mutual import mutual_verify, told_apart, wrong_label_chance
 
 # DeepMath
@@ -155,6 +155,48 @@ def test_a_command_refuses_a_row_in_a_sentence(tmp_path):
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "must have the field 'question', got ['text']" in done.stderr
+
+
+def test_ratings_below_the_scale_say_nothing_and_numbers_are_answers(tmp_path):
+    row = {"question": "How?", "answers": [7, "7", "7.0"], "answer": 7}
+    (keep, low), (drop, _) = (
+        deepmath.passed(row | {"ratings": ratings}, 0, tmp_path, 5.0)
+        for ratings in ([0.4, 6], [4, 5])
+    )
+    assert keep == "" and (low["answer"], low["difficulty"]) == ("7", 6)
+    assert drop == "difficulty"
+    assert deepmath.passed(row | {"ratings": [0.4]}, 0, tmp_path, 5.0)[1]["difficulty"] is None
+
+
+def test_texts_of_a_file_may_hold_other_ends_of_lines(tmp_path):
+    rows = [{"text": "a\u2028b\u0085c\nd"}, {"text": "e"}]
+    write_lines(tmp_path / "rows.jsonl", rows)
+    assert read_lines(tmp_path / "rows.jsonl") == rows
+
+
+DEEP = {"question": "q", "answers": ["1"]}
+HARDER = {"question": "q", "answer": 1, "seed_count": 15, "attempts": []}
+CODE = {"programs": ["print(1)"], "inputs": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("command", "row", "message"),
+    [
+        (deepmath, DEEP | {"question": 3}, "'question' must be a text, got 3"),
+        (deepmath, DEEP | {"answers": "1"}, "'answers' must be a list, got '1'"),
+        (deepmath, DEEP | {"ratings": ["6"]}, "'ratings' must be a whole number or a number"),
+        (synthrl, HARDER | {"seed_count": "15"}, "'seed_count' must be a whole number, got '15'"),
+        (synthrl, HARDER | {"attempts": ["no"]}, "must have the field 'count', got 'no'"),
+        (rstar_coder, CODE | {"programs": "print(1)"}, "'programs' must be a list"),
+        (rstar_coder, CODE | {"inputs": [1]}, "'inputs' must be a text, got 1"),
+        (rstar_coder, CODE | {"examples": [["1"]]}, "'examples' must be pairs of texts"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused_in_a_sentence(command, row, message, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    write_lines(path, [row])
+    with pytest.raises(ValueError, match=f"row 1 of {path}.*{message}"):
+        command.main([str(path), str(tmp_path / "out.jsonl")])
 
 
 # SynthRL

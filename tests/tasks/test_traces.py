@@ -55,6 +55,7 @@ def test_steps_are_those_of_the_task_or_lines():
     [
         ({"prompt": "1 2 3 >"}, "prompts of .* must be train prompts of 'brackets"),
         ({"solution": ["nonsense"]}, "the solutions of .* must be right"),
+        ({"solutions": [["nonsense"]]}, "the solutions of .* must be right"),
         ({"task": "operators"}, "rows of .* must be of one task"),
     ],
 )
@@ -64,6 +65,22 @@ def test_a_file_that_does_not_fit_is_refused(change, message, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(map(json.dumps, [rows[0], rows[1] | change])))
     with pytest.raises(ValueError, match=f"traces: {message}"):
+        load(f"traces:{path}")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": ["1 2 3 >"]}, "'prompt' must be a text"),
+        ({"solution": "one text"}, "'solution' must be a list"),
+        ({"solutions": ["one text"]}, "'solutions' must be a list"),
+    ],
+)
+def test_a_row_of_another_form_is_refused(change, message, tmp_path):
+    task = load(NAME)
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(trace_row(NAME, task, task.train[0], [task.train[0].gold]) | change))
+    with pytest.raises(ValueError, match=f"row 1 of {path}.*{message}"):
         load(f"traces:{path}")
 
 

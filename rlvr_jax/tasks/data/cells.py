@@ -107,10 +107,12 @@ def messages(value: Any) -> tuple[list[dict[str, str]], str | None, int]:
 
 
 def steps(value: Any) -> tuple[str, ...]:
-    """The steps of a solution: a list of texts, or the lines of a text with their ends."""
+    """The steps of a solution: a list of texts, or the lines of a text with their ends; white space
+    alone is part of them."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
-        return tuple(told for part in value if (told := text(part)) is not None)
+        told = (part if isinstance(part, str) else text(part) for part in value)
+        return tuple(part for part in told if part)
     return tuple((text(value) or "").splitlines(keepends=True))
 
 

@@ -5,9 +5,10 @@
 Rows have `question`, `answers` (of independent solutions, null where one gives none), and where
 they are known `answer` (the source's) and `ratings` (1 to 10). Test rows have `question` and, if
 they like, `benchmark`. A row is kept if it passes every gate, in this order: not like a test
-question, rated 5 or more, answers that agree. Kept rows have `answer`, `difficulty` (null: not
-rated) and `names_answer` (the question states it: look at those). What was dropped is counted by
-its gate. Embeddings and judge are ours: n-grams of characters, and of words.
+question, rated 5 or more (by ratings of at least 1; others say nothing), answers that agree. Kept
+rows have `answer`, `difficulty` (null: not rated) and `names_answer` (the question states it: look
+at those). What was dropped is counted by its gate. Embeddings and judge are ours: n-grams of
+characters, and of words.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from rlvr_jax.tasks.synthesis.agreement import agreement, difficulty, names_answer
 from rlvr_jax.tasks.synthesis.decontamination import contaminated_share, decontaminate
-from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
+from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, wanted_list, write_lines
 
 __all__ = ["main", "passed"]
 
@@ -28,11 +30,16 @@ __all__ = ["main", "passed"]
 def passed(row: dict[str, Any], place: int, path: Path, least: float) -> tuple[str, dict[str, Any]]:
     """The gate at which a row is dropped, "" if at none, and the row as it is kept."""
     mean = None
-    if row.get("ratings"):
-        mean, hard = difficulty(row["ratings"], least)
+    ratings = wanted_list(row, "ratings", place, path, (int, float)) if row.get("ratings") else []
+    # Below the scale a rating says nothing, and not that the question is easy.
+    if known := [rating for rating in ratings if rating >= 1]:
+        mean, hard = difficulty(known, least)
         if not hard:
             return "difficulty", row
-    keep, answer = agreement(wanted(row, "answers", place, path), row.get("answer"))
+    answers = wanted_list(row, "answers", place, path, (str, int, float, NoneType))
+    source = wanted({"answer": None} | row, "answer", place, path, (str, int, float, NoneType))
+    texts = [None if told is None else str(told) for told in (*answers, source)]
+    keep, answer = agreement(texts[:-1], texts[-1])
     if not keep or answer is None:
         return "agreement", row
     told = {"answer": answer, "difficulty": mean}
@@ -54,11 +61,11 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(list(arguments))
     rows = read_lines(given.questions)
     tests = read_lines(given.tests) if given.tests else []
-    asked = [wanted(row, "question", k, given.questions) for k, row in enumerate(rows)]
+    asked = [wanted(row, "question", k, given.questions, str) for k, row in enumerate(rows)]
     names = [str(row.get("benchmark", "")) for row in tests]
     found = decontaminate(
         asked,
-        [wanted(row, "question", k, given.tests) for k, row in enumerate(tests)],
+        [wanted(row, "question", k, given.tests, str) for k, row in enumerate(tests)],
         k=given.neighbours,
         benchmarks=names,
     )

@@ -6,9 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-__all__ = ["read_lines", "run_command", "wanted", "write_lines"]
+__all__ = ["read_lines", "run_command", "wanted", "wanted_list", "write_lines"]
+
+_NAMES = {
+    **{str: "a text", list: "a list", int: "a whole number", float: "a number"},
+    NoneType: "null",
+}
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -20,7 +26,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if not Path(path).is_file():
         raise ValueError(f"read_lines: path must be a file of JSON lines, got {path}")
     rows = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    # Texts may have other signs that end a line, which JSON need not escape.
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -33,17 +40,39 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def wanted(row: Mapping[str, Any], name: str, place: int, path: Path) -> Any:
-    """A field of a row.
+def wanted(
+    row: Any, name: str, place: int, path: Path, kind: type | tuple[type, ...] = object
+) -> Any:
+    """A field of a row, or of an object in it.
+
+    Args:
+      kind: that its value must have; a number is no truth value.
+    Raises:
+      ValueError: it is not there, or of another kind; names the row.
+    """
+    if not isinstance(row, Mapping) or name not in row:
+        got = sorted(row) if isinstance(row, Mapping) else row
+        raise ValueError(f"row {place + 1} of {path} must have the field {name!r}, got {got!r}")
+    value = row[name]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not object):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(_NAMES[each] for each in kinds)
+        raise ValueError(f"row {place + 1} of {path}: {name!r} must be {names}, got {value!r}")
+    return value
+
+
+def wanted_list(
+    row: Any, name: str, place: int, path: Path, kind: type | tuple[type, ...]
+) -> list[Any]:
+    """A field of a row that is a list, all of whose parts are of a kind.
 
     Raises:
-      ValueError: it is not there; names the row.
+      ValueError: as `wanted`.
     """
-    if name not in row:
-        raise ValueError(
-            f"row {place + 1} of {path} must have the field {name!r}, got {sorted(row)}"
-        )
-    return row[name]
+    return [
+        wanted({name: part}, name, place, path, kind)
+        for part in wanted(row, name, place, path, list)
+    ]
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted, write_lines
+from rlvr_jax.tasks.synthesis.lines import read_lines, run_command, wanted_list, write_lines
 from rlvr_jax.tasks.synthesis.mutual import Agreement, mutual_verify
 from rlvr_jax.verifiers.programs.functions import run_programs
 
@@ -27,9 +27,14 @@ __all__ = ["labelled", "main"]
 
 def labelled(row: dict[str, Any], place: int, path: Path, theta: float) -> Agreement:
     """What the programs of a row agree on, on its examples and then its inputs."""
-    programs = wanted(row, "programs", place, path)
-    examples = row.get("examples", [])
-    inputs = [text for text, _ in examples] + list(wanted(row, "inputs", place, path))
+    programs = wanted_list(row, "programs", place, path, str)
+    examples = wanted_list({"examples": []} | row, "examples", place, path, list)
+    for pair in examples:
+        if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise ValueError(
+                f"row {place + 1} of {path}: 'examples' must be pairs of texts, got {pair!r}"
+            )
+    inputs = [text for text, _ in examples] + wanted_list(row, "inputs", place, path, str)
     normal = [_normal(output) for _, output in examples]
     outputs = [
         [None if text is None else _normal(text) for text in texts]

@@ -37,19 +37,20 @@ def main(arguments: Sequence[str]) -> None:
     given = parser.parse_args(list(arguments))
     rows, made, seeds = read_lines(given.attempts), [], 0
     for place, row in enumerate(rows):
-        names = ("question", "answer", "seed_count", "attempts")
+        kinds = {"question": str, "answer": object, "seed_count": int, "attempts": list}
         question, answer, count, tries = (
-            wanted(row, name, place, given.attempts) for name in names
+            wanted(row, name, place, given.attempts, kind) for name, kind in kinds.items()
         )
         if count < given.seed_threshold:
             continue
         seeds += 1
         made.append({"question": question, "answer": answer, "count": count, "of": None})
-        counts = [wanted(attempt, "count", place, given.attempts) for attempt in tries]
-        scores = [wanted(attempt, "score", place, given.attempts) for attempt in tries]
+        counts = [wanted(attempt, "count", place, given.attempts, int) for attempt in tries]
+        number = (int, float)
+        scores = [wanted(attempt, "score", place, given.attempts, number) for attempt in tries]
         best = evolve(counts, scores, count, given.low, given.gap, given.least_score).best
         if best:
-            text = wanted(tries[best - 1], "question", place, given.attempts)
+            text = wanted(tries[best - 1], "question", place, given.attempts, str)
             found = {"question": text, "answer": answer, "count": counts[best - 1], "of": question}
             made.append(found)
     write_lines(given.out, made)

@@ -1,5 +1,6 @@
 """Curricula of methods: which prompts come when, in which form, and how they are labelled."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -8,9 +9,10 @@ import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience import experience, stateless
 from rlvr_jax.experience.curricula.difficulty_batches import difficulty_batches, resort
 from rlvr_jax.experience.curricula.formats import Climb, climbed, easiest
-from rlvr_jax.experience.curricula.level_stages import level_stage
+from rlvr_jax.experience.curricula.level_stages import level_stage, one_level_at_a_time
 from rlvr_jax.experience.curricula.mastery import exchanged
 from rlvr_jax.experience.curricula.skills import most_skills, next_active, skill_reward
 from rlvr_jax.experience.curricula.solution_stages import given_steps
@@ -18,7 +20,7 @@ from rlvr_jax.experience.stages.donors.replace_failures import failure_sources
 from rlvr_jax.methods import recipe
 from rlvr_jax.runs import TrainConfig
 from rlvr_jax.tasks.arithmetic_forms import arithmetic_forms
-from rlvr_jax.tasks.base import Response
+from rlvr_jax.tasks.base import Prompt, Response
 from rlvr_jax.tasks.hinted_brackets import BASE_MODEL
 from rlvr_jax.tasks.reformulations import box_at_the_end, reformulated, shuffled_choice
 from rlvr_jax.tasks.rewards import blanks_reward
@@ -272,6 +274,15 @@ def test_a_step_asks_prompts_of_its_level_alone():
         assert told["level"] == level
 
 
+def test_the_level_of_a_step_is_told_where_a_stage_makes_up_prompts():
+    def made_up(batch, actor, turn):
+        asks = [replace(ask, prompt=Prompt("made up")) for ask in batch.asks]
+        return dataclasses.replace(batch, asks=asks), {}
+
+    chain = experience(one_level_at_a_time(2), stages=[stateless(made_up)])
+    assert [told["level"] for _, told, _ in numpy_actor.walk(chain)] == [0, 0, 1, 1]
+
+
 def test_between_levels_the_policy_becomes_its_reference(tmp_path):
     run = training_runs.prepared(
         TrainConfig(
@@ -430,6 +441,16 @@ def test_after_its_epochs_a_step_has_more_of_what_failed():
     for collected, told, _ in found[6:]:
         assert told["weak_asks"] == 0.5
         assert fail[[n for n in numbers(collected)]].sum() >= 2
+
+
+def test_where_nothing_has_failed_synthetic_prompts_of_all_kinds_are_asked_alike():
+    chain = recipe("sws", epochs=1, share=1.0).experience
+    task = numpy_actor.numbered_task()
+    made = [replace(p, meta={**p.meta, "synthetic": p.kind == "odd"}) for p in task.train]
+    own = numpy_actor.setting(chain, task=replace(task, train=made))
+    found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=2.0), 5, own=own)
+    assert [told["weak_asks"] for _, told, _ in found] == [0, 0, 1, 1, 1]
+    assert all(p.kind == "odd" for c, _, _ in found[2:] for p in c.batch.prompts)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """SCOPE, InT: wrong answers whose beginning is right."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy_actor
 import pytest
@@ -10,9 +12,10 @@ from rlvr_jax.experience.stages.rounds.first_errors import (
     repairable,
     tokens_before,
 )
+from rlvr_jax.experience.stages.rounds.salvage import _spared
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import TEACHER
-from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.base import Grade, Prompt
 from rlvr_jax.tasks.bracket_paths import path_scores
 
 PATHS = "hinted_brackets:train=64,judge_paths=true"
@@ -65,6 +68,16 @@ def test_what_is_salvaged_begins_as_the_policy_did_and_ends_as_the_teacher():
         assert had == has
         salvaged += int(changed.sum())
     assert salvaged > 0
+
+
+def test_a_wrong_answer_that_stays_has_a_verdict():
+    batch = numpy_actor.walk(recipe("prefix_rl").experience, steps=1)[0][0].batch
+    rows = np.array([0, 1])
+    for grades, spared in (([0, 0, 1, 0], [True, True]), ([0, 0, 1, None], [True, False])):
+        told = [Grade(x) for x in grades] + [Grade(1.0)] * (len(batch) - 4)
+        outcome = np.array([grade.outcome or 0 for grade in told], np.float32)
+        known = replace(batch.with_rollouts(outcome=outcome), grades=told)
+        assert _spared(known, rows).tolist() == spared
 
 
 def scored(batch):

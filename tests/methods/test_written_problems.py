@@ -391,6 +391,25 @@ def test_proofs_and_conjectures_are_imitated_by_weight():
     assert proofs > 0 and conjectures > 0
 
 
+def test_what_was_proved_in_an_earlier_step_is_no_target():
+    stage = recipe("stp", hard=0.3, margin=0.0).experience.stages["imitate_proofs"]
+    chain, scored = experience(stages=[stage]), []
+
+    class Watched(numpy_actor.NumpyActor):
+        def score(self, batch, needs, of="current"):
+            if list(needs) == ["mean_hidden"]:
+                scored.append(len(batch))
+            return super().score(batch, needs, of)
+
+    own = numpy_actor.setting(chain)
+    for best in (0.0, 0.1):
+        state = {"imitate_proofs": np.full(12, best, np.float32)}
+        numpy_actor.walk(chain, Watched(chance=0.4), 8, state=state, own=own)
+        # Without a target nothing is matched.
+        assert bool(scored) == (best == 0)
+        scored.clear()
+
+
 @pytest.mark.slow
 def test_training_on_ones_own_proofs(tmp_path):
     given = ("most=1", "hard=0.2", "margin=0")

@@ -77,8 +77,9 @@ def one_level_at_a_time(per_level: int, refresh: bool = True) -> Curriculum:
         return asks_for(turn, chosen)
 
     def observe(state, turn, seen, learned):
-        del seen
-        return state, {"level": float(np.mean([p.meta["level"] for p in learned.prompts]))}
+        del seen, learned
+        levels = np.unique(level_of(turn.setting)).tolist()
+        return state, {"level": float(level_stage(turn.step, per_level, levels)[0])}
 
     def events(state, step):
         _, first = level_stage(step, per_level, range(int(state)))

@@ -36,7 +36,8 @@ def shift_to_weaknesses(
     After the epochs the run begins with its first weights again, and of the prompts of a step a
     share is drawn from kinds in proportion to their share of failed prompts: synthetic prompts of
     the kind (`Prompt.meta["synthetic"]`), which are not asked before, or where it has none its
-    failed ones. The others come in shuffled epochs.
+    failed ones; if nothing has failed, from all kinds alike that have synthetic ones. The others
+    come in shuffled epochs.
 
     Args:
       epochs: of the first phase (T1).
@@ -112,8 +113,10 @@ def shift_to_weaknesses(
         # What was never asked, or never graded, has not failed.
         known = ~np.isnan(accuracy).any(axis=1) & ~made
         fail = known & failed(np.nan_to_num(accuracy, nan=1.0), threshold, included=included)
-        rate = budgets(fail[~made], kind[~made], len(kinds), 1.0) if fail.any() else None
-        weight = np.zeros(len(kinds)) if rate is None else rate
+        rate = budgets(fail[~made], kind[~made], len(kinds), 1.0)
+        # Where nothing has failed all kinds count alike, of those that have prompts to ask.
+        there = np.bincount(kind, weights=made | fail, minlength=len(kinds)) > 0
+        weight = np.where(there, rate, 0)
         told["failed_prompts"] = float(fail.sum())
         return state._replace(fail=fail, weight=weight.astype(np.float32)), told
 

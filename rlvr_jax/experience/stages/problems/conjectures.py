@@ -114,9 +114,9 @@ def imitate_proofs(
     its proofs in sight; copies are dropped; each is tried as often as a statement of the task.
     Nothing has a policy loss. Supervised are right proofs of statements with a success rate of at
     most `most` (`proof_weights`), and conjectures with a rate in (0, hard) (`matching_weights`, by
-    mean hidden states, with what is not yet proved in the step for targets). The reward of a row is
-    its weight, the mean over the rows of either kind made 1. A statement's rate is the highest that
-    one of its visits had.
+    mean hidden states, with the statements of the step that were never proved for targets). The
+    reward of a row is its weight, the mean over the rows of either kind made 1. A statement's rate
+    is the highest that one of its visits had.
 
     Args:
       hard: θ, rate below which a conjecture is an example.
@@ -167,7 +167,7 @@ def imitate_proofs(
             own = pass_rates(proofs.outcomes())
             parts.append((proofs, weighed(proofs, own)))
             told |= {"conjectures": float(len(problems)), "conjecture_rate": float(own.mean())}
-            chosen, unproved = is_example(own, hard), now == 0
+            chosen, unproved = is_example(own, hard), rates == 0
             if chosen.any() and unproved.any():
                 examples = conjectures.take(np.flatnonzero(chosen))
                 firsts = [rows[0] for rows in batch.groups]

@@ -96,8 +96,10 @@ def _spared(batch: Batch, rows: np.ndarray) -> np.ndarray:
     """Which of these wrong rows may be replaced so that each group keeps a wrong one, bool [n]."""
     kept = np.ones(len(rows), bool)
     group = batch.rollouts.group
+    # One without a verdict is not wrong: it leaves its group.
+    failed = batch.decided & (batch.rollouts.outcome <= RIGHT)
     for number in np.unique(group[rows]):
-        wrong = np.sum((group == number) & (batch.rollouts.outcome <= RIGHT))
+        wrong = np.sum((group == number) & failed)
         own = np.flatnonzero(group[rows] == number)
         kept[own[wrong - 1 :]] = False
     return kept

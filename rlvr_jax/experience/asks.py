@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.tasks import Prompt, Task
 
-__all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers"]
+__all__ = ["PLAIN", "Ask", "Shown", "View", "numbered_answers", "shows_nothing"]
 
 
 class Shown(NamedTuple):
@@ -97,6 +97,12 @@ class Ask:
     given: Sequence[int] = ()
     limit: int | None = None
     prefix: Any = field(default=None, compare=False, repr=False)
+
+
+def shows_nothing(ask: Ask, task: Task) -> bool:
+    """Whether the view of an ask shows its prompt as it is, as where a hint says the answer."""
+    shown = ask.view.show(ask.prompt, task)
+    return shown.text == ask.prompt.text and not shown.opening
 
 
 def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:

@@ -117,7 +117,7 @@ def augmented(fraction: float) -> View:
     """Shows the first characters of the worked solution, as QuestA writes it (`augment`).
 
     As the task says (`Task.show_hint`), if it does. A prompt whose solution does not hold its
-    answer is shown as it is.
+    answer, or whose hint would, is shown as it is.
 
     Args:
       fraction: of the solution's characters, in [0, 1].

@@ -8,10 +8,11 @@ https://github.com/foreverlasting1202/QuestA
     A_i  = R_i - mean over the group, ratio clipped to 1 ± ε, mean over all tokens
 
 Only the data changes: what is shown belongs to the prompt, nothing is corrected for it, and no
-prompt is plain within a stage; evaluations are without hints. A stage is a run of its own: the
-second has `--model` of the first and `fraction` 0.25. The authors train with an asynchronous,
-decoupled PPO, rewards times 5 and no normalisation within groups. Keep hard prompts alone whose
-solution holds the answer (`rlvr_jax.tasks.hints.augment` says which).
+prompt is plain within a stage but those whose hint would hold the answer; evaluations are without
+hints. A stage is a run of its own: the second has `--model` of the first and `fraction` 0.25. The
+authors train with an asynchronous, decoupled PPO, rewards times 5 and no normalisation within
+groups. Keep hard prompts alone whose solution holds the answer (`rlvr_jax.tasks.hints.augment` says
+which).
 """
 
 from rlvr_jax.experience import experience, show_as, shuffled_epochs
@@ -48,8 +49,8 @@ METHOD = Method(
         "its README has 72.5 on AIME24; pass@k rises, too"
     ),
     traps=(
-        "stage 2 is a run that you start yourself, with pass rates counted anew; the hint may "
-        "hold the answer; it is cut by characters; below ten of them, or where the solution lacks "
-        "the answer, prompts stay plain"
+        "stage 2 is a run that you start yourself, with pass rates counted anew; the hint is cut "
+        "by characters; below ten of them, where the solution lacks the answer, or where the hint "
+        "would hold it, prompts stay plain (`experience/shown_as_it_is`)"
     ),
 )

@@ -36,8 +36,8 @@ def augment(problem: str, generation: str, answer: str, fraction: float) -> str 
     """The problem with the first part of a solution as its hint; None for one that is of no use.
 
     The solution is what stands behind the last `</think>`, all of the generation if there is none;
-    of use is one in which the answer occurs. The hint is its first int(fraction · length)
-    characters, no hint if these are fewer than 10.
+    of use is one in which the answer occurs, but not in the hint (`hint_ok`). The hint is its first
+    int(fraction · length) characters, no hint if these are fewer than 10.
 
     Args:
       fraction: in [0, 1].
@@ -47,4 +47,6 @@ def augment(problem: str, generation: str, answer: str, fraction: float) -> str 
     if answer not in solution:
         return None
     shown = solution[: int(fraction * len(solution))]
+    if not hint_ok(shown, answer):
+        return None
     return f"{problem}\n\n## Hint.{shown}" if len(shown) >= LEAST_HINT else f"{problem}\n\n"

@@ -1,5 +1,7 @@
 """NuRL, QuestA, CFT: prompts with hints, and critiques that are imitated."""
 
+import dataclasses
+
 import critique_task
 import jax.numpy as jnp
 import numpy as np
@@ -46,6 +48,24 @@ def test_groups_are_drawn_anew_with_hints_after_the_first_stage():
         again += int(labels.sum())
         assert told["pool_prompts"] <= 12
     assert again > 0
+
+
+def test_hints_that_give_the_answer_away_are_counted():
+    task = numpy_actor.numbered_task()
+    # Every second prompt has a hint that says its answer, and a solution that begins with it.
+    told = [("no", "First I look, and then it is yes."), ("it is yes", "It is yes, as before.")]
+    prompts = [
+        dataclasses.replace(prompt, answer="yes", hints=[hint], solution=[solution])
+        for prompt, (hint, solution) in zip(task.train, told * len(task.train), strict=False)
+    ]
+    given = dataclasses.replace(task, train=prompts)
+    for name, curve in (("nurl", "redrawn_as_it_was"), ("questa", "shown_as_it_is")):
+        more = {"first_stage": 1} if name == "nurl" else {}
+        chain = recipe(name, **more).experience
+        own = numpy_actor.setting(chain, task=given, prompts=12)
+        found = numpy_actor.walk(chain, numpy_actor.NumpyActor(chance=-0.4), 3, own=own)
+        shares = [{**collected.metrics, **metrics}.get(curve) for collected, metrics, _ in found]
+        assert shares[1:] == [0.5, 0.5]
 
 
 @pytest.mark.slow

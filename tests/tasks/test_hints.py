@@ -24,7 +24,10 @@ def test_a_question_shows_the_first_characters_of_its_solution():
     assert augment("P", GENERATION, "14", 0.5) == "P\n\n## Hint.\nFirst 3+4=7. Th"
     assert augment("P", GENERATION, "14", 0.25) == "P\n\n"
     assert augment("P", GENERATION, "15", 0.5) is None
-    assert augment("P", "no thought, 14 and more", "14", 1.0).endswith("no thought, 14 and more")
+    assert augment("P", "no thought, 14 and more", "14", 0.5).endswith("no thought,")
+    # The hint would say the answer; a longer number is another one.
+    assert augment("P", GENERATION, "14", 1.0) is None
+    assert augment("P", "It is 140 and not 14.", "14", 0.6) == "P\n\n## Hint.It is 140 an"
 
 
 @pytest.mark.parametrize(

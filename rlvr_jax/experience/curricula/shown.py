@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import View
+from rlvr_jax.experience.asks import View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
 
 __all__ = ["exact_shares", "mix_views", "show_as"]
@@ -19,14 +19,22 @@ def show_as(view: View) -> Curriculum:
 
     Args:
       view: such as `augmented(0.5)`.
-    Reads: what the view reads.
+    Reads: what the view reads. Metrics: shown_as_it_is (share of the groups whose prompt the view
+      shows as it is, such as where a hint gives the answer away).
     """
 
     def propose(asks, state, turn):
         del state, turn
         return [replace(ask, view=view) for ask in asks]
 
-    return Curriculum(propose, f"show_as({view.label})", needs=view.needs, views=(view,))
+    def observe(state, turn, seen, learned):
+        del seen
+        asked = [learned.asks[rows[0]] for rows in learned.groups]
+        bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
+        return state, {"shown_as_it_is": float(np.mean(bare))}
+
+    label = f"show_as({view.label})"
+    return Curriculum(propose, label, observe=observe, needs=view.needs, views=(view,))
 
 
 def exact_shares(number: int, shares: Sequence[float]) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import View
+from rlvr_jax.experience.asks import View, shows_nothing
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, no_state, stateless
 from rlvr_jax.experience.stages.donors.traces import own_rows
@@ -41,7 +41,9 @@ def redraw(
         in the same group.
       after: steps before which nothing is drawn again.
     Reads: outcome. Draws: `samples` for each group that is drawn again. Writes: with `trained`
-      off_policy, shown_tokens, shown_length. Metrics: redrawn_share (of the groups).
+      off_policy, shown_tokens, shown_length. Metrics: redrawn_share (of the groups);
+      redrawn_as_it_was (of those that are drawn again, the share of whose prompts the view shows
+      nothing, such as a hint that gives the answer away).
     """
 
     def apply(batch, actor, turn):
@@ -61,6 +63,9 @@ def redraw(
             asks.append(replace(ask, view=view, samples=hinted))
             if hinted < size:
                 asks.append(replace(ask, samples=int(size) - hinted, first_sample=hinted))
+        told["redrawn_as_it_was"] = float(
+            np.mean([shows_nothing(replace(ask, view=view), turn.setting.task) for ask in chosen])
+        )
         drawn = actor.grade(actor.draw(asks, turn.key))
         if plain:
             group = np.repeat(np.arange(len(sizes[again]), dtype=np.int32), sizes[again])

@@ -61,7 +61,9 @@ def ampo(
             regularizers=bonus,
             aggregation=fixed_length_sum(max_length),
         ),
-        experience=experience(stages=[place_ranked_traces(none_above(right_above), traces)]),
+        experience=experience(
+            stages=[place_ranked_traces(none_above(right_above), traces, right_above)]
+        ),
     )
 
 

@@ -14,7 +14,7 @@ With 1 - s a question that nobody can answer is the best one; only its check sta
 Questions that are solved at most half of the time replace invalid ones for some steps. With
 `max_turns` both roles write in turns with the tools of the task, as those of `lookup`, and a
 question is valid that took two different searches; without, in one. The judge that answers from
-what was found, and noise passages are left out.
+what was found, noise passages, and whether anything was found are left out.
 """
 
 from rlvr_jax.experience import experience, pose_questions, turns
@@ -94,7 +94,7 @@ METHOD = Method(
     "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
     "https://github.com/Alibaba-Quark/SSP",
     changes="advantage, sampling, reward",
-    left_out="the judge that answers from what was found",
+    left_out="the judge that answers from what was found, and whether anything was",
     reports=(
         "search agents: gains on several question sets, from scratch and on trained agents (no "
         "number)"

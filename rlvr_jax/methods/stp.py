@@ -13,7 +13,9 @@ https://github.com/kfdong/STP
 Any task is a world of statements, such as `lean` where it is installed or brackets, whose verifier
 checks arithmetic (see `gar`). Here a round is a step, success is the best of the visits, and the
 weights begin from where they are; the authors retrain the first policy on the last three rounds.
-Likeness is that of mean hidden states. Lemmas that a proof must invoke are not told apart.
+Likeness is that of mean hidden states. Seconds are those that a task tells (`Grade.info`), which
+ours do not: they would not be the same in a run that resumes. Lemmas that a proof must invoke are
+not told apart.
 """
 
 from rlvr_jax.experience import experience, imitate_proofs, prove_hard_ones

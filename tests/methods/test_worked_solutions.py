@@ -7,9 +7,10 @@ import numpy_actor
 import pytest
 import training_runs
 
+from rlvr_jax.experience import experience, none_above, place_ranked_traces
 from rlvr_jax.experience.stages.donors.ranked_traces import by_comprehension, traces_of
 from rlvr_jax.methods import recipe
-from rlvr_jax.tasks import Prompt
+from rlvr_jax.tasks import Grade, Prompt
 
 GUESSES = {"traces": 2}
 
@@ -43,6 +44,30 @@ def test_failed_groups_get_the_solutions_that_are_understood_best():
         assert collected.metrics["scored_tokens"] > 0
         placed += int(foreign.sum())
     assert placed > 0
+
+
+class Half(numpy_actor.NumpyActor):
+    """Answers that are half right."""
+
+    def grade(self, batch):
+        grades = [Grade(0.55)] * len(batch)
+        outcome = np.full(len(batch), 0.55, np.float32)
+        graded = batch.with_rollouts(outcome=outcome, reward=outcome)
+        return dataclasses.replace(graded, grades=grades)
+
+
+@pytest.mark.parametrize(("right_above", "placed"), [(0.6, 2), (0.5, 0)])
+def test_what_is_right_is_one_bound_for_groups_and_for_rows(right_above, placed):
+    chain = recipe("ampo", right_above=right_above).experience
+    ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
+    foreign = collected.batch.by_group(collected.batch.rollouts.off_policy, False)
+    assert foreign.sum(axis=1).tolist() == [min(placed, 1)] * len(foreign)
+
+
+def test_where_no_row_is_wrong_none_is_overwritten():
+    chain = experience(stages=[place_ranked_traces(none_above(0.9))])
+    ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)
+    assert not collected.batch.rollouts.off_policy.any() and collected.metrics["traces"] == 0
 
 
 def test_solved_groups_are_left_alone():

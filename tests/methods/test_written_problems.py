@@ -289,6 +289,8 @@ def test_what_is_no_question_pays_and_old_ones_take_its_place():
         valid = rollouts.reward[write] >= 0
         np.testing.assert_allclose(rollouts.reward[write][valid], 1 - solve[: valid.sum()])
         assert (rollouts.reward[write][~valid] == -1).all()
+        assert (rollouts.outcome[write][~valid] == 0).all()
+        assert {batch.grades[row].outcome for row in write[~valid]} <= {0.0}
         paid += int((~valid).sum())
         reused += collected.metrics["reused_questions"]
         assert len(solve) == valid.sum() + collected.metrics["reused_questions"] <= 4

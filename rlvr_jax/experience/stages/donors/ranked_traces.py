@@ -11,7 +11,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch, GroupTest, concatenate
 from rlvr_jax.experience.parts import Actor, Stage, Turn, stateless
 from rlvr_jax.experience.stages.donors.traces import GIVES, off_policy_rows, own_rows
-from rlvr_jax.objectives.arguments import check_count
+from rlvr_jax.objectives.arguments import check_count, check_finite
 from rlvr_jax.tasks import Prompt
 
 __all__ = ["by_comprehension", "comprehension", "place_ranked_traces", "traces_of"]
@@ -48,7 +48,7 @@ def by_comprehension(score: np.ndarray, length: np.ndarray, number: int) -> np.n
     return np.lexsort((length, -np.asarray(score)))[:number]
 
 
-def place_ranked_traces(when: GroupTest, most: int = 2) -> Stage:
+def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIGHT) -> Stage:
     """Puts worked solutions in the place of wrong answers, where a group needs them.
 
     Of the solutions that a prompt has (`traces_of`) those are taken after whose reasoning the
@@ -59,14 +59,17 @@ def place_ranked_traces(when: GroupTest, most: int = 2) -> Stage:
     Args:
       when: which groups, such as `none_above(0.5)`.
       most: solutions of a group at most.
+      right_above: outcome above which an answer is right, so that it is not overwritten.
     Reads: outcome, Prompt.solution, Prompt.meta. Writes: off_policy, origin; reward, of the rows
       that are added. Scores: the solutions of those groups. Metrics: traces (rows added),
       traces_right (of them), comprehension (their mean).
     Raises:
-      ValueError: most below 1; when a run is set up, a prompt without a solution.
+      ValueError: most below 1, a bound that is not finite; when a run is set up, a prompt without a
+        solution.
     Source: AMPO, https://github.com/SII-Enigma/AMPO.
     """
     check_count(1, "place_ranked_traces", most=most)
+    check_finite("place_ranked_traces", right_above=right_above)
 
     def apply(batch, actor, turn):
         wanted = np.flatnonzero(when(batch.outcomes()))
@@ -75,12 +78,12 @@ def place_ranked_traces(when: GroupTest, most: int = 2) -> Stage:
         order, chosen, scores = np.arange(len(batch)), [], []
         for group in wanted:
             rows = batch.groups[group]
+            wrong = rows[batch.rollouts.outcome[rows] <= right_above]
             written, answer = _candidates(actor, batch.asks[rows[0]], turn)
-            if written is None:
+            if written is None or not len(wrong):
                 continue
             logp = actor.score(written, ["logp"])["logp"]
             score = comprehension(logp, answer)
-            wrong = rows[batch.rollouts.outcome[rows] <= RIGHT]
             best = by_comprehension(score, written.rollouts.length, min(most, len(wrong)))
             places = random.permutation(wrong)[: len(best)]
             order[places] = len(batch) + sum(map(len, chosen)) + np.arange(len(best))
@@ -96,7 +99,8 @@ def place_ranked_traces(when: GroupTest, most: int = 2) -> Stage:
         told = {"traces": float(len(traces)), "traces_right": right}
         return whole, told | {"comprehension": float(np.mean(scores))}
 
-    label = f"place_ranked_traces({when.__name__}, most={most})"
+    more = "" if right_above == RIGHT else f", right_above={right_above:g}"
+    label = f"place_ranked_traces({when.__name__}, most={most}{more})"
     return stateless(apply, label, needs=frozenset({"solution"}), gives=GIVES, by_row=True)
 
 

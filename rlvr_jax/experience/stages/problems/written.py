@@ -107,13 +107,18 @@ def kept_groups(batch: Batch, groups: np.ndarray) -> Batch | None:
 
 
 def earned(batch: Batch, reward: np.ndarray, cell: int) -> Batch:
-    """Rows that wrote something, with what that has earned as outcome and reward.
+    """Rows that wrote something, with what that has earned as reward and, within [0, 1], as
+    outcome: a penalty is an outcome of 0.
 
     Args:
       reward: [B]; NaN: nobody can say.
       cell: their label.
     """
     told = np.nan_to_num(reward).astype(batch.rollouts.outcome.dtype)
-    grades = [Grade(None if np.isnan(r) else float(r)) for r in reward.astype(told.dtype)]
+    outcome = np.clip(told, 0, 1)
+    grades = [
+        Grade(None) if unknown else Grade(float(o), float(r))
+        for unknown, o, r in zip(np.isnan(reward), outcome, told, strict=True)
+    ]
     cells = np.full(len(batch), cell, np.int32)
-    return replace(batch.with_rollouts(outcome=told, reward=told, cell=cells), grades=grades)
+    return replace(batch.with_rollouts(outcome=outcome, reward=told, cell=cells), grades=grades)

@@ -14,6 +14,10 @@ The answer is what stands between the last `</answer>` and the `<answer>` before
 if a chat template has opened the tag). A response without tags is an answer as a whole if it ended
 by itself, so that small models can earn a reward without the form. Where the right answer is no
 text at all (`ab`), the tags are needed to give it.
+
+Questions of chain_sum, decimal_chain_sum, products, gcd, lcm, prime_factorization, spell_backward,
+letter_counting, count_bits and number_sorting have a worked solution (`solution`), made by the task
+itself, whose last step is the answer in its tags.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from typing import Any
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 __all__ = ["INSTRUCTION", "REFUSED", "data_sets", "extract_answer", "gsm_symbolic", "reasoning_gym"]
 
@@ -157,12 +162,14 @@ def reasoning_gym(
                 continue
             in_vain = 0
             taken.add(item["question"])
+            gold = None if item["answer"] is None else f"<answer>{item['answer']}</answer>"
             found.append(
                 Prompt(
                     text=item["question"] + instruction,
                     answer=_as_json(item) if equal is None else item["answer"],
                     kind=name,
-                    gold=None if item["answer"] is None else f"<answer>{item['answer']}</answer>",
+                    gold=gold,
+                    solution=[*worked(name, item["metadata"]), gold] if name in WORKED else (),
                 )
             )
             if len(found) == count:
@@ -183,6 +190,7 @@ def reasoning_gym(
         else functools.partial(_verify_equal, equal),
         response_tokens=response_tokens,
         answers=True,
+        derived=("solution",),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from rlvr_jax.tasks import Response, load, self_check
 from rlvr_jax.tasks.reasoning_gym import _EXACT, _UNORDERED, REFUSED, extract_answer, score
 from rlvr_jax.tasks.reasoning_gym_answers import EQUAL, is_padded
 from rlvr_jax.tasks.reasoning_gym_scorers import SCORERS
+from rlvr_jax.tasks.synthesis.worked import WORKED, worked
 
 pytest.importorskip("reasoning_gym")
 
@@ -51,6 +53,66 @@ def test_no_question_is_twice_in_a_split_or_in_both():
 def test_the_same_seed_gives_the_same_questions_and_another_one_others():
     assert load(**EXACT).fingerprint() == load(**EXACT).fingerprint()
     assert load(**EXACT).fingerprint() != load(**EXACT, seed=1000).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("name", "made_of", "steps"),
+    [
+        ("chain_sum", {"expression": "4 - 1 - 7"}, ["4 - 1 = 3", "3 - 7 = -4"]),
+        ("decimal_chain_sum", {"expression": "4.5 + 1.25"}, ["4.5 + 1.25 = 5.75"]),
+        (
+            "products",
+            {"expression": "12 * -304"},
+            ["12 * 4 = 48", "12 * 300 = 3600", "48 + 3600 = 3648", "with -304: -3648"],
+        ),
+        (
+            "gcd",
+            {"numbers": [12, 18, 4]},
+            ["18 = 1 * 12 + 6", "12 = 2 * 6 + 0", "6 = 1 * 4 + 2", "4 = 2 * 2 + 0"],
+        ),
+        ("lcm", {"numbers": [4, 6]}, ["6 = 1 * 4 + 2", "4 = 2 * 2 + 0", "4 * 6 / 2 = 12"]),
+        ("prime_factorization", {"number": 12}, ["12 / 2 = 6", "6 / 2 = 3", "3 / 3 = 1"]),
+        ("spell_backward", {"word": "sun"}, ["s u n", "n u s"]),
+        (
+            "letter_counting",
+            {"span": ["He", "has"], "target_letter": "h"},
+            ["He: 1, 1", "has: 1, 2"],
+        ),
+        ("count_bits", {"number": 511}, ["11111111: 8, 8", "1: 1, 9"]),
+        (
+            "number_sorting",
+            {"original_numbers": ["2.0", "-1.0"], "direction": "descending"},
+            ["2.0 of 2.0, -1.0", "-1.0 of -1.0"],
+        ),
+    ],
+)
+def test_questions_are_worked_step_by_step(name, made_of, steps):
+    assert worked(name, made_of) == [f"{step}\n" for step in steps]
+
+
+def come_to(name, steps):
+    """What the steps come to, without a look at the answer."""
+    if name == "gcd":
+        return steps[-1].split()[4]
+    if name == "number_sorting":
+        return str([step.split()[0] for step in steps])
+    if name == "prime_factorization":
+        return " × ".join(step.split()[2] for step in steps)
+    if name == "spell_backward":
+        return steps[-1].replace(" ", "").strip()
+    return steps[-1].split()[-1]
+
+
+@pytest.mark.parametrize("name", sorted(WORKED))
+def test_worked_solutions_end_in_the_answer(name):
+    task = load(f"reasoning_gym:{name}", size=40, test_size=4)
+    grades = task.verify(task.train, [Response("".join(p.solution)) for p in task.train])
+    assert all(grade.outcome == 1 for grade in grades)
+    for prompt in task.train:
+        *steps, last = prompt.solution
+        assert come_to(name, steps) == last.removeprefix("<answer>").removesuffix("</answer>")
+    bare = replace(task, train=[replace(p, solution=()) for p in task.train], test=task.test)
+    assert bare.fingerprint() == task.fingerprint()
 
 
 def test_gsm_symbolic_has_a_name_of_its_own():

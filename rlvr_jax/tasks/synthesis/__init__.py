@@ -7,6 +7,7 @@
     inputs            inputs of programs, from a generator and a validator (rstar_coder)
     concepts          what goes together in a new problem, and how many of each kind (sws)
     coverage          responses of most new n-grams (dr_sci)
+    worked            worked solutions of ten data sets of reasoning-gym
 
 Each of deepmath, synthrl and rstar_coder is a command over files: `python -m
 rlvr_jax.tasks.synthesis.deepmath` and so on say what they read and write.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,9 @@ from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 
 __all__ = ["LoadedPolicy", "StartWeights", "load_policy", "other_teacher", "teacher_decay"]
+
+_OF_A_RUN = {"max_positions", "compute_dtype", "remat", "lora"}
+"""Of a model's configuration: what may differ where the same weights are read."""
 
 
 @dataclass(frozen=True)
@@ -196,14 +199,15 @@ def other_teacher(teacher: str | None, start: LoadedPolicy) -> Params | None:
     """The weights of a teacher that is another folder.
 
     Raises:
-      ValueError: it has another shape or other tokens than the policy.
+      ValueError: it has another shape or other tokens than the policy, or its layers compute
+        otherwise, such as with another base of rotary frequencies.
     """
     if teacher is None or teacher == "start" or teacher_decay(teacher) is not None:
         return None
     model, params = policy.load(teacher, partial(parameter_shardings, mesh=start.model.mesh))
     own = start.model.config
-    names = ("vocab_size", "width", "num_layers", "num_heads", "num_kv_heads", "head_size")
-    for name in names:
+    # Its weights are read by the policy's program: what is another number there would go unseen.
+    for name in (field.name for field in fields(own) if field.name not in _OF_A_RUN):
         if getattr(model.config, name) != getattr(own, name):
             raise ValueError(
                 f"Recipe: teacher {teacher} must have the policy's {name} {getattr(own, name)}, got"

@@ -170,6 +170,14 @@ def other_words(folder):
             lambda folder: training_runs.write_policy(folder, num_layers=3),
             "must have the policy's num_layers 2, got 3",
         ),
+        (
+            lambda folder: training_runs.write_policy(folder, rope_theta=5e5),
+            r"must have the policy's rope_theta 10000.0, got 500000.0",
+        ),
+        (
+            lambda folder: training_runs.write_policy(folder, mlp_width=8),
+            "must have the policy's mlp_width .*, got 8",
+        ),
     ],
 )
 def test_a_teacher_of_other_tokens_or_another_shape_is_refused(model, tmp_path, make, said):

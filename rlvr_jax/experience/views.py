@@ -18,6 +18,7 @@ __all__ = [
     "augmented",
     "begin_with",
     "begin_with_flaw",
+    "begin_with_most",
     "digest",
     "guidance",
     "hide_words",
@@ -158,6 +159,21 @@ def begin_with(fraction: float, trained: bool = False, whole_steps: bool = False
     named = {"trained": trained, "whole_steps": whole_steps}
     label = describe("begin_with", fraction=fraction, **{k: v for k, v in named.items() if v})
     return View(label, show, frozenset({"solution"}), fraction)
+
+
+def begin_with_most(trained: bool = False) -> View:
+    """Lets the response begin with all steps of the worked solution but the last.
+
+    Args:
+      trained: as of `begin_with`.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        del task
+        return Shown(prompt.text, "".join(prompt.solution[:-1]), trained)
+
+    label = describe("begin_with_most", **({"trained": True} if trained else {}))
+    return View(label, show, frozenset({"solution"}), 1.0)
 
 
 def begin_with_flaw(kind: str) -> View:

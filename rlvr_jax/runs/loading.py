@@ -13,12 +13,13 @@ import optax
 from jax.sharding import Mesh
 
 from rlvr_jax import policy
-from rlvr_jax.experience import View
+from rlvr_jax.experience import Shown, View
 from rlvr_jax.experience.prompts import (
     PromptTable,
     check_embedded,
     check_readable,
     encode_prompts,
+    encode_text,
     shared_opening,
     stop_tokens,
 )
@@ -87,16 +88,21 @@ def load_policy(
       samples: responses that are drawn to a prompt at first; 0: as many as are trained.
     Raises:
       ValueError: a model that cannot be loaded or does not fit into memory, a prompt over the
-        budget or with a token that the model does not embed, or sequences longer than the model
-        was made for.
+        budget or with a token that the model does not embed, a view whose responses begin with so
+        much that nothing can follow, or sequences longer than the model was made for.
     """
     mesh, sample_mesh = make_meshes(config.mesh, config.sample_mesh)
     # Prompts first: what is wrong with them or the tokenizer is said before weights are read.
     tokenizer = load_tokenizer(config, path)
     tables = {"plain": encode_prompts(tokenizer, task.train, config.prompt_tokens, "train")}
+    budget = config.response_tokens or task.response_tokens
     for view in views:
-        shown = [view.show(prompt, task).text for prompt in task.train]
-        where = f"train, view {view.label}"
+        seen = [view.show(prompt, task) for prompt in task.train]
+        shown, where = [one.text for one in seen], f"train, view {view.label}"
+        _check_openings(tokenizer, seen, budget, where)
+        if shown == [prompt.text for prompt in task.train]:
+            tables[view.label] = tables["plain"]
+            continue
         table = encode_prompts(tokenizer, task.train, config.prompt_tokens, where, shown)
         check_readable(table, shown, where)
         tables[view.label] = table
@@ -105,7 +111,6 @@ def load_policy(
     every = [*tables.values(), test_table]
     width = max(table.tokens.shape[1] for table in every)
     samples = samples or config.samples_per_prompt
-    budget = config.response_tokens or task.response_tokens
 
     def shardings(shape):
         # Asked for once the shape is known, before weights are read.
@@ -159,6 +164,27 @@ def load_policy(
         _widen(test_table, width),
         sampler,
     )
+
+
+def _check_openings(tokenizer: Any, seen: Sequence[Shown], budget: int, where: str) -> None:
+    """Refuses views with which a response would begin with all of its budget.
+
+    Raises:
+      ValueError: says of how many prompts.
+    """
+    known: dict[tuple[str, float], int] = {}
+    for one in seen:
+        if (one.opening, one.share) not in known:
+            known[one.opening, one.share] = len(one.begun(partial(encode_text, tokenizer)))
+    lengths = [known[one.opening, one.share] for one in seen]
+    if max(lengths) >= budget:
+        long = sum(length >= budget for length in lengths)
+        text = seen[lengths.index(max(lengths))].text
+        raise ValueError(
+            f"{where}: responses must begin with fewer than the {budget} tokens of their budget"
+            f" (response_tokens), got up to {max(lengths)} for {long} of {len(seen)} prompts, such"
+            f" as {text[:80]!r}; leave these out, or give more"
+        )
 
 
 @dataclass

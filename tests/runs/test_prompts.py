@@ -20,6 +20,7 @@ from rlvr_jax.experience.prompts import (
     token_texts,
     tokens_fingerprint,
 )
+from rlvr_jax.methods import recipe
 from rlvr_jax.runs.loading import load_policy
 from rlvr_jax.runs.step import collect
 from rlvr_jax.tasks import Prompt
@@ -94,6 +95,35 @@ def test_a_prompt_with_a_token_that_the_model_does_not_embed_is_named(model, tmp
     assert load_policy(config, sums(), str(tmp_path)).tokenizer.vocab_size == len(WORDS)
     with pytest.raises(ValueError, match=f"below {len(WORDS)}, .* {len(WORDS)} in '1 . <image>"):
         load_policy(config, task, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("method", "words", "longest"),
+    [
+        ("prefix_rl", 10, 8),
+        ("reverse_curriculum", 9, 8),
+        ("seele", 8, 8),
+    ],
+)
+def test_solutions_that_leave_no_room_behind_them_are_counted_before_weights_are_read(
+    model, method, words, longest
+):
+    task = sums()
+    first, *others = task.train
+    others = [replace(prompt, solution=("1", " 2")) for prompt in others]
+
+    def load_with(number):
+        task_of = replace(task, train=[replace(first, solution=("1",) + (" 1",) * number), *others])
+        chain = recipe(method).experience
+        config = training_runs.settings(model, "unused", response_tokens=8)
+        return load_policy(config, task_of, str(model), views=chain.views)
+
+    assert load_with(words - 2).tables.keys() > {"plain"}
+    said = (
+        rf"fewer than the 8 tokens .* up to {longest} for 1 of {len(task.train)} prompts, such as '"
+    )
+    with pytest.raises(ValueError, match=said):
+        load_with(words - 1)
 
 
 def test_a_response_ends_with_any_end_of_the_tokenizer_or_the_generation_config(model, tmp_path):

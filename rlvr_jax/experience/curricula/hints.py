@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.views import begin_with
+from rlvr_jax.experience.views import begin_with, begin_with_most
 
 __all__ = ["remember_hints"]
 
@@ -46,8 +46,8 @@ def remember_hints() -> Curriculum:
                     asked.add(ask.number)
         return state, {"remembered_hint": float(np.mean(state[sorted(asked)]))} if asked else {}
 
-    needs = frozenset({"solution"})
-    return Curriculum(propose, "remember_hints()", init, observe, needs=needs)
+    needs, views = frozenset({"solution"}), (begin_with_most(trained=True),)
+    return Curriculum(propose, "remember_hints()", init, observe, needs=needs, views=views)
 
 
 def _view(ask, state):

@@ -76,4 +76,5 @@ def begin_with_prefixes(low: float, high: float, cuts: int, share: float) -> Cur
         return state, means | {"prefixed_share": len(told["outcome_prefixed"]) / max(number, 1)}
 
     label = describe("begin_with_prefixes", low=low, high=high, cuts=cuts, share=float(share))
-    return Curriculum(propose, label, observe=observe, needs=frozenset({"solution"}))
+    needs, views = frozenset({"solution"}), (begin_with(high),)
+    return Curriculum(propose, label, observe=observe, needs=needs, views=views)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.parts import Curriculum
-from rlvr_jax.experience.views import begin_with
+from rlvr_jax.experience.views import begin_with, begin_with_most
 from rlvr_jax.objectives.arguments import check_count
 
 __all__ = ["begin_near_the_end", "given_steps"]
@@ -58,4 +58,5 @@ def begin_near_the_end(per_stage: int = 0) -> Curriculum:
         return state, {"given_share": float(np.mean(asked))}
 
     label = f"begin_near_the_end(per_stage={per_stage})"
-    return Curriculum(propose, label, observe=observe, needs=frozenset({"solution"}))
+    needs, views = frozenset({"solution"}), (begin_with_most(),)
+    return Curriculum(propose, label, observe=observe, needs=needs, views=views)

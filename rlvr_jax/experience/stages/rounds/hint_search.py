@@ -69,6 +69,7 @@ def search_hint(rounds: int, target: float) -> Stage:
         apply,
         describe("search_hint", rounds=rounds, target=float(target)),
         needs=frozenset({"solution"}),
+        views=(begin_with(1.0, trained=True, whole_steps=True),),
         size=size,
         gives=frozenset({"origin"}),
         by_row=True,

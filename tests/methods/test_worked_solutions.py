@@ -64,6 +64,24 @@ def test_what_is_right_is_one_bound_for_groups_and_for_rows(right_above, placed)
     assert foreign.sum(axis=1).tolist() == [min(placed, 1)] * len(foreign)
 
 
+def test_solutions_longer_than_the_budget_are_counted():
+    class Wordy(numpy_actor.NumpyActor):
+        def encode(self, text):
+            return [1] * len(text)
+
+    task = numpy_actor.numbered_task()
+    texts = [("a" * 9, "b"), ("a", "b")]
+    train = [dataclasses.replace(p, meta={**p.meta, "solutions": texts}) for p in task.train]
+    for name, more, curve, number in (
+        ("ampo", {}, "traces_too_long", 4),
+        ("meml_grpo", {"capacity": 4, "probability": 1.0}, "solutions_too_long", 4),
+    ):
+        chain = recipe(name, **more).experience
+        own = numpy_actor.setting(chain, dataclasses.replace(task, train=train))
+        ((collected, _, _),) = numpy_actor.walk(chain, Wordy(chance=-1.0), 1, own=own)
+        assert collected.metrics[curve] == number
+
+
 def test_where_no_row_is_wrong_none_is_overwritten():
     chain = experience(stages=[place_ranked_traces(none_above(0.9))])
     ((collected, _, _),) = numpy_actor.walk(chain, Half(), 1)

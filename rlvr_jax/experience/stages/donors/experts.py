@@ -96,7 +96,8 @@ def imitate_hard(
       probability: with which a hard prompt is kept, in [0, 1].
       capacity: prompts of the buffer.
     Reads: outcome, Prompt.solution. Writes: supervised; `Batch.further`, of supervised rows.
-    Metrics: hard_groups (share), kept_prompts (that wait), imitated_solutions (rows).
+    Metrics: hard_groups (share), kept_prompts (that wait), imitated_solutions (rows),
+      solutions_too_long (prompts).
     Raises:
       ValueError: a share or probability outside [0, 1], no capacity.
     Source: MEML-GRPO (the link stands in the method's card).
@@ -116,15 +117,16 @@ def imitate_hard(
         if numbers:
             state = push(state, {"number": np.array(numbers, np.int32)}, turn.step)
         batch = batch.with_rollouts(supervised=np.zeros(len(batch), bool))
-        further = list(batch.further)
+        further, long = list(batch.further), 0
         if state.held >= capacity:
             rows, state = pop_oldest(state, capacity)
-            solved = _solutions(actor, train, rows["number"], turn.setting.response_tokens)
+            solved, long = _solutions(actor, train, rows["number"], turn.setting.response_tokens)
             further += [solved] if solved is not None else []
         told = {
             "hard_groups": float(hard.mean()),
             "kept_prompts": float(state.held),
             "imitated_solutions": float(sum(map(len, further))),
+            "solutions_too_long": float(long),
         }
         return replace(batch, further=further), state, told
 
@@ -139,14 +141,15 @@ def imitate_hard(
                     for cell, view in enumerate(views)
                 ]
                 tokens += [ids] * len(views)
+        long = len(numbers) - len(asks) // len(views)
         if not asks:
-            return None
+            return None, long
         rows = to_imitate(actor.written(asks, tokens), np.ones(len(asks), bool))
         cells = np.array([ask.cell for ask in asks], np.int32)
         length = np.zeros_like(rows.rollouts.prompt_length)
         second = {"second_tokens": np.zeros_like(rows.rollouts.prompt_tokens)}
         rows = rows.with_rollouts(cell=cells, second_length=length, **second)
-        return replace(rows, grades=[Grade(None)] * len(rows))
+        return replace(rows, grades=[Grade(None)] * len(rows)), long
 
     label = describe(
         "imitate_hard",

@@ -62,7 +62,8 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
       right_above: outcome above which an answer is right, so that it is not overwritten.
     Reads: outcome, Prompt.solution, Prompt.meta. Writes: off_policy, origin; reward, of the rows
       that are added. Scores: the solutions of those groups. Metrics: traces (rows added),
-      traces_right (of them), comprehension (their mean).
+      traces_right (of them), traces_too_long (solutions of those groups), comprehension (mean of
+      the rows added).
     Raises:
       ValueError: most below 1, a bound that is not finite; when a run is set up, a prompt without a
         solution.
@@ -75,11 +76,12 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
         wanted = np.flatnonzero(when(batch.outcomes()))
         batch = own_rows(batch)
         random = turn.random()
-        order, chosen, scores = np.arange(len(batch)), [], []
+        order, chosen, scores, long = np.arange(len(batch)), [], [], 0
         for group in wanted:
             rows = batch.groups[group]
             wrong = rows[batch.rollouts.outcome[rows] <= right_above]
             written, answer = _candidates(actor, batch.asks[rows[0]], turn)
+            long += len(traces_of(batch.asks[rows[0]].prompt)) - len(answer)
             if written is None or not len(wrong):
                 continue
             logp = actor.score(written, ["logp"])["logp"]
@@ -90,14 +92,15 @@ def place_ranked_traces(when: GroupTest, most: int = 2, right_above: float = RIG
             chosen.append(written.take(best))
             scores += score[best].tolist()
         if not chosen:
-            return batch, {"traces": 0.0, "traces_right": 0.0}
+            return batch, {"traces": 0.0, "traces_right": 0.0, "traces_too_long": float(long)}
         traces = actor.grade(off_policy_rows(concatenate(chosen)))
         right = float(np.sum(traces.rollouts.outcome > RIGHT))
         traces = traces.with_rollouts(reward=np.ones_like(traces.rollouts.reward))
         group = batch.rollouts.group
         whole = concatenate([batch, traces]).take(order).with_rollouts(group=group).renumbered()
         told = {"traces": float(len(traces)), "traces_right": right}
-        return whole, told | {"comprehension": float(np.mean(scores))}
+        told |= {"traces_too_long": float(long), "comprehension": float(np.mean(scores))}
+        return whole, told
 
     more = "" if right_above == RIGHT else f", right_above={right_above:g}"
     label = f"place_ranked_traces({when.__name__}, most={most}{more})"

@@ -100,9 +100,10 @@ class Ask:
 
 
 def shows_nothing(ask: Ask, task: Task) -> bool:
-    """Whether the view of an ask shows its prompt as it is, as where a hint says the answer."""
+    """Whether the view of an ask shows its prompt as it is, as where a hint says the answer; white
+    space around it aside."""
     shown = ask.view.show(ask.prompt, task)
-    return shown.text == ask.prompt.text and not shown.opening
+    return shown.text.strip() == ask.prompt.text.strip() and not shown.opening
 
 
 def numbered_answers(asks: Sequence[Ask]) -> list[tuple[Ask, int]]:

@@ -54,6 +54,7 @@ def test_hints_that_give_the_answer_away_are_counted():
     task = numpy_actor.numbered_task()
     # Every second prompt has a hint that says its answer, and a solution that begins with it.
     told = [("no", "First I look, and then it is yes."), ("it is yes", "It is yes, as before.")]
+    told += [("no", "First I look, and then it is yes."), ("it is yes", "Short: yes")]
     prompts = [
         dataclasses.replace(prompt, answer="yes", hints=[hint], solution=[solution])
         for prompt, (hint, solution) in zip(task.train, told * len(task.train), strict=False)

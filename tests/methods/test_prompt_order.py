@@ -120,6 +120,23 @@ def test_a_prompt_climbs_where_its_reward_is_above_the_threshold(rewards, availa
     assert found.level.tolist() == [level] and found.visits.tolist() == [len(rewards)]
 
 
+def test_what_is_at_a_bound_is_not_beyond_it_whatever_rounding_does():
+    available = np.ones((1, 3), bool)
+    assert climbed(easiest(available, 1), available, [0], [0.6], 0.6).level.tolist() == [0]
+    thrice = np.array([0.9, 0.9, 0.9], np.float32).cumsum(dtype=np.float32)[-1:] / 3
+    for accuracy in (np.array([0.6], np.float32), thrice):
+        bound = round(float(accuracy[0]), 3)
+        after, _ = exchanged(
+            np.array([True, False]),
+            np.array([False, True]),
+            np.array([float(accuracy[0]), 0.0]),
+            np.zeros(2),
+            bound,
+        )
+        assert after.tolist() == [True, False]
+    assert next_active({"a": -1e-17}, 3) == ["general", "a"]
+
+
 def test_the_window_begins_anew_after_a_climb():
     found = climb([0.45, 0.51, 0.2, 0.9])
     assert found.count.tolist() == [0] and not found.window.any()

@@ -17,6 +17,9 @@ from rlvr_jax.tasks.reformulations import reformulated
 
 __all__ = ["Climb", "climb_formats", "climbed", "easiest"]
 
+ROUNDING = 1e-6
+"""A mean so near to the threshold is at it: rewards are stored in float32."""
+
 
 class Climb(NamedTuple):
     """Of each of P prompts.
@@ -73,7 +76,8 @@ def climbed(
         window[number] = [*window[number, 1:], reward]
         count[number] = min(count[number] + 1, width)
         above = np.flatnonzero(available[number, level[number] + 1 :])
-        if len(above) and float(np.mean(window[number, width - count[number] :])) > threshold:
+        mean = float(np.mean(window[number, width - count[number] :]))
+        if len(above) and mean > threshold + ROUNDING:
             level[number] += 1 + above[0]
             window[number], count[number] = 0, 0
     return Climb(level, window, count, visits)

@@ -18,6 +18,9 @@ __all__ = ["Mastery", "exchanged", "mastery_pool", "stages_by_difficulty"]
 
 DISCARDED, ACTIVE, WAITING = 0, 1, 2
 
+ROUNDING = 1e-6
+"""An accuracy so near to the bound is at it: rates are summed in float32."""
+
 
 class Mastery(NamedTuple):
     """Of each of P prompts.
@@ -65,7 +68,7 @@ def exchanged(
       difficulty: [P], larger is easier; of equal ones the lower index first.
       mastered: accuracy above which a prompt leaves.
     """
-    leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered))
+    leaving = np.flatnonzero(active & (np.nan_to_num(accuracy) > mastered + ROUNDING))
     queue = np.flatnonzero(waiting)
     entering = queue[np.argsort(-difficulty[queue], kind="stable")]
     number = min(len(leaving), len(entering))

@@ -20,6 +20,9 @@ __all__ = ["Skills", "most_skills", "next_active", "skill_reward", "withdraw_ski
 GENERAL = "general"
 """The skill that is not judged, and goes last."""
 
+ROUNDING = 1e-6
+"""A mean of differences so near to 0 is 0."""
+
 
 class Skills(NamedTuple):
     """Of each of K skills: whether it is shown, bool [K], and how much better the prompts of its
@@ -51,7 +54,7 @@ def next_active(gain: Mapping[str, float], most: int) -> list[str]:
     """
     if not most:
         return []
-    helping = [name for name, value in gain.items() if value >= 0]
+    helping = [name for name, value in gain.items() if value >= -ROUNDING]
     order = sorted(helping, key=lambda name: -gain[name])
     return [GENERAL, *order][:most]
 

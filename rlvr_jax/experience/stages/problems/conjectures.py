@@ -135,7 +135,7 @@ def imitate_proofs(
     check_positive("imitate_proofs", cap=cap)
 
     def init(setting):
-        return np.zeros(len(setting.task.train), np.float32)
+        return np.zeros(len(setting.task.train))
 
     def weighed(batch: Batch, rates: np.ndarray) -> np.ndarray:
         sizes = list(map(len, batch.groups))

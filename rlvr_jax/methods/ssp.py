@@ -3,7 +3,8 @@
 "Search Self-play: Pushing the Frontier of Agent Capability without Supervision",
 https://github.com/Alibaba-Quark/SSP
 
-    question   to a given answer, which it must not name; else the penalty
+    question   to a given answer, which is all that is shown and which it must not name; else the
+               penalty
     s          = share of right answers of n attempts
     proposer   R = 1 - s, or 4 s (1 - s);  A = (R - mean) / √(var + 1e-8) over proposers' tokens
     solver     GRPO in the group of a question, with 0.01 k3(π ‖ π_ref)

@@ -108,7 +108,8 @@ def lookup(
 
 
 def read_problem(prompt: Prompt, text: str) -> Prompt | None:
-    """The question of the last ```text fence, to be answered by searching, as that of the task.
+    """The question of the last ```text fence, to be answered by searching, as that of the task; in
+    `meta["question"]` it stands as it was written.
 
     Args:
       prompt: whose answer and kind it has.
@@ -119,7 +120,8 @@ def read_problem(prompt: Prompt, text: str) -> Prompt | None:
     stated = " ".join((last_fence(text, "text") or "").split())
     if not stated:
         return None
-    return Prompt(f"{stated} {_INSTRUCTION}", prompt.answer, prompt.kind, prompt.gold)
+    text, meta = f"{stated} {_INSTRUCTION}", {"question": stated}
+    return Prompt(text, prompt.answer, prompt.kind, prompt.gold, meta=meta)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,17 @@ import training_runs
 from rlvr_jax.experience import experience
 from rlvr_jax.experience.stages.problems.abstractions import UNAIDED, abstraction_rewards
 from rlvr_jax.experience.stages.problems.conjectures import matching_weights
-from rlvr_jax.experience.stages.problems.questions import is_question, read_stored, stored
+from rlvr_jax.experience.stages.problems.questions import (
+    is_question,
+    question_to,
+    read_stored,
+    stored,
+)
 from rlvr_jax.experience.stages.problems.synthesize import SOLVE_WRITTEN
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, problem_in
 from rlvr_jax.methods import recipe
 from rlvr_jax.objectives import (
+    TOOL,
     Spec,
     composed_proposer_reward,
     composed_solver_reward,
@@ -302,7 +308,8 @@ WRITTEN = [
     ASKED.format("Ur river") + f"\n```text\n{QUESTION}\n```",
     ASKED.format("Bo born") + f"\n```text\n{QUESTION}\n```",
     f"<search>once</search>\n```text\n{QUESTION}\n```",
-    ASKED.format("Ur river") + " <search>without an end\n```text\ntoo short\n```",
+    ASKED.format("Ur river") + "\n```text\ntoo short\n```",
+    f"<search>once</search>\n```text\n{QUESTION}\n``` <search>without an end",
 ]
 
 
@@ -310,7 +317,7 @@ class Scripted(numpy_actor.Words):
     """Reads rows as what was written, by their first tokens."""
 
     def batch_decode(self, rows, **options):
-        return [WRITTEN[row[0] % 4] if row else "" for row in rows]
+        return [WRITTEN[row[0] % len(WRITTEN)] if row else "" for row in rows]
 
 
 def test_questions_have_to_be_searched_for_where_there_are_tools():
@@ -322,7 +329,7 @@ def test_questions_have_to_be_searched_for_where_there_are_tools():
     task = dataclasses.replace(
         numpy_actor.numbered_task(),
         environment=load("lookup:people=40,size=32,test_size=8").environment,
-        read_problem=None,
+        read_problem=lookup.read_problem,
     )
     stage = recipe("ssp", max_turns=4).experience.stages["pose_questions"]
     chain = experience(stages=[stage])
@@ -331,12 +338,45 @@ def test_questions_have_to_be_searched_for_where_there_are_tools():
     for collected, _, _ in numpy_actor.walk(chain, Searching(), own=own):
         rollouts, write = collected.batch.rollouts, of_cell(collected.batch, WRITE)
         valid = rollouts.reward[write] >= 0
-        first = rollouts.tokens[write, 0] % 4
+        first = rollouts.tokens[write, 0] % len(WRITTEN)
         cut = rollouts.truncated[write] | (rollouts.length[write] < 2)
         np.testing.assert_array_equal(valid, (first == 0) & ~cut)
         assert collected.metrics["searches"] > 0
         seen |= {*first.tolist()}
-    assert seen == {0, 1, 2, 3}
+    assert seen == {*range(len(WRITTEN))}
+
+
+def test_both_roles_search_in_turns():
+    class Searching(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            drawn = super().draw(asks, key, sampling, constants)
+            return dataclasses.replace(drawn, tokenizer=Scripted())
+
+    task = dataclasses.replace(
+        numpy_actor.numbered_task(),
+        environment=load("lookup:people=40,size=32,test_size=8").environment,
+        read_problem=lookup.read_problem,
+    )
+    chain = recipe("ssp", max_turns=1).experience
+    own = numpy_actor.setting(chain, task=task, prompts=8)
+    told, valid = dict.fromkeys((SOLVE, WRITE), 0), 0.0
+    for collected, _, _ in numpy_actor.walk(chain, Searching(), 4, own=own):
+        valid += collected.metrics["valid_questions"]
+        for cell in told:
+            rows = of_cell(collected.batch, cell)
+            replies = collected.batch.rollouts.origin[rows] == TOOL
+            assert not (collected.batch.rollouts.mask[rows] & replies).any()
+            told[cell] += int(replies.sum())
+    assert min(told.values()) > 0 and valid > 0
+
+
+def test_who_asks_sees_the_answer_and_how_to_search_but_not_the_question():
+    task = load("lookup:people=40,size=32,test_size=8")
+    prompt = task.train[0]
+    shown = question_to(prompt.answer, True).show(prompt, task).text
+    assert prompt.answer in shown and "<search>" in shown and prompt.text[:20] not in shown
+    plain = question_to(prompt.answer, False).show(prompt, task).text
+    assert shown.startswith(plain) and "<search>" not in plain
 
 
 def test_a_task_without_tools_is_refused_where_questions_are_searched_for():
@@ -350,6 +390,7 @@ def test_a_question_of_lookup_is_to_be_answered_by_searching():
     found = lookup.read_problem(prompt, f"thought ```text\n{QUESTION}\n``` end")
     assert found.text.startswith(QUESTION) and "<search>" in found.text
     assert (found.answer, found.gold) == (prompt.answer, prompt.gold)
+    assert found.meta["question"] == QUESTION
     assert lookup.read_problem(prompt, "no question") is None
 
 

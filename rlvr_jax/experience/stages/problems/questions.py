@@ -9,6 +9,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import (
@@ -21,12 +22,13 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
+from rlvr_jax.experience.views import digest
 from rlvr_jax.objectives import describe, parabola
 from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
 from rlvr_jax.tasks import Prompt, Task
 from rlvr_jax.tools.calls import calls_in
 
-__all__ = ["is_question", "pose_questions", "read_stored", "stored"]
+__all__ = ["is_question", "pose_questions", "question_to", "read_stored", "stored"]
 
 REQUEST = (
     "The answer above is given. Write a question that has this answer, without naming it, between"
@@ -53,6 +55,23 @@ def is_question(
     fits = characters[0] <= len(text) <= characters[1] and len(text.split()) >= least_words
     searched = searches is None or (len(searches) >= 2 and len({*searches}) == len(searches))
     return fits and answer not in text and searched
+
+
+def question_to(answer: str, searched: bool) -> View:
+    """Shows an answer, not the prompt that it belongs to, and asks for a question.
+
+    Args:
+      searched: what there is to search with is told, if the environment does not say it itself.
+    """
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        request, world = REQUEST, task.environment
+        style = getattr(world, "style", None) if searched else None
+        if style is not None and not world.start(prompt)[1]:
+            request = f"{request}\n\n{style.explain(getattr(world, 'tools', ()))}"
+        return with_request(request, answer, prompt_shown=False).show(prompt, task)
+
+    return View(f"question_to({digest(answer, str(searched))})", show)
 
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
@@ -83,6 +102,10 @@ def pose_questions(
     searched: bool = False,
 ) -> Stage:
     """Has the policy write a question to the answer of every prompt, and answer it.
+
+    Who asks sees the answer and not the prompt, but where a task shows answers in its own way
+    (`Task.show_answer`). What is measured is the question as it was written: `meta["question"]` of
+    what the task reads, where its prompts say more.
 
     What is no question (`is_question`) earns the penalty; another one 1 - s, s the share of its
     right answers, or the parabola 4 s (1 - s). In the place of what is no question stored ones are
@@ -124,7 +147,7 @@ def pose_questions(
             state = init(setting)
         plain = batch.asks_of(np.ones(len(batch.groups), bool))
         asks = [
-            replace(ask, view=with_request(REQUEST, _answer(ask.prompt)), samples=1)
+            replace(ask, view=question_to(_answer(ask.prompt), searched), samples=1)
             for ask in plain
         ]
         written = actor.draw(asks, turn.key)
@@ -134,7 +157,7 @@ def pose_questions(
         ]
         valid = [
             problem is not None
-            and is_question(problem.text, _answer(ask.prompt), characters, least_words, own)
+            and is_question(_stated(problem), _answer(ask.prompt), characters, least_words, own)
             for problem, ask, own in zip(found, plain, searches, strict=True)
         ]
         problems = [problem for problem, good in zip(found, valid, strict=True) if good]
@@ -179,7 +202,7 @@ def pose_questions(
         apply,
         label,
         init,
-        views=(with_request(REQUEST, ""),),
+        views=(question_to("", searched),),
         size=lambda samples: 1,
         gives=frozenset({"cell"}),
         most=2.0,
@@ -188,8 +211,14 @@ def pose_questions(
 
 
 def _searches(text: str, task: Task) -> list[str]:
-    """What was searched for in a text, call by call."""
-    return [str(call.arguments) for call in calls_in(text, task.environment.style)]
+    """What was searched for in a text, call by call; a malformed call is none."""
+    calls = calls_in(text, task.environment.style)
+    return [str(call.arguments) for call in calls if not call.wrong]
+
+
+def _stated(problem: Prompt) -> str:
+    """The question as it was written, where the task puts more into a prompt."""
+    return problem.meta.get("question", problem.text)
 
 
 def _answer(prompt: Prompt) -> str:

@@ -12,7 +12,7 @@ from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_within
 from rlvr_jax.tasks import Prompt, Task
-from rlvr_jax.tasks.hints import augment, hint_ok, leaks
+from rlvr_jax.tasks.hints import augment, gives_away, leaks
 
 __all__ = [
     "augmented",
@@ -74,14 +74,13 @@ def hint(fraction: float, characters: bool = False) -> View:
 def written_hint() -> View:
     """Shows the first hint of a prompt (`Prompt.hints`), if it does not give the answer away.
 
-    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. The answer is
-    the prompt's gold response, or its answer where there is none.
+    As the task says (`Task.show_hint`), else in a sentence behind the prompt's text. What says the
+    answer is `rlvr_jax.tasks.hints.answer_texts`.
     """
 
     def show(prompt: Prompt, task: Task) -> Shown:
         text = prompt.hints[0]
-        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
-        if not hint_ok(text, answer):
+        if gives_away(text, prompt):
             return Shown(prompt.text)
         if task.show_hint is not None:
             return Shown(task.show_hint(prompt, text))

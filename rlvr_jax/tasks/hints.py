@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["augment", "hint_ok", "leaks"]
+from rlvr_jax.tasks.base import Prompt
+
+__all__ = ["answer_texts", "augment", "gives_away", "hint_ok", "leaks"]
 
 LEAST_HINT = 10
 """Characters; a shorter beginning of a solution is no hint."""
@@ -19,6 +21,27 @@ def hint_ok(hint: str, answer: str) -> bool:
     """
     hint, answer = (" ".join(text.lower().split()) for text in (hint, answer))
     return not re.search(rf"(?<![^\W_]){re.escape(answer)}(?![^\W_])", hint)
+
+
+def answer_texts(prompt: Prompt) -> list[str]:
+    """The texts that say the answer of a prompt, the shortest way first: the answer, where that is
+    a text, a number, or several texts of which each is right; and the gold response."""
+    answer = prompt.answer
+    several = list(answer) if isinstance(answer, list | tuple) else [answer]
+    if isinstance(answer, list | tuple) and not all(isinstance(one, str) for one in several):
+        several = []
+    plain = [
+        str(one)
+        for one in several
+        if isinstance(one, str | int | float) and not isinstance(one, bool)
+    ]
+    told = [*plain, *([] if prompt.gold is None else [prompt.gold])]
+    return [text for text in told if text.strip()]
+
+
+def gives_away(text: str, prompt: Prompt) -> bool:
+    """Whether a text says the answer of a prompt in one of its forms (`hint_ok`)."""
+    return not all(hint_ok(text, answer) for answer in answer_texts(prompt))
 
 
 def leaks(guidance: str, solution: str, words: int = 8) -> bool:

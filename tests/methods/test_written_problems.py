@@ -96,6 +96,17 @@ def test_problems_of_brackets_are_graded_as_those_of_the_task():
     assert (right.outcome, wrong.outcome) == (1, 0) and problem.kind == "easy"
 
 
+def test_a_problem_too_long_to_be_asked_is_none():
+    class Wordy(numpy_actor.NumpyActor):
+        def encode(self, text):
+            return [1] * (50 if text.startswith("about ") else 1)
+
+    for actor, some in ((numpy_actor.NumpyActor(), True), (Wordy(), False)):
+        found = walked("svs", 4, actor)
+        told = [collected.metrics.get("written_problems", 0) for collected, _, _ in found]
+        assert any(told) == some
+
+
 # What is earned
 
 
@@ -370,12 +381,34 @@ def test_both_roles_search_in_turns():
     assert min(told.values()) > 0 and valid > 0
 
 
+@pytest.mark.parametrize(("answer", "valid"), [("castle", False), ("Elbe", True)])
+def test_a_question_that_names_the_answer_is_none_whatever_the_gold_response_is(answer, valid):
+    class Asking(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            drawn = super().draw(asks, key, sampling, constants)
+            return dataclasses.replace(drawn, tokenizer=Scripted())
+
+    task = numpy_actor.numbered_task()
+    given = {"answer": answer, "gold": f"<answer>{answer}</answer>"}
+    train = [dataclasses.replace(prompt, **given) for prompt in task.train]
+    task = dataclasses.replace(task, train=train, read_problem=None)
+    chain = recipe("ssp").experience
+    own = numpy_actor.setting(chain, task=task, prompts=8)
+    found = numpy_actor.walk(chain, Asking(), own=own)
+    assert any(collected.metrics["valid_questions"] for collected, _, _ in found) == valid
+
+
 def test_who_asks_sees_the_answer_and_how_to_search_but_not_the_question():
     task = load("lookup:people=40,size=32,test_size=8")
     prompt = task.train[0]
-    shown = question_to(prompt.answer, True).show(prompt, task).text
-    assert prompt.answer in shown and "<search>" in shown and prompt.text[:20] not in shown
-    plain = question_to(prompt.answer, False).show(prompt, task).text
+    shown = question_to(True).show(prompt, task).text
+    assert (
+        prompt.answer in shown
+        and "<answer>" not in shown
+        and "<search>" in shown
+        and prompt.text[:20] not in shown
+    )
+    plain = question_to(False).show(prompt, task).text
     assert shown.startswith(plain) and "<search>" not in plain
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rlvr_jax.tasks.hints import augment, hint_ok, leaks
+from rlvr_jax.tasks.base import Prompt
+from rlvr_jax.tasks.hints import answer_texts, augment, gives_away, hint_ok, leaks
 
 GENERATION = "<think>x</think>\nFirst 3+4=7. Then 7*2=14. So 14."
 
@@ -18,6 +19,23 @@ GENERATION = "<think>x</think>\nFirst 3+4=7. Then 7*2=14. So 14."
 )
 def test_a_hint_does_not_say_the_answer(hint, answer, fine):
     assert hint_ok(hint, answer) is fine
+
+
+@pytest.mark.parametrize(
+    ("prompt", "texts"),
+    [
+        (Prompt("q", answer="Rom", gold="<answer>Rom</answer>"), ["Rom", "<answer>Rom</answer>"]),
+        (Prompt("q", answer=12), ["12"]),
+        (Prompt("q", answer=["1/2", "0.5"]), ["1/2", "0.5"]),
+        (Prompt("q", answer=[3, 9, 4, 15], gold="3 + 9"), ["3 + 9"]),
+        (Prompt("q", answer=True, gold=" "), []),
+        (Prompt("q", answer={"a": 1}), []),
+    ],
+)
+def test_what_says_an_answer(prompt, texts):
+    assert answer_texts(prompt) == texts
+    assert [gives_away(f"It is {text}.", prompt) for text in texts] == [True] * len(texts)
+    assert not gives_away("Look closely.", prompt)
 
 
 def test_a_question_shows_the_first_characters_of_its_solution():

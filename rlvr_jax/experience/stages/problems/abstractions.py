@@ -12,7 +12,7 @@ from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import SOLVE, WRITE, earned, with_request
 from rlvr_jax.experience.views import with_note
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.tasks.hints import hint_ok
+from rlvr_jax.tasks.hints import gives_away
 
 __all__ = ["abstraction_rewards", "discover_abstractions"]
 
@@ -80,7 +80,7 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
         solved = actor.grade(actor.draw(aided, jax.random.fold_in(turn.key, 1)))
         outcome = solved.outcomes().reshape(len(plain), abstractions, each)
         leaks = [
-            not text.strip() or not hint_ok(text, _answer(ask.prompt))
+            not text.strip() or gives_away(text, ask.prompt)
             for ask, text in zip(written.asks, texts, strict=True)
         ]
         reward = abstraction_rewards(outcome, np.reshape(leaks, outcome.shape[:2]))
@@ -101,14 +101,10 @@ def discover_abstractions(abstractions: int, unaided: int = 4) -> Stage:
     return stateless(
         apply,
         f"discover_abstractions({abstractions}, unaided={unaided})",
-        views=(with_request(REQUEST, ""), with_note("")),
+        views=(with_request(REQUEST, ""), replace(with_note(""), responses=1)),
         size=size,
         gives=frozenset({"cell"}),
         most=3.0,
         by_row=True,
         counts=True,
     )
-
-
-def _answer(prompt) -> str:
-    return str(prompt.answer if prompt.gold is None else prompt.gold)

@@ -13,6 +13,7 @@ from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
+    WRITTEN,
     asks_of_problems,
     earned,
     pass_rates,
@@ -199,7 +200,7 @@ def imitate_proofs(
         apply,
         label,
         init,
-        views=(with_request(REQUEST, ""),),
+        views=(replace(with_request(REQUEST, ""), responses=1), WRITTEN),
         gives=frozenset({"supervised", "cell"}),
         most=3.0,
         by_row=True,
@@ -225,7 +226,7 @@ def _conjectures(batch, seeds, actor, turn):
     written = actor.draw(asks, turn.key)
     known = {_bare(prompt.text) for prompt in batch.prompts}
     kept, problems = [], []
-    for row, problem in enumerate(read_problems(written, turn.setting.task)):
+    for row, problem in enumerate(read_problems(written, actor, turn)):
         if problem is not None and _bare(problem.text) not in known:
             known.add(_bare(problem.text))
             kept.append(row)

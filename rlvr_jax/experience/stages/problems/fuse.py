@@ -7,11 +7,13 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from rlvr_jax.experience.asks import View
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
+    WRITTEN,
     asks_of_problems,
     earned,
     kept_groups,
@@ -29,6 +31,13 @@ ALTERED = "altered"
 
 REQUEST = (
     "Write one harder problem that takes something from both of these, between ```text and ```."
+)
+
+
+# The longest pair is not longer than the longest prompt with itself.
+_WITH_ITSELF = View(
+    "with_itself()",
+    lambda prompt, task: with_request(REQUEST, prompt.text).show(prompt, task),
 )
 
 
@@ -74,7 +83,7 @@ def fuse_statements(penalty: float, most: float) -> Stage:
             for ask, other in zip(plain, partners, strict=True)
         ]
         written = actor.draw(asks, turn.key)
-        found = read_problems(written, task)
+        found = read_problems(written, actor, turn)
         there = [place for place, problem in enumerate(found) if problem is not None]
         reward = np.zeros(len(written))
         told = {"fused": float(len(there))}
@@ -108,7 +117,7 @@ def fuse_statements(penalty: float, most: float) -> Stage:
     return stateless(
         apply,
         label,
-        views=(with_request(REQUEST, ""),),
+        views=(_WITH_ITSELF, WRITTEN),
         size=lambda samples: 1,
         gives=frozenset({"cell"}),
         most=2.0,

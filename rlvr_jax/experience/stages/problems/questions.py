@@ -15,6 +15,7 @@ from rlvr_jax.experience.parts import Stage
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
+    WRITTEN,
     asks_of_problems,
     earned,
     pass_rates,
@@ -22,10 +23,10 @@ from rlvr_jax.experience.stages.problems.written import (
     with_request,
 )
 from rlvr_jax.experience.store import empty_store, push, taken, uniform_places
-from rlvr_jax.experience.views import digest
 from rlvr_jax.objectives import describe, parabola
 from rlvr_jax.objectives.arguments import check_count, check_finite, check_within
 from rlvr_jax.tasks import Prompt, Task
+from rlvr_jax.tasks.hints import answer_texts
 from rlvr_jax.tools.calls import calls_in
 
 __all__ = ["is_question", "pose_questions", "question_to", "read_stored", "stored"]
@@ -57,8 +58,8 @@ def is_question(
     return fits and answer not in text and searched
 
 
-def question_to(answer: str, searched: bool) -> View:
-    """Shows an answer, not the prompt that it belongs to, and asks for a question.
+def question_to(searched: bool) -> View:
+    """Shows the answer of a prompt without the prompt, and asks for a question to it.
 
     Args:
       searched: what there is to search with is told, if the environment does not say it itself.
@@ -69,9 +70,10 @@ def question_to(answer: str, searched: bool) -> View:
         style = getattr(world, "style", None) if searched else None
         if style is not None and not world.start(prompt)[1]:
             request = f"{request}\n\n{style.explain(getattr(world, 'tools', ()))}"
+        answer = _answers(prompt)[0]
         return with_request(request, answer, prompt_shown=False).show(prompt, task)
 
-    return View(f"question_to({digest(answer, str(searched))})", show)
+    return View(describe("question_to", searched=searched), show)
 
 
 def stored(problems: Sequence[Prompt]) -> np.ndarray:
@@ -146,18 +148,18 @@ def pose_questions(
         if turn.step % clear_every == 0:
             state = init(setting)
         plain = batch.asks_of(np.ones(len(batch.groups), bool))
-        asks = [
-            replace(ask, view=question_to(_answer(ask.prompt), searched), samples=1)
-            for ask in plain
-        ]
+        asks = [replace(ask, view=question_to(searched), samples=1) for ask in plain]
         written = actor.draw(asks, turn.key)
-        found = read_problems(written, task)
+        found = read_problems(written, actor, turn)
         searches = [
             _searches(response.text, task) if searched else None for response in written.responses
         ]
         valid = [
             problem is not None
-            and is_question(_stated(problem), _answer(ask.prompt), characters, least_words, own)
+            and all(
+                is_question(_stated(problem), answer, characters, least_words, own)
+                for answer in _answers(ask.prompt)
+            )
             for problem, ask, own in zip(found, plain, searches, strict=True)
         ]
         problems = [problem for problem, good in zip(found, valid, strict=True) if good]
@@ -202,7 +204,7 @@ def pose_questions(
         apply,
         label,
         init,
-        views=(question_to("", searched),),
+        views=(question_to(searched), WRITTEN),
         size=lambda samples: 1,
         gives=frozenset({"cell"}),
         most=2.0,
@@ -221,5 +223,6 @@ def _stated(problem: Prompt) -> str:
     return problem.meta.get("question", problem.text)
 
 
-def _answer(prompt: Prompt) -> str:
-    return str(prompt.answer if prompt.gold is None else prompt.gold)
+def _answers(prompt: Prompt) -> list[str]:
+    """The texts that say an answer; the first one is shown."""
+    return answer_texts(prompt) or [str(prompt.answer)]

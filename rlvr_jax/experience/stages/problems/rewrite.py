@@ -7,17 +7,21 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from rlvr_jax.experience.asks import Shown, View
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import (
+    WRITTEN,
     asks_of_problems,
     kept_groups,
     mixed,
     read_problems,
     with_request,
 )
+from rlvr_jax.experience.views import digest
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_within
+from rlvr_jax.tasks import Prompt, Task
 
 __all__ = ["EASY", "HARD", "MEDIUM", "bands", "rewrite_prompts"]
 
@@ -70,10 +74,10 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
         problems, labels = [], []
         if wanted.any():
             asks = [
-                replace(ask, view=_request(ask.prompt, label), samples=1)
+                replace(ask, view=_asking(SIMPLER if label == HARD else OTHER), samples=1)
                 for ask, label in zip(batch.asks_of(wanted), band[wanted], strict=True)
             ]
-            found = read_problems(actor.draw(asks, turn.key), task)
+            found = read_problems(actor.draw(asks, turn.key), actor, turn)
             for problem, label in zip(found, band[wanted].tolist(), strict=True):
                 if problem is not None:
                     problems.append(problem)
@@ -96,10 +100,15 @@ def rewrite_prompts(hard: float, medium: float) -> Stage:
         return concatenate(whole).renumbered(), told
 
     label = describe("rewrite_prompts", hard=float(hard), medium=float(medium))
-    views = (with_request(SIMPLER + FORM, ""), with_request(OTHER + FORM, ""))
+    views = (_asking(SIMPLER), _asking(OTHER), WRITTEN)
     return stateless(apply, label, views=views, gives=frozenset({"cell"}), most=2.0, by_row=True)
 
 
-def _request(prompt, label):
-    answer = str(prompt.answer if prompt.gold is None else prompt.gold)
-    return with_request((SIMPLER if label == HARD else OTHER) + FORM, answer)
+def _asking(request: str) -> View:
+    """Shows a prompt with its answer, and asks for another version of it."""
+
+    def show(prompt: Prompt, task: Task) -> Shown:
+        answer = str(prompt.answer if prompt.gold is None else prompt.gold)
+        return with_request(request + FORM, answer).show(prompt, task)
+
+    return View(f"with_own_answer({digest(request)})", show)

@@ -12,6 +12,7 @@ from rlvr_jax.experience.parts import Stage, stateless
 from rlvr_jax.experience.stages.problems.written import (
     SOLVE,
     WRITE,
+    WRITTEN,
     asks_of_problems,
     earned,
     kept_groups,
@@ -102,7 +103,7 @@ def synthesize_problems(
                 for place, (row, text) in enumerate(zip(rows, texts, strict=True))
             ]
             written = actor.draw(asks, turn.key)
-            found = read_problems(written, task)
+            found = read_problems(written, actor, turn)
             there = [place for place, problem in enumerate(found) if problem is not None]
             reward = np.zeros(len(written))
             told["written_problems"] = float(len(there))
@@ -136,7 +137,8 @@ def synthesize_problems(
         sources=sources,
         most=float(most),
     )
-    views = (with_request(REQUEST, "", prompt_shown=False),)
+    shown = replace(with_request(REQUEST, "", prompt_shown=False), responses=1)
+    views = (shown, WRITTEN)
     gives = frozenset({"cell"})
     return stateless(apply, label, views=views, gives=gives, most=float(most), by_row=True)
 

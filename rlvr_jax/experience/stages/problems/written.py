@@ -10,14 +10,27 @@ import numpy as np
 
 from rlvr_jax.experience.asks import PLAIN, Ask, Shown, View
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.parts import Actor, Turn
 from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.verifiers.fences import last_fence
 
-__all__ = ["asks_of_problems", "earned", "kept_groups", "mixed", "pass_rates", "problem_in"]
+__all__ = [
+    "WRITTEN",
+    "asks_of_problems",
+    "earned",
+    "kept_groups",
+    "mixed",
+    "pass_rates",
+    "problem_in",
+]
 __all__ += ["read_problems", "with_request"]
 
 SOLVE, WRITE = 0, 1
 """Cells of rows: who solves, and who writes."""
+
+
+WRITTEN = View("written_problem()", lambda prompt, task: Shown(prompt.text), responses=1)
+"""Of parts that ask what a policy has written: it is a prompt that a response makes longer."""
 
 
 def with_request(request: str, material: str, prompt_shown: bool = True) -> View:
@@ -58,12 +71,21 @@ def _held_out(task: Task) -> set[str]:
     return {prompt.text for prompt in task.test}
 
 
-def read_problems(batch: Batch, task: Task) -> list[Prompt | None]:
-    """The problem that each row states, if it does; a response that was cut off states none."""
-    return [
-        None if response.truncated else problem_in(ask.prompt, response.text, task)
-        for ask, response in zip(batch.asks, batch.responses, strict=True)
-    ]
+def read_problems(batch: Batch, actor: Actor, turn: Turn) -> list[Prompt | None]:
+    """The problem that each row states, if it does; a response that was cut off states none, nor
+    does one whose problem is longer than its prompt by more than the budget of a response: there
+    would be no room for it (`WRITTEN`)."""
+    task, budget = turn.setting.task, turn.setting.response_tokens
+    found: list[Prompt | None] = []
+    for ask, response in zip(batch.asks, batch.responses, strict=True):
+        problem = None
+        if not response.truncated:
+            problem = problem_in(ask.prompt, response.text, task)
+        if problem is not None:
+            longer = len(actor.encode(problem.text)) - len(actor.encode(ask.prompt.text))
+            problem = problem if longer <= budget else None
+        found.append(problem)
+    return found
 
 
 def asks_of_problems(

@@ -68,6 +68,7 @@ def reflect() -> Stage:
         told["kept_notes"] = len(kept) / len(batch.groups)
         return concatenate([batch, rows]), told
 
-    views = (replace(with_two_answers("", "", REQUEST), responses=2), with_note(""))
+    shown = replace(with_two_answers("", "", REQUEST), responses=2)
+    views = (shown, replace(with_note(""), responses=1))
     gives = frozenset({"supervised"})
     return stateless(apply, "reflect()", views=views, gives=gives, most=1.5, by_row=True)

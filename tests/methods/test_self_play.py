@@ -71,6 +71,12 @@ def test_asks_are_dealt_to_six_cells_and_valid_proposals_are_kept():
     assert all(number > 1 for number in known)
 
 
+def test_a_step_of_fewer_asks_than_cells_leaves_none_out():
+    found = walked(3, prompts=4, solver_samples=1)
+    cells = [cell for collected, _, _ in found for cell in collected.batch.rollouts.cell.tolist()]
+    assert cells == [*range(6), *range(6)]
+
+
 def test_proposals_earn_by_how_they_are_solved_and_answers_by_being_right():
     learnable = 0
     for collected, _, _ in walked(6, solver_samples=4):

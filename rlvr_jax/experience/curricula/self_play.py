@@ -78,11 +78,11 @@ def world_of(name: str, setting: Setting) -> World:
 def propose_and_solve(references: int, capacity: int) -> Curriculum:
     """Asks the policy for questions of every kind, and to answer those it has made up before.
 
-    The asks of a step are dealt out to six cells (`Rollouts.cell`): 0 to 2 solve deductions,
-    abductions, inductions, 3 to 5 propose them. Who proposes sees some triplets of the kind's
-    buffer; who solves gets those that came in the step before, then others of the buffer. Valid
-    proposals enter the buffer of their kind, which begins with the world's first triplet. No prompt
-    of the task is asked.
+    The asks are dealt out to six cells in turn (`Rollouts.cell`), from step to step: 0 to 2 solve
+    deductions, abductions, inductions, 3 to 5 propose them. Who proposes sees some triplets of the
+    kind's buffer; who solves gets those that came in the step before, then others of the buffer.
+    Valid proposals enter the buffer of their kind, which begins with the world's first triplet. No
+    prompt of the task is asked.
 
     Args:
       references: triplets that a proposer sees at most (K).
@@ -104,7 +104,9 @@ def propose_and_solve(references: int, capacity: int) -> Curriculum:
         del asks
         setting, random = turn.setting, turn.random().spawn(turn.round + 1)[-1]
         world = world_of("propose_and_solve", setting)
-        cells = [place % (2 * len(KINDS)) for place in range(setting.prompts)]
+        # Of a step that is no multiple of the cells, the next one goes on where it ended.
+        first = turn.step * setting.prompts
+        cells = [(first + place) % (2 * len(KINDS)) for place in range(setting.prompts)]
         prompts = []
         for number, kind in enumerate(KINDS):
             wanted = cells.count(cell_of(number, SOLVE))

@@ -1,6 +1,7 @@
 """Templates, flawed beginnings, starts from prefixes, and prompts that are not yet solved."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import numpy_actor
@@ -137,6 +138,15 @@ def test_what_was_planted_is_not_learned_from():
         assert given[begun].any(axis=1).all() and not given[~begun].any()
         assert not (rollouts.mask & given).any()
         assert {"outcome/plain", "outcome/begin_with_flaw(slip)"} <= told.keys()
+
+
+def test_prompts_without_a_flaw_count_as_plain():
+    task = numpy_actor.numbered_task()
+    bare = replace(task, train=[replace(p, meta={"chance": 0.5}) for p in task.train])
+    chain = recipe("flawed_prefix", kinds=["slip"], shares=[0.5]).experience
+    own = numpy_actor.setting(chain, task=bare)
+    ((_, told, _),) = numpy_actor.walk(chain, steps=1, own=own)
+    assert {name for name in told if name.startswith("outcome/")} == {"outcome/plain"}
 
 
 @pytest.mark.slow

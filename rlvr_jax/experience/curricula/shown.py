@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rlvr_jax.experience.asks import View, shows_nothing
+from rlvr_jax.experience.asks import PLAIN, View, shows_nothing
 from rlvr_jax.experience.parts import Curriculum
 
 __all__ = ["exact_shares", "mix_views", "show_as"]
@@ -56,7 +56,8 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
     Args:
       views: at least one.
       shares: of the asks, one for each view, whose sum is at most 1.
-    Reads: what the views read. Metrics: outcome/<view> and outcome/plain, means over the groups.
+    Reads: what the views read. Metrics: outcome/<view> and outcome/plain, means over the groups;
+      plain is also what a view shows as it is.
     Raises:
       ValueError: no views, another number of shares, or shares that are negative or above 1
         together.
@@ -82,13 +83,15 @@ def mix_views(views: Sequence[View], shares: Sequence[float]) -> Curriculum:
         ]
 
     def observe(state, turn, seen, learned):
-        del turn, learned
+        del learned
         told: dict[str, list[float]] = {}
         for batch in seen:
             for rows, outcomes in zip(batch.groups, batch.outcomes(), strict=True):
                 ask = batch.asks[rows[0]]
                 if not ask.rating and not np.isnan(outcomes).all():
-                    told.setdefault(ask.view.label, []).append(float(np.nanmean(outcomes)))
+                    bare = shows_nothing(ask, turn.setting.task)
+                    label = PLAIN.label if bare else ask.view.label
+                    told.setdefault(label, []).append(float(np.nanmean(outcomes)))
         return state, {f"outcome/{name}": float(np.mean(x)) for name, x in told.items()}
 
     told = ", ".join(f"{v.label}: {share:g}" for v, share in zip(views, shares, strict=True))

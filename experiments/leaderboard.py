@@ -42,6 +42,7 @@ from rlvr_jax.analysis.evidence.rows import (
     read_rows,
     run_row,
 )
+from rlvr_jax.policy import shipped_weights
 from rlvr_jax.runs import (
     RunsFailed,
     TrainConfig,
@@ -63,9 +64,9 @@ _README = """# Leaderboard: which methods keep a policy exploring
 
 `results.jsonl` has a line a run: settings, what it came to, the hash of its metrics, the commit,
 the processor. `curves.jsonl` has the curves at the evaluations. A method of your own joins with
-`--board objectives --entries my_module:my_method --out my_board`. All is about a policy of 108
-thousand parameters that writes brackets: nothing of it is about language models, and settings are
-those of the papers but where `rlvr_jax/runs/presets.py` says why they are not.
+`--board objectives --entries my_module:my_method --out my_board`. Boards of `brackets` are about a
+policy of 108 thousand parameters, and nothing of them is about language models. Settings are those
+of the papers but where `rlvr_jax/runs/presets.py` says why they are not.
 
 | board | methods | runs | task |
 |---|---|---|---|
@@ -156,9 +157,11 @@ def write_pages(out: Path) -> None:
             continue
         most = f"draw {board.drawn_tokens / 1e6:g} million tokens"
         most = most if board.drawn_tokens else f"take {board.steps} steps"
-        budget = f"Task `{board.task}`, its presets; each run may {most}."
+        model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
+        budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
         baseline = next(iter(board.entries))
-        write_board(out / f"{name}.md", board.title, budget, own, baseline, board.notes)
+        page = out / f"{name}.md"
+        write_board(page, board.title, budget, own, baseline, board.notes, board.main)
         methods = len({row["entry"] for row in own})
         links.append(f"| [{board.title}]({name}.md) | {methods} | {len(own)} | `{board.task}` |")
     readme = out / "README.md"
@@ -214,18 +217,19 @@ def agreement(
             )
         return f"the same metrics.jsonl, {row['metrics_sha256'][:12]}"
     key = row["board"], row["entry"]
+    main = BOARDS[row["board"]].main
     values = [
-        each["end"]["pass@32"]
+        each["end"][main]
         for each in rows
         if (each["board"], each["entry"]) == key and each["processor"] == row["processor"]
     ]
     low, high = prediction_interval(values)
-    got = again["end"]["pass@32"] if "end" in again else float("nan")
+    got = again["end"][main] if "end" in again else float("nan")
     if not low <= got <= high:
         raise ValueError(
-            f"check: on another processor pass@32 must be in [{low:.3f}, {high:.3f}], got {got:.3f}"
+            f"check: on another processor {main} must be in [{low:.3f}, {high:.3f}], got {got:.3f}"
         )
-    return f"another processor; pass@32 {got:.3f} in [{low:.3f}, {high:.3f}]"
+    return f"another processor; {main} {got:.3f} in [{low:.3f}, {high:.3f}]"
 
 
 def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConfig:
@@ -236,6 +240,8 @@ def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConf
         "run_dir": config.run_dir / config.board / entry / f"seed_{seed}",
         "seed": seed,
     }
+    if board.model:
+        shared["model"] = str(shipped_weights())
     if board.drawn_tokens:
         shared["drawn_tokens"] = board.drawn_tokens
     if board.steps:

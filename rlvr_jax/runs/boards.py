@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 __all__ = ["BOARDS", "Board"]
 
@@ -15,6 +16,7 @@ class Board:
     Fields:
       title: what is compared.
       task: of all runs; its presets apply.
+      model: that they begin with: "smollm2", what `shipped_weights` finds; "": the task's own.
       entries: settings by name, as `entry_config` reads them; all are compared with the first.
       seeds: how many.
       first_seed: the lowest.
@@ -22,17 +24,20 @@ class Board:
         or at its last step; 0: equal steps.
       steps: of each run at most; 0: the preset's.
       evaluate_every: steps between evaluations, each of which costs some six steps.
+      main: the number by which entries are ranked and compared with the first.
       notes: what a reader of an entry's line has to know, by entry.
     """
 
     title: str
     task: str
     entries: Mapping[str, str]
+    model: Literal["", "smollm2"] = ""
     seeds: int = 3
     first_seed: int = 0
     drawn_tokens: int = 1_500_000
     steps: int = 0
     evaluate_every: int = 40
+    main: str = "pass@32"
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -50,6 +55,10 @@ def _values(settings: Mapping[str, Sequence[float | str]]) -> dict[str, str]:
     }
 
 
+_TWELVE = """
+    grpo dapo gspo clip_cov kl_cov forking_tokens entropy_bonus siren simko passk_advantage nsr
+    lp_reg
+"""
 _HINTED = "hinted_brackets:train=512"
 _PARTS = "rlvr_jax.experience.stages.rewards"
 
@@ -57,14 +66,16 @@ BOARDS: Mapping[str, Board] = {
     "objectives": Board(
         "Objectives: what is done with rewards and tokens that are drawn as by GRPO",
         "brackets",
-        _named("""
-            grpo clip_cov kl_cov dapo gspo forking_tokens entropy_bonus siren simko passk_advantage
-            nsr lp_reg ace apo archer bapo canon capo_curvature cispo copg d3s dcpo dph_rl dpo_q
+        _named(
+            _TWELVE
+            + """
+            ace apo archer bapo canon capo_curvature cispo copg d3s dcpo dph_rl dpo_q
             dr_grpo earl entropy_dynamics etr f_dpg gdpo gdro gmpo gpg gtpo hapo hybrid_npg
             implicit_prm lite_ppo ma_rlhf mdpo ngrpo noisy_reward_correction oblr_po opo pacs papo
             ppl_position_shaping ppo prerl progrpo rapid reinforce reinforce_plus_plus riskpo rl_zvp
             rloo rollout_correction rover rpg safe sapo seed_grpo steer ucas verl_effective_rank vpo
-        """),
+            """
+        ),
         seeds=5,
         notes={
             "prerl": "the first stage of a method, which its authors end after 10 to 25 updates;"
@@ -143,5 +154,47 @@ BOARDS: Mapping[str, Board] = {
         drawn_tokens=0,
         steps=1000,
         evaluate_every=100,
+    ),
+    "sums": Board(
+        "A language model: SmolLM2-135M on sums that it finds hard",
+        "arithmetic:hard",
+        _named(_TWELVE),
+        model="smollm2",
+        seeds=2,
+        drawn_tokens=0,
+        steps=100,
+        evaluate_every=25,
+        main="pass@8",
+    ),
+    "sums_rewards": Board(
+        "A language model and rewards without a verifier: SmolLM2-135M on easy sums and products",
+        "arithmetic",
+        _named(
+            "grpo empo",
+            majority_vote="intrinsic_rewards:signal=majority_vote",
+            self_certainty="intrinsic_rewards",
+            random="spurious_rewards",
+        ),
+        model="smollm2",
+        seeds=2,
+        drawn_tokens=0,
+        steps=100,
+        evaluate_every=25,
+        main="pass@8",
+    ),
+    "sums_guidance": Board(
+        "A language model and its teachers: SmolLM2-135M on sums that it finds hard",
+        "arithmetic:hard",
+        _named(
+            "grpo sdpo",
+            # The policy/ of a run of GRPO: experiments.smollm2 --questions hard --seed 100.
+            opd="opd:teacher=runs/smollm2_hard/policy",
+        ),
+        model="smollm2",
+        seeds=2,
+        drawn_tokens=0,
+        steps=100,
+        evaluate_every=25,
+        main="pass@8",
     ),
 }

@@ -140,11 +140,13 @@ def test_an_unknown_board_is_refused():
 
 
 @pytest.mark.parametrize("name", BOARDS)
-def test_every_entry_of_a_board_has_settings_that_can_be_read(name):
+def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch):
     board = BOARDS[name]
+    monkeypatch.setattr(leaderboard, "shipped_weights", lambda: "somewhere/small.gguf")
     config = leaderboard.Config(board=name)
     read = [leaderboard.run_config(config, board, entry, 0) for entry in board.entries]
     assert {each.drawn_tokens for each in read} == {board.drawn_tokens}
+    assert {each.model for each in read} == {"somewhere/small.gguf" if board.model else ""}
     assert next(iter(board.entries.values())).startswith("grpo")
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
 
@@ -156,6 +158,24 @@ def test_settings_are_chosen_on_prompts_and_seeds_that_are_not_reported():
     assert not any("held_out" in board.task for board in reported)
     # Candidates that look separated get seeds up to 9.
     assert all(board.first_seed + board.seeds <= 10 <= tuning.first_seed for board in reported)
+
+
+def test_a_board_of_a_language_model_has_its_own_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
+    monkeypatch.setattr(leaderboard, "shipped_weights", lambda: tmp_path / "small.gguf")
+    other = dataclasses.replace(BOARD, model="smollm2", main="pass@1")
+    monkeypatch.setitem(BOARDS, "two", other)
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main(place)
+    leaderboard.main([*place, "--page"])
+    rows = read_rows(tmp_path / "out" / "results.jsonl")
+    assert {row["settings"]["model"] for row in rows} == {"small.gguf"}
+    page = (tmp_path / "out" / "two.md").read_text()
+    assert "Task `brackets`, SmolLM2-135M-Instruct, its presets" in page
+    assert "| pass@1 less the baseline's |" in page and "pass@32" not in page
+    assert "another processor; pass@1" in leaderboard.agreement(
+        rows[0], rows[0] | {"processor": "there"}, rows
+    )
 
 
 def test_a_board_begins_with_its_own_seed(tmp_path, monkeypatch):

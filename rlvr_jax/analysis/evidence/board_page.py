@@ -18,11 +18,9 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 
 __all__ = ["write_board", "write_picture"]
 
-_MAIN = "pass@32"
 _BESIDE = ((3, 2), "left"), ((-3, 2), "right"), ((3, -7), "left"), ((-3, -7), "right")
 _CROWD = 20  # methods, from which on a picture has a second panel
-_SHOWN = ("pass@1", "pass@32", "train_entropy")
-# By whether pass@1 and pass@32 rose (1), fell (-1), or neither can be told (0).
+# By whether pass@1 and pass@k rose (1), fell (-1), or neither can be told (0).
 _KINDS = {
     (1, 1): "boundary out",
     (1, 0): "sharpened",
@@ -45,6 +43,7 @@ def write_board(
     rows: Sequence[Mapping[str, Any]],
     baseline: str,
     notes: Mapping[str, str] | None = None,
+    main: str = "pass@32",
 ) -> None:
     """Writes one board as a Markdown page beside its picture, `<stem>.png`.
 
@@ -54,12 +53,13 @@ def write_board(
       rows: its lines; the failed ones are named.
       baseline: the entry that all are compared with.
       notes: what a reader of an entry's line has to know, by entry.
+      main: the number by which they are ranked and compared.
     """
     ended = [row for row in rows if "end" in row]
     failed = [row for row in rows if "failed" in row]
-    found = standings(rows, _MAIN, baseline)
+    found = standings(rows, main, baseline)
     runs = {each.entry: [r for r in ended if r["entry"] == each.entry] for each in found}
-    write_picture(path.with_suffix(".png"), runs)
+    write_picture(path.with_suffix(".png"), runs, main)
     commits = sorted({row["commit"][:7] for row in ended})
     processors = sorted({row["processor"] for row in ended})
     lines = [
@@ -70,23 +70,23 @@ def write_board(
         "",
         "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
         f" `{baseline}` of the same commit and processor; `p` is of a paired t-test, corrected for"
-        " all methods of the table (Holm). `rank` is by pass@32, the range of 95 % of 10,000"
+        f" all methods of the table (Holm). `rank` is by {main}, the range of 95 % of 10,000"
         " resamples of the seeds. Entropy is that of the last step's rollouts, in nats per token.",
         "",
-        "What it did to the base model is told by the intervals of pass@1 and pass@32 at the end"
+        f"What it did to the base model is told by the intervals of pass@1 and {main} at the end"
         " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
         " second can be told), sharpened at a price (the second fell), wider (the second rose),"
         " narrower (it fell), no change (none of either can be told), duller (the first fell),"
         " wider, duller (the second rose), unlearned (both fell).",
         "",
-        *_verdicts(found, baseline),
+        *_verdicts(found, baseline, main),
         "",
-        f"![entropy against pass@32]({path.with_suffix('.png').name})",
+        f"![entropy against {main}]({path.with_suffix('.png').name})",
         "",
-        "| method | what it did | seeds | pass@1 | pass@32 | pass@32 less the baseline's | p |"
+        f"| method | what it did | seeds | pass@1 | {main} | {main} less the baseline's | p |"
         " rank | entropy | rare form |",
         "|---|---|---|---|---|---|---|---|---|---|",
-        *(_line(each, runs[each.entry]) for each in found),
+        *(_line(each, runs[each.entry], main) for each in found),
     ]
     known = {entry: note for entry, note in (notes or {}).items() if entry in runs}
     if known:
@@ -97,13 +97,15 @@ def write_board(
     path.write_text("\n".join(lines) + "\n")
 
 
-def write_picture(path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Draws entropy of the last rollouts against held-out pass@32: a dot a method, a small one a
+def write_picture(
+    path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], main: str = "pass@32"
+) -> None:
+    """Draws entropy of the last rollouts against held-out pass@k: a dot a method, a small one a
     run. Names stand where they have room, beginning with those that stand apart; with many methods
     a second panel shows the middle of them.
     """
     points = {
-        entry: [(row["end"].get("train_entropy", math.nan), row["end"][_MAIN]) for row in own]
+        entry: [(row["end"].get("train_entropy", math.nan), row["end"][main]) for row in own]
         for entry, own in runs.items()
     }
     middles = {
@@ -114,14 +116,14 @@ def write_picture(path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -
     figure = Figure(figsize=(8, 10 if crowded else 5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(2 if crowded else 1, squeeze=False)[:, 0]
-    start = _mean([row["start"][_MAIN] for own in runs.values() for row in own])
+    start = _mean([row["start"][main] for own in runs.values() for row in own])
     for axes in panels:
         for entry, own in points.items():
             axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
             axes.scatter(*middles[entry], s=22, color="C0", zorder=2)
         axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
         axes.set_xlabel("entropy of the last step's rollouts, nats per token")
-        axes.set_ylabel("held-out pass@32 (dashed: at the start)")
+        axes.set_ylabel(f"held-out {main} (dashed: at the start)")
         axes.set_xscale("symlog", linthresh=0.01)
         # Room for names.
         axes.set_xlim(-0.001, 5 * max(x for own in points.values() for x, _ in own if x == x))
@@ -168,8 +170,8 @@ def _name_dots(
             text.remove()
 
 
-def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:
-    first, second, third = (_interval(rows, number) for number in _SHOWN)
+def _line(standing: Standing, rows: Sequence[Mapping[str, Any]], main: str) -> str:
+    first, second, third = (_interval(rows, name) for name in ("pass@1", main, "train_entropy"))
     ranks = f"{standing.ranks[0]}–{standing.ranks[1]}" if standing.ranks else "–"
     p = "–" if math.isnan(standing.holm) else f"{standing.holm:.3f}"
     gap = standing.difference.signed if standing.difference.values else ""
@@ -179,15 +181,15 @@ def _line(standing: Standing, rows: Sequence[Mapping[str, Any]]) -> str:
         risen = sum(end > start for start, end in forms)
         kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
     return (
-        f"| `{standing.entry}` | {_kind(rows)} | {len(rows)} | {first} | {second} | {gap} | {p} |"
-        f" {ranks} | {third} | {kept} |"
+        f"| `{standing.entry}` | {_kind(rows, main)} | {len(rows)} | {first} | {second} | {gap} |"
+        f" {p} | {ranks} | {third} | {kept} |"
     )
 
 
-def _kind(rows: Sequence[Mapping[str, Any]]) -> str:
+def _kind(rows: Sequence[Mapping[str, Any]], main: str) -> str:
     """What training did to what is solved at the first try and with many."""
     signs = []
-    for number in ("pass@1", _MAIN):
+    for number in ("pass@1", main):
         risen = mean_interval([row["end"][number] - row["start"][number] for row in rows])
         if not risen.exists:
             return "–"
@@ -195,14 +197,14 @@ def _kind(rows: Sequence[Mapping[str, Any]]) -> str:
     return _KINDS[signs[0], signs[1]]
 
 
-def _verdicts(found: Sequence[Standing], baseline: str) -> list[str]:
+def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
     """What survives the correction, and nothing else; what has too few seeds to be spoken of."""
     above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
     below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
     early = [f"`{each.entry}`" for each in found if each.looks_apart and not each.is_apart]
     rest = len(found) - 1 - len(above) - len(below) - len(early)
     said = [
-        f"- Above `{baseline}` on pass@32 after the correction: {', '.join(above) or 'none'}.",
+        f"- Above `{baseline}` on {main} after the correction: {', '.join(above) or 'none'}.",
         f"- Below it: {', '.join(below) or 'none'}.",
     ]
     if early:

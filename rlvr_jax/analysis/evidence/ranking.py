@@ -176,6 +176,7 @@ def _alike(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
 
 
 def _paired_p(differences: Sequence[float]) -> float:
-    if len(differences) < 2 or np.ptp(differences) == 0:
+    # Equal but for the rounding of a subtraction, too.
+    if len(differences) < 2 or np.ptp(differences) < 1e-9:
         return float("nan")
     return float(stats.ttest_1samp(differences, 0.0).pvalue)

@@ -58,7 +58,7 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
             for name in run.names()
             if name.startswith("experience/") and len(run.series(name)[1])
         },
-        "settings": dict(run.config["settings"]),
+        "settings": _told(run.config["settings"]),
         "metrics_sha256": hashlib.sha256((path / "metrics.jsonl").read_bytes()).hexdigest(),
         "commit": commit,
         "processor": processor(),
@@ -82,10 +82,16 @@ def failed_row(
         "method": settings["method"],
         "seed": settings["seed"],
         "failed": why,
-        "settings": dict(settings),
+        "settings": _told(settings),
         "commit": commit,
         "processor": processor(),
     }
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without where a model lies on this machine."""
+    model = settings.get("model")
+    return {**settings, "model": Path(model).name} if model else dict(settings)
 
 
 def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:

@@ -61,6 +61,15 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield from _program(name, program, hbm)
     yield ""
+    if "step_compiler_seconds" in report:
+        calls = ", ".join(
+            f"{_STAGES.get(name, name)} {program['calls']} times"
+            for name, program in report["programs"].items()
+        )
+        yield (
+            f"a step by the compiler's estimate: {report['step_compiler_seconds']:,.0f} s (roofline"
+            f" {report['step_roofline_seconds']:,.0f} s): {calls}"
+        )
     yield "fits" if report["fits"] else "does not fit"
 
 

@@ -19,13 +19,17 @@ from typing import Any, NamedTuple
 from rlvr_jax.analysis.evidence.rows import append_row
 from rlvr_jax.analysis.run_directory import read_json_lines
 
-__all__ = ["ROWS", "Row", "fill_table", "table_page"]
+__all__ = ["PAPERS", "ROWS", "Row", "fill_table", "table_page"]
+
+
+_PAPER = "a paper's run"
 
 
 class Row(NamedTuple):
     """A model on a slice.
 
     Fields:
+      method: of the run; or `_PAPER`, and the model is a file of `experiments/papers`.
       options: of the command, beside method, model and slice.
     """
 
@@ -53,6 +57,20 @@ _GIVEN = {
     ("qwen3-8b", "v6e-8"): ("--mesh", "fsdp=4,tensor=2", "--sample-mesh", "data=4,tensor=2"),
 }
 
+PAPERS = (
+    "entropy_mechanism_7b_clip_cov",
+    "entropy_mechanism_7b_kl_cov",
+    "dapo_32b",
+    "forking_tokens_8b",
+    "gspo_8b",
+    "dr_grpo_1p5b",
+    "prorl_1p5b",
+    "delethink_1p5b",
+    "skywork_or1_7b",
+    "luffy_7b",
+    "open_reasoner_zero_7b",
+)
+
 ROWS: tuple[Row, ...] = tuple(
     Row(
         method,
@@ -63,7 +81,7 @@ ROWS: tuple[Row, ...] = tuple(
     for method in ("grpo", "clip_cov")
     for model, topologies in _SLICES.items()
     for topology in topologies
-)
+) + tuple(Row(_PAPER, paper, topology) for paper in PAPERS for topology in ("v5e-256", "v5p-64"))
 
 _PROGRAMS = {"sample": "sampling", "score": "scoring", "update": "update"}
 
@@ -110,21 +128,26 @@ def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _compiled(row: Row) -> dict[str, Any]:
     """What the command says of a row, as far as the page needs it."""
-    command = [sys.executable, "-m", "rlvr_jax.parallel.compile", row.topology, "--json"]
-    command += ["--method", row.method, "--model", row.model, *row.options]
+    if row.method == _PAPER:
+        module, given = f"experiments.papers.{row.model}", ["--compile", row.topology]
+    else:
+        module = "rlvr_jax.parallel.compile"
+        given = [row.topology, "--method", row.method, "--model", row.model]
+    command = [sys.executable, "-m", module, *given, *row.options, "--json"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     own = {"method": row.method, "model": row.model, "topology": row.topology}
     if not ran.stdout.strip():
         return {**own, "failed": (ran.stderr.strip().splitlines() or ["no word"])[-1]}
     report = json.loads(ran.stdout.strip().splitlines()[-1])
-    kept = "fits", "mesh", "sample_mesh", "micro_batches", "hbm_bytes", "versions"
+    kept = ["fits", "mesh", "sample_mesh", "micro_batches", "hbm_bytes", "versions"]
+    kept += [name for name in ("step_compiler_seconds", "step_roofline_seconds") if name in report]
     programs = {name: _kept(found) for name, found in report["programs"].items()}
     return {**own, **{name: report[name] for name in kept}, "programs": programs}
 
 
 def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
     names = ("fits", "bytes", "roofline_seconds", "compiler_seconds", "kernel_seconds")
-    names += ("collective_seconds", "compile_seconds", "waves", "prompts", "samples")
+    names += ("collective_seconds", "compile_seconds", "waves", "prompts", "samples", "calls")
     return {
         name: float(f"{value:.5g}") if isinstance(value, float) else value
         for name in names
@@ -137,10 +160,12 @@ _HEAD = """# Models on slices: do they fit, and what does a step cost?
     python -m rlvr_jax.parallel.compile --table docs/results/pods    # what is missing; hours
 
 Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
-prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`. GiB on each device, the
-update's of what the compiler allows. Seconds of a step by the compiler's estimate, its kernels at
-their own roofline; in brackets how many times the roofline that is. All responses count with their
-full length. Nothing here was measured on a TPU.
+prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
+in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
+Seconds of a step by the compiler's estimate, its kernels at their own roofline, all waves,
+scorings and updates together; in brackets how many times the roofline that is. All responses count
+with their full length, batches that are drawn again are not counted, nor is waiting for links.
+Nothing here was measured on a TPU.
 """
 _BEFORE = """
 "Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring
@@ -176,6 +201,7 @@ def _page(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             jax = next((row["versions"]["jax"] for row in own if "versions" in row), "")
             yield f"## {method}, libtpu {version} (jax {jax})\n"
             titles = [f"{title}, {unit}" for unit in ("GiB", "s") for title in _PROGRAMS.values()]
+            titles.append("a step, s")
             yield f"| model | slice | mesh; sample mesh | waves | {' | '.join(titles)} |"
             yield "|" + "---|" * (4 + len(titles))
             for row in sorted(own, key=place):
@@ -195,7 +221,7 @@ def _is_before(row: Mapping[str, Any], version: str) -> bool:
 def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     head = f"| {row['model']} | {row['topology']} |"
     if "failed" in row:
-        return f"{head} {row['failed']} |" + " |" * (1 + 2 * len(_PROGRAMS))
+        return f"{head} {row['failed']} |" + " |" * (2 + 2 * len(_PROGRAMS))
     programs, allowed = row["programs"], row["hbm_bytes"] / 2**30
     sample = programs["sample"]
     cells = [f"{row['mesh']}; {row['sample_mesh']}"]
@@ -212,7 +238,6 @@ def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
         if "compiler_seconds" not in found:
             cells.append("–")
             continue
-        times = sample["waves"] if name == "sample" else 1
         estimate, roofline = found["compiler_seconds"], found["roofline_seconds"]
         ratio = f"{estimate / roofline:.2f}"
         if name in before.get("seconds", {}):
@@ -220,5 +245,6 @@ def _line(row: Mapping[str, Any], before: Mapping[str, Any]) -> str:
             ratio += f"; was {old / floor:.1f}"
             if name != "sample":
                 ratio += f", {(old + sum(found['kernel_seconds'].values())) / floor:.1f}"
-        cells.append(f"{times * estimate:,.0f} ({ratio})")
+        cells.append(f"{found['calls'] * estimate:,.0f} ({ratio})")
+    cells.append(f"{row['step_compiler_seconds']:,.0f}" if "step_compiler_seconds" in row else "–")
     return f"{head} {' | '.join(cells)} |"

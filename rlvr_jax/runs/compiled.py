@@ -25,7 +25,9 @@ from rlvr_jax.rollout import waves
 from rlvr_jax.runs.abstract import AbstractRun, abstract_run
 from rlvr_jax.runs.config import TrainConfig, check_config
 from rlvr_jax.training.layout import copies_weights
+from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES
+from rlvr_jax.training.update import old_shapes
 from rlvr_jax.types import replace
 
 __all__ = ["compile_run"]
@@ -167,9 +169,31 @@ def compile_run(
                 **shared,
             ),
         )
+    calls = {"sample": programs["sample"]["waves"], **_calls(run)}
+    for name, program in programs.items():
+        program["calls"] = calls[name]
+    if all("compiler_seconds" in program for program in programs.values()):
+        for kind in ("compiler", "roofline"):
+            seconds = (calls[n] * each[f"{kind}_seconds"] for n, each in programs.items())
+            report[f"step_{kind}_seconds"] = sum(seconds)
     totals = {f"{name}_bytes": program["bytes"] for name, program in programs.items()}
     fits = all(program["fits"] for program in programs.values())
     return {"fits": fits, **report, **totals, "programs": programs}
+
+
+def _calls(run: AbstractRun) -> dict[str, int]:
+    """How often a step calls each program of training; all take the rollouts of an update."""
+    objective, plan = run.objective, run.config.plan()
+    once = plan.updates > 1 and objective.decide_once is not None
+    compared = once and {"logp", *old_shapes(objective, (1, 1))} & objective.once_needs
+    read = objective.needs | scorer_needs(run.recipe.critic)
+    # The first update has the old statistics of its part in its own pass.
+    of_policy = plan.minibatches if compared else plan.minibatches - 1
+    return {
+        "score": of_policy + plan.minibatches * ("reference_logp" in read),
+        "update": plan.updates,
+        "critic": plan.minibatches * plan.critic_epochs,
+    }
 
 
 def _version(package: str) -> str | None:

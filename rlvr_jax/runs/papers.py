@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,13 +150,14 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
         " are named by --columns prompt=…,answer=…",
     )
     add("--compile", metavar="SLICE", help="v5e-256, v5p-64, …: does it fit, what does it cost")
+    add("--json", action="store_true", help="with --compile: the report as one object")
     add("--laptop", action="store_true", help="two steps with a small model on brackets")
     own, others = parser.parse_known_args(arguments)
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.
         jax.config.update("jax_platforms", "cpu")
         report = {"model": paper.model, **compiled(paper, own.compile)}
-        print(describe_report(report))
+        print(json.dumps(report) if own.json else describe_report(report))
         return 0 if report["fits"] else 1
     if own.laptop:
         start = laptop(paper)

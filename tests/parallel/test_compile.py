@@ -29,6 +29,7 @@ from rlvr_jax.runs import compiled
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.types import replace
 
 SMALL = ["--prompts", "8", "--samples", "4", "--prompt-len", "6", "--response-len", "20"]
 
@@ -603,6 +604,27 @@ def run_on(topology, shape, prompts, samples, prompt, response, **options):
     lengths = dict(prompt_tokens=prompt, response_tokens=response)
     config = TrainConfig(prompts_per_step=prompts, samples_per_prompt=samples, **lengths, **options)
     return abstract_run(config, shape, methods.recipe("grpo"), describe(topology).devices(), 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "updates", "wanted"),
+    [
+        ("grpo", {}, {"score": 1, "update": 1}),  # of the reference
+        ("grpo", {"minibatches": 4}, {"score": 4 + 3, "update": 4}),
+        ("clip_cov", {"minibatches": 4, "epochs": 2}, {"score": 3, "update": 8}),
+        ("ppo", {"minibatches": 2, "critic_epochs": 3}, {"update": 2, "critic": 6}),
+        ("reinforce_plus_plus", {"minibatches": 2}, {"score": 2 + 2}),  # decided once, by the KL
+    ],
+)
+def test_how_often_a_step_calls_its_programs(method, updates, wanted):
+    config = TrainConfig(
+        method=method, prompts_per_step=8, samples_per_prompt=4, response_tokens=8, **updates
+    )
+    recipe = methods.recipe(method, **config.method_arguments(8))
+    shape = named_config("tiny", vocab_size=16)
+    run = abstract_run(replace(config, prompt_tokens=4), shape, recipe, jax.devices()[:1], 0)
+    found = compiled._calls(run)
+    assert {name: found[name] for name in wanted} == wanted
 
 
 @pytest.mark.slow

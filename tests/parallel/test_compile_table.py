@@ -1,12 +1,14 @@
 """The table of models on slices: rows that are missing, and its page."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from experiments import papers
 from rlvr_jax.parallel import compile as command
 from rlvr_jax.runs import compile_table
-from rlvr_jax.runs.compile_table import ROWS, Row, fill_table, table_page
+from rlvr_jax.runs.compile_table import PAPERS, ROWS, Row, fill_table, table_page
 
 BEFORE = {
     "libtpu": "0.0.51",
@@ -21,10 +23,11 @@ BEFORE = {
 def compiled(row, fits=True):
     """What is kept of the report of a row."""
     program = dict(fits=True, bytes=2**33, roofline_seconds=20.0, compiler_seconds=30.0)
-    program["kernel_seconds"] = {"token_stats": 4.0, "splash_mqa_fwd": 6.0}
-    sampling = program | dict(waves=4, prompts=2, samples=16, kernel_seconds={})
+    program |= {"kernel_seconds": {"token_stats": 4.0, "splash_mqa_fwd": 6.0}, "calls": 1}
+    sampling = program | dict(waves=4, prompts=2, samples=16, kernel_seconds={}, calls=4)
     programs = {"sample": sampling, "score": program, "update": program | {"fits": fits}}
     report = dict(mesh="data=1", sample_mesh="data=1", micro_batches=8, hbm_bytes=2**34)
+    report["step_compiler_seconds"] = 180.0
     own = dict(method=row.method, model=row.model, topology=row.topology, fits=fits)
     return own | report | {"versions": {"jax": "1.2", "libtpu": "0.0.51"}, "programs": programs}
 
@@ -64,7 +67,7 @@ def test_a_line_has_the_ratio_and_what_it_was():
     page = table_page([BEFORE, row, {"libtpu": "0.0.51", **compiled(ROWS[-1], fits=False)}])
     wanted = (
         "| qwen2.5-0.5b | v5e-1 | data=1; data=1 | 4 × 2·16 | 8.0 | 8.0 | 8.0 of 16.0 |"
-        " 120 (1.50; was 3.0) | 30 (1.50; was 2.0, 2.5) | 30 (1.50) |"
+        " 120 (1.50; was 3.0) | 30 (1.50; was 2.0, 2.5) | 30 (1.50) | 180 |"
     )
     assert wanted in page.splitlines()
     assert "8.0 of 16.0, does not fit" in page and "is commit abc1234" in page
@@ -94,4 +97,11 @@ def test_without_libtpu_the_way_to_install_it_is_said(monkeypatch, tmp_path, cap
 
 
 def test_every_row_is_a_model_and_a_slice_once():
-    assert len(ROWS) == len(set(row[:3] for row in ROWS)) == 48
+    assert len(ROWS) == len(set(row[:3] for row in ROWS)) == 48 + 2 * len(PAPERS)
+    files = {path.stem for path in Path(papers.__file__).parent.glob("*.py")} - {"__init__"}
+    assert files == set(PAPERS)
+
+
+def test_a_paper_is_compiled_by_its_own_file():
+    line = compile_table._compiled(Row(compile_table._PAPER, "gspo_8b", "v5e-7"))
+    assert line["model"] == "gspo_8b" and "v5e comes with 1, 4, 8" in line["failed"]

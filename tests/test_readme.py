@@ -13,6 +13,7 @@ import numpy_actor
 import pytest
 
 from rlvr_jax import methods, tasks
+from rlvr_jax.analysis.evidence.rows import read_rows
 from rlvr_jax.experience import experience
 from rlvr_jax.runs.composition import own_stage
 from rlvr_jax.tasks import Response
@@ -48,6 +49,24 @@ def test_the_table_of_methods_counts_them():
         assert int(number) == sum(bool(kinds & own) for own in changes), told
         for name in re.findall(r"\w+", some):
             assert kinds & set(methods.method(name).changes.split(", ")), (told, name)
+
+
+def test_the_table_of_methods_has_the_numbers_of_the_leaderboard():
+    rows = [
+        row
+        for row in read_rows(DOCS / "results" / "leaderboard" / "results.jsonl")
+        if row["board"] == "objectives" and "end" in row
+    ]
+    table = re.findall(r"^\| `(\w+)` \| [^|]* \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
+    assert len(table) == 11
+    seeds = {row["seed"] for row in rows if row["entry"] == "grpo"}
+    assert f"{len(seeds)} seeds" in README.partition("A few to begin with")[2][:400]
+    for name, *told in table:
+        own = [row["end"] for row in rows if row["entry"] == name and row["seed"] in seeds]
+        assert len(own) == len(seeds), name
+        for number, text in zip(("pass@1", "pass@32", "train_entropy"), told, strict=True):
+            mean = np.mean([end[number] for end in own])
+            assert text == f"{mean:.{len(text) - 1}f}".lstrip("0"), (name, number)
 
 
 def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs):

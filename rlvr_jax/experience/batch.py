@@ -16,7 +16,10 @@ from rlvr_jax.objectives import GIVEN
 from rlvr_jax.tasks import Grade, Prompt, Response
 from rlvr_jax.types import Rollouts, replace
 
-__all__ = ["GIVEN", "Batch", "concatenate", "decided", "given_tokens"]
+__all__ = ["GIVEN", "ROUNDING", "Batch", "concatenate", "decided", "given_tokens"]
+
+ROUNDING = 1e-6
+"""A mean of outcomes or rewards so near to a threshold is at it: they are stored in float32."""
 
 
 def decided(grades: Sequence[Grade]) -> np.ndarray:

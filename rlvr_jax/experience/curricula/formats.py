@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_finite
@@ -16,9 +17,6 @@ from rlvr_jax.tasks import Prompt
 from rlvr_jax.tasks.reformulations import reformulated
 
 __all__ = ["Climb", "climb_formats", "climbed", "easiest"]
-
-ROUNDING = 1e-6
-"""A mean so near to the threshold is at it: rewards are stored in float32."""
 
 
 class Climb(NamedTuple):

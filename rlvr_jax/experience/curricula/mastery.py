@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.curricula.history import rated_rates, visits_of
 from rlvr_jax.experience.curricula.picks import of_round, rarest_order
@@ -17,9 +18,6 @@ from rlvr_jax.objectives.arguments import check_count, check_within
 __all__ = ["Mastery", "exchanged", "mastery_pool", "stages_by_difficulty"]
 
 DISCARDED, ACTIVE, WAITING = 0, 1, 2
-
-ROUNDING = 1e-6
-"""An accuracy so near to the bound is at it: rates are summed in float32."""
 
 
 class Mastery(NamedTuple):

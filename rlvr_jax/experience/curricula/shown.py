@@ -31,7 +31,7 @@ def show_as(view: View) -> Curriculum:
         del seen
         asked = [learned.asks[rows[0]] for rows in learned.groups]
         bare = [shows_nothing(replace(ask, view=view), turn.setting.task) for ask in asked]
-        return state, {"shown_as_it_is": float(np.mean(bare))}
+        return state, {"shown_as_it_is": float(np.mean(bare))} if bare else {}
 
     label = f"show_as({view.label})"
     return Curriculum(propose, label, observe=observe, needs=view.needs, views=(view,))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.curricula.batches import asks_for
 from rlvr_jax.experience.parts import Curriculum
 from rlvr_jax.experience.views import with_note
@@ -19,9 +20,6 @@ __all__ = ["Skills", "most_skills", "next_active", "skill_reward", "withdraw_ski
 
 GENERAL = "general"
 """The skill that is not judged, and goes last."""
-
-ROUNDING = 1e-6
-"""A mean of differences so near to 0 is 0."""
 
 
 class Skills(NamedTuple):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.experience.batch import ROUNDING
 from rlvr_jax.experience.parts import Stage
 from rlvr_jax.objectives import describe
 from rlvr_jax.objectives.arguments import check_count, check_finite
@@ -21,8 +22,6 @@ NONE = -1
 """In the place of a majority: there is none."""
 TIE = -2
 """In the place of the commonest majority of all visits: there are several."""
-ROUNDING = 1e-6
-"""A slope is at the threshold if it is this near."""
 
 
 class Labels(NamedTuple):

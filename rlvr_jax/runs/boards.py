@@ -59,6 +59,23 @@ _TWELVE = """
     grpo dapo gspo clip_cov kl_cov forking_tokens entropy_bonus siren simko passk_advantage nsr
     lp_reg
 """
+
+
+def _of_smollm2(title: str, task: str, entries: Mapping[str, str]) -> Board:
+    """A board of SmolLM2: runs of 100 steps, whose held-out questions have 16 samples each."""
+    return Board(
+        title,
+        task,
+        entries,
+        model="smollm2",
+        seeds=2,
+        drawn_tokens=0,
+        steps=100,
+        evaluate_every=25,
+        main="pass@8",
+    )
+
+
 _HINTED = "hinted_brackets:train=512"
 _PARTS = "rlvr_jax.experience.stages.rewards"
 
@@ -155,18 +172,12 @@ BOARDS: Mapping[str, Board] = {
         steps=1000,
         evaluate_every=100,
     ),
-    "sums": Board(
+    "sums": _of_smollm2(
         "A language model: SmolLM2-135M on sums that it finds hard",
         "arithmetic:hard",
         _named(_TWELVE),
-        model="smollm2",
-        seeds=2,
-        drawn_tokens=0,
-        steps=100,
-        evaluate_every=25,
-        main="pass@8",
     ),
-    "sums_rewards": Board(
+    "sums_rewards": _of_smollm2(
         "A language model and rewards without a verifier: SmolLM2-135M on easy sums and products",
         "arithmetic",
         _named(
@@ -175,14 +186,8 @@ BOARDS: Mapping[str, Board] = {
             self_certainty="intrinsic_rewards",
             random="spurious_rewards",
         ),
-        model="smollm2",
-        seeds=2,
-        drawn_tokens=0,
-        steps=100,
-        evaluate_every=25,
-        main="pass@8",
     ),
-    "sums_guidance": Board(
+    "sums_guidance": _of_smollm2(
         "A language model and its teachers: SmolLM2-135M on sums that it finds hard",
         "arithmetic:hard",
         _named(
@@ -190,11 +195,5 @@ BOARDS: Mapping[str, Board] = {
             # The policy/ of a run of GRPO: experiments.smollm2 --questions hard --seed 100.
             opd="opd:teacher=runs/smollm2_hard/policy",
         ),
-        model="smollm2",
-        seeds=2,
-        drawn_tokens=0,
-        steps=100,
-        evaluate_every=25,
-        main="pass@8",
     ),
 }

@@ -331,22 +331,29 @@ class Scripted(numpy_actor.Words):
         return [WRITTEN[row[0] % len(WRITTEN)] if row else "" for row in rows]
 
 
-def test_questions_have_to_be_searched_for_where_there_are_tools():
-    class Searching(numpy_actor.NumpyActor):
-        def draw(self, asks, key, sampling=None, constants=None):
-            drawn = super().draw(asks, key, sampling, constants)
-            return dataclasses.replace(drawn, tokenizer=Scripted())
+class Asking(numpy_actor.NumpyActor):
+    """Its answers are read as what was written."""
 
-    task = dataclasses.replace(
+    def draw(self, asks, key, sampling=None, constants=None):
+        drawn = super().draw(asks, key, sampling, constants)
+        return dataclasses.replace(drawn, tokenizer=Scripted())
+
+
+def searching_task():
+    return dataclasses.replace(
         numpy_actor.numbered_task(),
         environment=load("lookup:people=40,size=32,test_size=8").environment,
         read_problem=lookup.read_problem,
     )
+
+
+def test_questions_have_to_be_searched_for_where_there_are_tools():
+    task = searching_task()
     stage = recipe("ssp", max_turns=4).experience.stages["pose_questions"]
     chain = experience(stages=[stage])
     own = numpy_actor.setting(chain, task=task, prompts=8)
     seen = set()
-    for collected, _, _ in numpy_actor.walk(chain, Searching(), own=own):
+    for collected, _, _ in numpy_actor.walk(chain, Asking(), own=own):
         rollouts, write = collected.batch.rollouts, of_cell(collected.batch, WRITE)
         valid = rollouts.reward[write] >= 0
         first = rollouts.tokens[write, 0] % len(WRITTEN)
@@ -358,20 +365,11 @@ def test_questions_have_to_be_searched_for_where_there_are_tools():
 
 
 def test_both_roles_search_in_turns():
-    class Searching(numpy_actor.NumpyActor):
-        def draw(self, asks, key, sampling=None, constants=None):
-            drawn = super().draw(asks, key, sampling, constants)
-            return dataclasses.replace(drawn, tokenizer=Scripted())
-
-    task = dataclasses.replace(
-        numpy_actor.numbered_task(),
-        environment=load("lookup:people=40,size=32,test_size=8").environment,
-        read_problem=lookup.read_problem,
-    )
+    task = searching_task()
     chain = recipe("ssp", max_turns=1).experience
     own = numpy_actor.setting(chain, task=task, prompts=8)
     told, valid = dict.fromkeys((SOLVE, WRITE), 0), 0.0
-    for collected, _, _ in numpy_actor.walk(chain, Searching(), 4, own=own):
+    for collected, _, _ in numpy_actor.walk(chain, Asking(), 4, own=own):
         valid += collected.metrics["valid_questions"]
         for cell in told:
             rows = of_cell(collected.batch, cell)
@@ -383,11 +381,6 @@ def test_both_roles_search_in_turns():
 
 @pytest.mark.parametrize(("answer", "valid"), [("castle", False), ("Elbe", True)])
 def test_a_question_that_names_the_answer_is_none_whatever_the_gold_response_is(answer, valid):
-    class Asking(numpy_actor.NumpyActor):
-        def draw(self, asks, key, sampling=None, constants=None):
-            drawn = super().draw(asks, key, sampling, constants)
-            return dataclasses.replace(drawn, tokenizer=Scripted())
-
     task = numpy_actor.numbered_task()
     given = {"answer": answer, "gold": f"<answer>{answer}</answer>"}
     train = [dataclasses.replace(prompt, **given) for prompt in task.train]

@@ -33,6 +33,9 @@ __all__ = [
 
 SOLVED = "\n\nThis is a right answer:\n"
 FAILED = "\n\nThis is a wrong answer:\n"
+# Without it SmolLM2-135M talks about the answer: .10 of its own answers to hard sums are right
+# then, with it .19 (.02 where it sees none; 48 sums, 8 answers to each).
+YOUR_TURN = "\n\nNow answer the question yourself."
 NOTE = "\n\nWhat may help:\n"
 SENTENCE = "\n\nThe first part of a solution, which you may use:\n"
 
@@ -192,9 +195,10 @@ def begin_with_flaw(kind: str) -> View:
 
 
 def with_answer(answer: str) -> View:
-    """Shows somebody's answer beside the prompt.
+    """Shows somebody's answer beside the prompt, which is still to be answered.
 
-    As the task says (`Task.show_answer`), else in a sentence behind the prompt's text.
+    As the task says (`Task.show_answer`), else in a sentence behind the prompt's text, and one that
+    asks for an answer of the policy's own.
 
     Args:
       answer: right, as far as the sentence is concerned.
@@ -203,7 +207,7 @@ def with_answer(answer: str) -> View:
     def show(prompt: Prompt, task: Task) -> Shown:
         if task.show_answer is not None:
             return Shown(task.show_answer(prompt, answer))
-        return Shown(f"{prompt.text}{SOLVED}{answer}")
+        return Shown(f"{prompt.text}{SOLVED}{answer}{YOUR_TURN}")
 
     return View(f"with_answer({digest(answer)})", show)
 

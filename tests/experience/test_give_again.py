@@ -7,6 +7,7 @@ import numpy_actor
 import pytest
 
 from rlvr_jax.experience import experience, give_again, shape
+from rlvr_jax.experience.views import YOUR_TURN
 from rlvr_jax.objectives import column
 from rlvr_jax.tasks import Grade
 
@@ -21,7 +22,7 @@ class Stubborn(numpy_actor.NumpyActor):
             shown = ask.view.show(ask.prompt, numpy_actor.numbered_task()).text
             answer = None if response.truncated else (response.text.split() or [None])[0]
             if shown != ask.prompt.text:
-                before = shown.split()[-1]
+                before = shown.removesuffix(YOUR_TURN).split()[-1]
                 answer = before if before[-1] in "012345" else "another"
             grades.append(Grade(float(answer == "word3"), info={"ended": 1.0}, answer=answer))
         outcome = np.array([grade.outcome for grade in grades], np.float32)

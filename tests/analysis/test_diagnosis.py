@@ -92,6 +92,21 @@ def test_one_sample_a_problem_is_compared_at_the_first_try():
     assert list(topic.numbers["gaps"]) == ["pass@1"] and "support" not in topic.numbers
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_samples_carry_no_verdict_about_many_tries(n):
+    before, after = np.zeros(PROBLEMS), np.full(PROBLEMS, n)
+    topic = reach(counts(before, n=n), counts(after, n=n), ("a", "b"))
+    assert topic.sentences[0].startswith("Better at the first try: pass@1 +1.000")
+    assert topic.missing[0] == f"What many tries reach needs 4 samples per problem; there are {n}."
+
+
+@pytest.mark.parametrize(("problems", "verdict"), [(5, "No change"), (6, "The boundary moved out")])
+def test_fewer_problems_than_a_test_could_tell_carry_no_verdict(problems, verdict):
+    topic = reach(counts(np.zeros(problems)), counts(np.full(problems, 16)), ("a", "b"))
+    assert topic.sentences[0].startswith(verdict)
+    assert ("6 problems at least are wanted" in topic.sentences[0]) == (problems < 6)
+
+
 def test_other_problems_are_not_compared():
     with pytest.raises(ValueError, match="must ask the same prompts 16 times, got 2 prompts 8"):
         reach(counts([1, 2], n=8), counts([1, 2]), ("a", "b"))

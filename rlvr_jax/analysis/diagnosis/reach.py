@@ -24,6 +24,7 @@ from rlvr_jax.analysis.boundary.support_shrinkage import (
     unseen_mass,
 )
 from rlvr_jax.analysis.diagnosis.topics import (
+    FEWEST_PROBLEMS,
     FIRST,
     LAST,
     Topic,
@@ -42,6 +43,22 @@ Counts = Mapping[str, Any]
 _BINS = 8
 _RESOLUTION = 0.01  # of pass@k, for the number of prompts that would tell it
 _LEVEL = 0.05
+_KINDS = {
+    (1, 1): "The boundary moved out: more is solved at the first try and with many tries",
+    (1, 0): "Sharpened: better at the first try, no change with many tries can be told",
+    (1, -1): "Sharpened at a price: better at the first try, worse with many",
+    (0, 1): "Wider: better with many tries, no change at the first can be told",
+    (0, 0): "No change of what is solved can be told",
+    (0, -1): "Narrower: worse with many tries, no change at the first can be told",
+    (-1, 1): "Wider and duller: better with many tries, worse at the first",
+    (-1, 0): "Worse at the first try, no change with many tries can be told",
+    (-1, -1): "Worse, at the first try and with many",
+}
+_FIRST_TRY = {
+    1: "Better at the first try",
+    0: "No change at the first try can be told",
+    -1: "Worse at the first try",
+}
 
 
 def reach(
@@ -71,6 +88,8 @@ def reach(
     gaps = {k: paired_gap(before, after, n, k, weights) for k in dict.fromkeys((1, half, n)) if k}
     topic.numbers["gaps"] = {f"pass@{k}": interval_numbers(gap) for k, gap in gaps.items()}
     topic.sentences.append(_verdict(gaps, names, n, len(before)))
+    if half < 2:
+        topic.missing.append(f"What many tries reach needs 4 samples per problem; there are {n}.")
     _crossing(topic, before, after, n, names)
     if again is not None:
         second = np.asarray(again["correct"])
@@ -86,22 +105,18 @@ def reach(
 def _verdict(gaps: dict[int, PromptInterval], names: tuple[str, str], n: int, problems: int) -> str:
     wide = max(k for k in gaps if k <= max(1, n // 2))
     one, many = gaps[1], gaps[wide]
-    told = f"pass@1 {signed(one)}, pass@{wide} {signed(many)}"
+    told = f"pass@1 {signed(one)}"
     size = f"{names[1]} less {names[0]}, 95 % over {problems} problems, {n} samples each"
-    kinds = {
-        (1, 1): "The boundary moved out: more is solved at the first try and with many tries",
-        (1, 0): "Sharpened: better at the first try, no change with many tries can be told",
-        (1, -1): "Sharpened at a price: better at the first try, worse with many",
-        (0, 1): "Wider: better with many tries, no change at the first can be told",
-        (0, 0): "No change of what is solved can be told",
-        (0, -1): "Narrower: worse with many tries, no change at the first can be told",
-        (-1, 1): "Wider and duller: better with many tries, worse at the first",
-        (-1, 0): "Worse at the first try, no change with many tries can be told",
-        (-1, -1): "Worse, at the first try and with many",
-    }
-    verdict = f"{kinds[direction(one), direction(many)]}: {told} ({size})."
+    if wide > 1:
+        told += f", pass@{wide} {signed(many)}"
+        verdict = _KINDS[direction(one), direction(many)]
+    else:
+        verdict = _FIRST_TRY[direction(one)]
+    verdict += f": {told} ({size})."
     half_width = (many.high - many.low) / 2
-    if direction(many) == 0 and half_width > _RESOLUTION:
+    if problems < FEWEST_PROBLEMS:
+        verdict += f" For a verdict {FEWEST_PROBLEMS} problems at least are wanted."
+    elif direction(many) == 0 and half_width > _RESOLUTION:
         wanted = int(np.ceil(problems * (half_width / _RESOLUTION) ** 2))
         verdict += (
             f" To tell a difference of {_RESOLUTION:g} in pass@{wide}, about {wanted:,} problems"

@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rlvr_jax.analysis.diagnosis.answers import Answers
-from rlvr_jax.analysis.diagnosis.topics import Topic, direction, interval_numbers, signed
+from rlvr_jax.analysis.diagnosis.topics import (
+    FEWEST_PROBLEMS,
+    Topic,
+    direction,
+    interval_numbers,
+    signed,
+)
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
 from rlvr_jax.analysis.texts.diversity_metrics import answer_diversity
@@ -98,7 +104,8 @@ def _wanted(gap: PromptInterval) -> int | None:
     if direction(gap) or not gap.mean:
         return None
     half = (gap.high - gap.low) / 2
-    return int(np.ceil(gap.prompts * max(1.0, (half / gap.mean) ** 2)))
+    wanted = int(np.ceil(gap.prompts * max(1.0, (half / gap.mean) ** 2)))
+    return max(wanted, FEWEST_PROBLEMS)
 
 
 def _wanted_text(gap: PromptInterval) -> str:

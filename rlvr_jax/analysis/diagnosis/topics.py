@@ -9,9 +9,21 @@ from typing import Any
 from rlvr_jax.analysis.page import rounded
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval
 
-__all__ = ["FIRST", "LAST", "Topic", "curve", "direction", "interval_numbers", "signed"]
+__all__ = [
+    "FEWEST_PROBLEMS",
+    "FIRST",
+    "LAST",
+    "Topic",
+    "curve",
+    "direction",
+    "interval_numbers",
+    "signed",
+]
 
 FIRST, LAST = 0, 1  # the colours of the two policies on every plot
+FEWEST_PROBLEMS = 6
+"""From how many on a paired test can tell a difference at 5 %: 2 / 2⁶ is the first sign test below.
+A bootstrap over fewer claims too much, over a single one it has no width."""
 
 
 @dataclass
@@ -74,5 +86,7 @@ def signed(found: PromptInterval) -> str:
 
 
 def direction(found: PromptInterval) -> int:
-    """1 if the interval lies above 0, -1 if below, else 0."""
+    """1 if the interval lies above 0, -1 if below, else 0; 0 with fewer than FEWEST_PROBLEMS."""
+    if found.prompts < FEWEST_PROBLEMS:
+        return 0
     return int(found.low > 0) - int(found.high < 0)

@@ -79,12 +79,29 @@ def test_what_is_found_and_lost_is_set_against_a_second_draw():
     assert found["unsolved"] == {"first": 0, "reached": 0, "last": PROBLEMS // 2}
 
 
+def test_unsolved_problems_that_are_reached_are_set_against_a_second_draw():
+    before, after, again = np.zeros((3, 10), int)
+    after[:4], again[2:5] = 1, 3
+    before[9], again[9] = 2, 1
+    told = reach(counts(before), counts(after), ("a", "b"), counts(again))
+    assert told.numbers["unsolved"] == {"first": 9, "reached": 4, "last": 6, "floor": 3}
+    (sentence,) = [s for s in told.sentences if s.startswith("Of 9 problems that a solved in none")]
+    assert "b solves 4 at least once, a second draw of a 3." in sentence
+    # 4 of b alone, 1 of a alone: 2 · (1 + 5) / 2⁵
+    assert told.numbers["solved_at_all"]["p_value"] == pytest.approx(0.375)
+    alone = reach(counts(before), counts(after), ("a", "b"))
+    assert "floor" not in alone.numbers["unsolved"]
+    assert any("needs 16 more samples of it" in line for line in alone.missing)
+
+
 def test_an_evaluation_that_is_too_small_says_how_large_it_should_be():
     random = np.random.default_rng(0)
     before, after = random.integers(0, 5, (2, 12))
     topic = reach(counts(before, n=4), counts(after, n=4), ("a", "b"))
     assert "problems are wanted" in topic.sentences[0]
-    assert topic.missing == ["A floor at k = 4 needs 8 samples per problem; there are 4."]
+    floor, again = topic.missing
+    assert floor == "A floor at k = 4 needs 8 samples per problem; there are 4."
+    assert again.endswith("needs 4 more samples of it.")
 
 
 def test_one_sample_a_problem_is_compared_at_the_first_try():

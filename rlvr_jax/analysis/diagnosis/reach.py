@@ -15,7 +15,12 @@ import numpy as np
 
 from rlvr_jax.analysis.boundary.base_vs_rl import base_vs_rl, crossing_interval
 from rlvr_jax.analysis.boundary.math_beyond import upper_bound
-from rlvr_jax.analysis.boundary.paired_problems import changed_problems, holm, paired_gap
+from rlvr_jax.analysis.boundary.paired_problems import (
+    changed_problems,
+    holm,
+    paired_gap,
+    paired_table,
+)
 from rlvr_jax.analysis.boundary.pass_at_k import pass_at_k
 from rlvr_jax.analysis.boundary.support_shrinkage import (
     Support,
@@ -91,13 +96,13 @@ def reach(
     if half < 2:
         topic.missing.append(f"What many tries reach needs 4 samples per problem; there are {n}.")
     _crossing(topic, before, after, n, names)
-    if again is not None:
-        second = np.asarray(again["correct"])
+    second = None if again is None else np.asarray(again["correct"])
+    if second is not None:
         _support(topic, before, after, n, n, names, (before + second, 2 * n))
     elif half:
         _support(topic, before, after, n, half, names, (before, n))
     _changed(topic, before, after, n)
-    _unsolved(topic, before, after, n, names)
+    _unsolved(topic, before, after, second, n, names)
     _plots(topic, before, after, n, names)
     return topic
 
@@ -208,21 +213,35 @@ def _changed(topic: Topic, before, after, n: int) -> None:
     )
 
 
-def _unsolved(topic: Topic, before, after, n: int, names: tuple[str, str]) -> None:
-    unsolved = before == 0
-    number, reached = int(unsolved.sum()), int(np.sum(unsolved & (after > 0)))
+def _unsolved(topic: Topic, before, after, again, n: int, names: tuple[str, str]) -> None:
+    """Problems that are solved in none of n samples; `again` are right ones of a second draw."""
+    table = paired_table(before > 0, after > 0)
+    number, reached = int(np.sum(before == 0)), table.second_only
     never, always = (int(np.sum(after == count)) for count in (0, n))
     topic.numbers["unsolved"] = {"first": number, "reached": reached, "last": never}
     topic.numbers["always_solved"] = {"first": int(np.sum(before == n)), "last": always}
+    topic.numbers["solved_at_all"] = table._asdict()
     if number:
-        topic.sentences.append(
+        sentence = (
             f"Of {number} problems that {names[0]} solved in none of {n} samples (each solve rate"
-            f" below {upper_bound(n):.3f} at 95 %), {names[1]} solves {reached} at least once. Read"
-            " their solutions: a verifier's errors look the same."
+            f" below {upper_bound(n):.3f} at 95 %), {names[1]} solves {reached} at least once"
+        )
+        if again is None:
+            topic.missing.append(
+                f"How many of the {number} unsolved problems {names[0]} solves when it is drawn"
+                f" again needs {n} more samples of it."
+            )
+        else:
+            floor = int(np.sum((before == 0) & (again > 0)))
+            topic.numbers["unsolved"]["floor"] = floor
+            sentence += f", a second draw of {names[0]} {floor}"
+        topic.sentences.append(
+            f"{sentence}. Read their solutions: a verifier's errors look the same."
         )
     topic.sentences.append(
         f"Problems that are never solved: {number} → {never}; always:"
-        f" {int(np.sum(before == n))} → {always}."
+        f" {int(np.sum(before == n))} → {always}. Solved at all by {names[1]} alone {reached}, by"
+        f" {names[0]} alone {table.first_only} (exact sign test p = {table.p_value:.2g})."
     )
 
 

@@ -145,12 +145,19 @@ def test_groups_and_visits_are_counted(tmp_path):
 
 
 def test_kept_responses_are_compared_at_equal_numbers_of_tokens(tmp_path):
-    run = load_run(write_run(tmp_path / "run", method="clip_cov", responses=40))
-    topic = writing(run)
+    topic = writing(load_run(write_run(tmp_path / "run", method="clip_cov", responses=40)))
     first, last = (topic.numbers[f"step_{step}"] for step in (1, 60))
     assert first["distinct_2_tokens"] == last["distinct_2_tokens"] == last["tokens"]
     assert 0.5 < last["entropy_in_forks"] <= 1 and first["responses"] == 40
-    assert "AUROC" in topic.sentences[1] and topic.tables[0][2]
+    assert topic.tables[0][2]
+
+
+@pytest.mark.parametrize(("method", "told"), [("grpo", True), ("clip_cov", False)])
+def test_calibration_needs_right_and_wrong_responses(tmp_path, method, told):
+    topic = writing(load_run(write_run(tmp_path / "run", method=method, responses=40)))
+    # those of clip_cov are all right at the end
+    assert ("calibration" in topic.numbers["step_60"]) == told
+    assert ("AUROC" in " ".join(topic.sentences)) == told
 
 
 def test_weights_that_did_not_move_are_said_to_be_equal(tmp_path):

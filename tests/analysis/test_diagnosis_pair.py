@@ -138,6 +138,26 @@ def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
     assert write_page(tmp_path / "page.html", topics, "pair").is_file()
 
 
+def test_nothing_is_said_of_a_kind_that_does_not_occur():
+    right, wrong = answers(0, rate=1.0), answers(1, rate=0.0)
+    _, own, same = diagnose_answers(wrong, right, names=NAMES)
+    assert "Calibration needs right and wrong answers of first." in own.missing
+    assert "calibration" not in own.numbers and "AUROC" not in " ".join(own.sentences)
+    assert same.numbers["entropy_right"][0] is None and same.numbers["entropy_wrong"][1] is None
+    assert "On its own, none → 0." in same.sentences[-1]
+
+
+def test_the_overlap_of_forks_is_set_against_what_chance_gives():
+    sure = np.zeros((PROBLEMS * SAMPLES, TOKENS))  # every token is at the threshold
+    own = answers(0, entropy=sure, other_entropy=sure)
+    found = likelihood(own, answers(1), NAMES)
+    assert found.numbers["fork_overlap"] == found.numbers["fork_overlap_by_chance"] == 1
+    assert "(chance: 100 %)" in found.sentences[-1]
+    assert likelihood(answers(0), answers(1), NAMES).numbers[
+        "fork_overlap_by_chance"
+    ] == pytest.approx(0.2, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

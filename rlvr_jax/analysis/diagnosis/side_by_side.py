@@ -139,6 +139,9 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
                 f" {known.sum()}."
             )
             return
+        if len(np.unique(answers.right[known])) < 2:
+            topic.missing.append(f"Calibration needs right and wrong answers of {name}.")
+            return
         confidence = np.clip(token_confidence(answers.logp, answers.mask)[known], 0, 1)
         found[name] = calibration(confidence, answers.right[known].astype(float), _BINS)
     fields = ("auroc", "ece", "brier", "overconfidence")

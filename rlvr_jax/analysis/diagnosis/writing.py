@@ -142,9 +142,9 @@ def _sentence(kept: Sequence[_Rows], told: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
-    """Whether likelier responses are right more often, where there are enough of them."""
+    """Whether likelier responses are right more often, where there are enough of either kind."""
     known = np.isin(rows.outcome, (0, 1))
-    if known.sum() < _FEWEST_ROWS:
+    if known.sum() < _FEWEST_ROWS or len(np.unique(rows.outcome[known])) < 2:
         return []
     confidence = token_confidence(rows.logp, rows.mask)[known]
     found = calibration(np.clip(confidence, 0, 1), rows.outcome[known], _BINS)

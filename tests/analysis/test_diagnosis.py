@@ -152,6 +152,32 @@ def test_kept_responses_are_compared_at_equal_numbers_of_tokens(tmp_path):
     assert topic.tables[0][2]
 
 
+def rewritten(run, change):
+    """The run with every kept response changed."""
+    for path in (run / "samples").iterdir():
+        rows = [change(json.loads(line)) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return load_run(run)
+
+
+def test_what_a_tool_wrote_is_not_taken_for_the_policys(tmp_path):
+    def answered(row):
+        told = {"tokens": ["out"] * 9, "entropy": [7.0] * 9, "logp": [-9.0] * 9}
+        own = len(row["tokens"])
+        return row | {n: row[n] + told[n] for n in told} | {"origin": [0] * own + [2] * 9}
+
+    run = write_run(tmp_path / "run", responses=40)
+    plain = writing(load_run(run))
+    with_tool = writing(rewritten(run, answered))
+    assert with_tool.sentences == plain.sentences and with_tool.tables == plain.tables
+
+
+def test_responses_without_log_probs_say_nothing_of_calibration(tmp_path):
+    run = write_run(tmp_path / "run", responses=40)
+    topic = writing(rewritten(run, lambda row: {n: row[n] for n in row if n != "logp"}))
+    assert "calibration" not in topic.numbers["step_60"] and len(topic.sentences) == 1
+
+
 @pytest.mark.parametrize(("method", "told"), [("grpo", True), ("clip_cov", False)])
 def test_calibration_needs_right_and_wrong_responses(tmp_path, method, told):
     topic = writing(load_run(write_run(tmp_path / "run", method=method, responses=40)))

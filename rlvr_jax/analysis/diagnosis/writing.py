@@ -1,7 +1,8 @@
 """The responses that a run kept: entropy by place and word, confidence, diversity of words.
 
-Of the first and the last step that kept responses. They are few and answer other prompts, so what
-is said here is about these texts; the held-out numbers are what a verdict rests on.
+Of the first and the last step that kept responses, the tokens that the policy drew: what a tool or
+a teacher wrote is left out. They are few and answer other prompts, so what is said here is about
+these texts; the held-out numbers are what a verdict rests on.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _BINS = 5
 
 
 class _Rows(NamedTuple):
-    """The responses of one step as arrays [B, T]."""
+    """The responses of one step as arrays [B, T]; `logp` may be None."""
 
     step: int
     tokens: list[list[str]]
     entropy: np.ndarray
-    logp: np.ndarray
+    logp: np.ndarray | None
     mask: np.ndarray
     outcome: np.ndarray
 
@@ -76,34 +77,41 @@ def writing(run: Run) -> Topic:
 
 
 def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:
-    """The responses with tokens and entropies; None if there are none."""
+    """What the policy wrote itself, with entropies; None if there is nothing."""
     good = [
-        row
+        (row, own)
         for row in samples
-        if row.get("tokens") and isinstance(row.get("entropy"), list) and len(row["entropy"])
+        if row.get("tokens")
+        and isinstance(row.get("entropy"), list)
+        and len(own := _own_places(row))
     ]
     if not good:
         return None
-    width = max(len(row["tokens"]) for row in good)
-    mask = np.arange(width) < np.array([len(row["tokens"]) for row in good])[:, None]
+    width = max(len(own) for _, own in good)
+    mask = np.arange(width) < np.array([len(own) for _, own in good])[:, None]
 
     def column(name):
         found = np.zeros(mask.shape)
-        for place, row in enumerate(good):
-            values = row.get(name)
-            if isinstance(values, list):
-                values = [number_or(value, np.nan) for value in values[:width]]
-                found[place, : len(values)] = values
+        for place, (row, own) in enumerate(good):
+            values = [number_or(row[name][i], np.nan) for i in own]
+            found[place, : len(values)] = values
         return np.nan_to_num(found)
 
     return _Rows(
         step,
-        [[str(token) for token in row["tokens"]] for row in good],
+        [[str(row["tokens"][i]) for i in own] for row, own in good],
         column("entropy"),
-        column("logp"),
+        column("logp") if all(isinstance(row.get("logp"), list) for row, _ in good) else None,
         mask,
-        np.array([number_or(row.get("outcome"), np.nan) for row in good]),
+        np.array([number_or(row.get("outcome"), np.nan) for row, _ in good]),
     )
+
+
+def _own_places(row: Mapping[str, Any]) -> list[int]:
+    """Places of the tokens that the policy drew, among those that every list of the row has."""
+    lists = [row[name] for name in ("tokens", "entropy", "logp") if isinstance(row.get(name), list)]
+    origin = row.get("origin") or [0] * len(row["tokens"])
+    return [i for i, writer in zip(range(min(map(len, lists))), origin, strict=False) if not writer]
 
 
 def _measure(rows: _Rows, budget: int) -> dict[str, Any]:
@@ -143,6 +151,8 @@ def _sentence(kept: Sequence[_Rows], told: Sequence[Mapping[str, Any]]) -> str:
 
 def _confidence(rows: _Rows, told: dict[str, Any]) -> list[str]:
     """Whether likelier responses are right more often, where there are enough of either kind."""
+    if rows.logp is None:
+        return []
     known = np.isin(rows.outcome, (0, 1))
     if known.sum() < _FEWEST_ROWS or len(np.unique(rows.outcome[known])) < 2:
         return []

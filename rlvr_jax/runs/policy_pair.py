@@ -86,7 +86,7 @@ def compare_policies(
         save_pair(keep, pair)
     topics = diagnose_answers(*pair.answers(), names)
     if weights:
-        topics.append(_weights(Path(against), Path(settings.model)))
+        topics.append(parameters(Path(against), Path(settings.model)))
     return topics, shown_rows(pair)
 
 
@@ -232,14 +232,6 @@ def _scored(asked: HeldOut, rollouts: Rollouts) -> TokenStats:
     """What a policy says about tokens."""
     loaded = asked.loaded
     return in_pieces(lambda rows: _score(loaded.model, loaded.params, rows, NEEDS), rollouts)
-
-
-def _weights(before: Path, after: Path) -> Topic:
-    """The weights, where both folders hold the same tensors."""
-    try:
-        return parameters(before, after)
-    except ValueError as error:
-        return Topic("Weights", missing=[f"Weights: {error}."])
 
 
 def _final(batch: Batch) -> list[str | None] | None:

@@ -197,17 +197,50 @@ def test_a_tensor_that_did_not_move_has_no_direction(tmp_path):
     assert layer.spectral_shift == 0 and layer.stable_rank is None and layer.unchanged == 1
 
 
+def test_both_stored_dtypes_are_named(tmp_path):
+    before = write_folder(tmp_path / "before", 0.0, ml_dtypes.bfloat16)
+    after = write_folder(tmp_path / "after", 0.0)
+    assert {pair.dtype for pair in tensor_pairs(before, after)} == {"BF16 → F32"}
+
+
+def test_places_of_changed_entries_need_changed_entries(tmp_path):
+    before = write_folder(tmp_path / "before", 0.0)
+    after = write_folder(tmp_path / "after", 1e-6)
+    (layer,) = (c for c in compare_folders(before, after, rank=2) if c.name == LAYER)
+    assert layer.unchanged_bfloat16 == 1 and layer.relative_norm > 0
+    assert layer.principal_overlap is layer.low_overlap is layer.control_overlap is None
+    assert layer.mass_on_principal > 0
+
+
+def test_a_change_of_zeros_has_no_relative_size(tmp_path):
+    bias = "model.layers.0.self_attn.q_proj.bias"
+    folders = [
+        write_folder(
+            tmp_path / name, 0.0, **{bias: np.full(4, value), LAYER: np.full((6, 4), value)}
+        )
+        for name, value in (("before", 0.0), ("after", 0.1))
+    ]
+    found = {change.name: change for change in compare_folders(*folders, rank=2)}
+    assert found[bias].relative_norm is found[LAYER].relative_norm is None
+    assert found[LAYER].spectral_shift is None and found[LAYER].effective_rank is not None
+
+
 def test_folders_that_do_not_fit_are_refused(tmp_path):
     before = write_folder(tmp_path / "before", 0.0)
     more = write_folder(tmp_path / "more", 0.0, lm_head=np.ones((2, 2)))
     wide = write_folder(tmp_path / "wide", 0.0, **{NORM: np.ones(5)})
     whole = write_folder(tmp_path / "whole", 0.0, np.int32)
+    broken = write_folder(tmp_path / "broken", np.nan)
+    part = write_folder(tmp_path / "part", 0.0, shards=True)
+    (part / "part-1.safetensors").unlink()
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "model.safetensors").write_bytes(b"no")
     for folder, sentence in [
         (more, "where lm_head differs"),
         (wide, r"model.norm.weight must have one shape, got \(4,\) and \(5,\)"),
         (whole, "must have one of the dtypes"),
+        (broken, f"{LAYER} of .*broken must be finite, got NaN"),
+        (part, "part-1.safetensors must be a safetensors file"),
         (tmp_path, "must hold model.safetensors"),
         (tmp_path / "torn", "must be a safetensors file"),
     ]:

@@ -16,11 +16,14 @@ __all__ = ["parameters"]
 def parameters(before: Path, after: Path) -> Topic:
     """What two folders say, matrix by matrix.
 
-    Raises:
-      ValueError: a folder that holds no safetensors, or other tensors than the first.
+    Folders that cannot be compared (other tensors, values that are not finite) are said to be so.
     """
-    changes = compare_folders(before, after)
     topic = Topic("Weights")
+    try:
+        changes = compare_folders(before, after)
+    except ValueError as error:
+        topic.missing.append(f"Weights: {error}.")
+        return topic
     matrices = [change for change in changes if change.angle is not None]
     moved = [change for change in matrices if change.stable_rank is not None]
     topic.numbers["tensors"] = [change._asdict() for change in changes]
@@ -30,21 +33,17 @@ def parameters(before: Path, after: Path) -> Topic:
         return topic
     topic.numbers["matrices"] = {name: _mean(moved, name) for name in _SHOWN}
     mean = topic.numbers["matrices"]
+    shift, norm = _figure(mean["spectral_shift"], ".2g"), mean["relative_norm"]
+    size = "–" if norm is None else f"{100 * norm:.2g} %"
     topic.sentences.append(
-        f"The {len(moved)} matrices moved by {100 * mean['relative_norm']:.2g} % of their norm"
-        f" (mean; stored as {dtypes}); {100 * mean['unchanged']:.0f} % of the entries are equal as"
+        f"The {len(moved)} matrices moved by {size} of their norm (mean;"
+        f" stored as {dtypes}); {100 * mean['unchanged']:.0f} % of the entries are equal as"
         f" stored, {100 * mean['unchanged_bfloat16']:.0f} % as bfloat16. Spectra shifted by"
-        f" {mean['spectral_shift']:.2g}, the top subspaces turned by up to {mean['angle']:.1f}°;"
+        f" {shift}, the top subspaces turned by up to {mean['angle']:.1f}°;"
         f" an update has effective rank {mean['effective_rank']:.0f} and"
         f" {100 * mean['rank1_energy']:.0f} % of its energy in one direction."
     )
-    own, control = mean["principal_overlap"], mean["control_overlap"]
-    word = "as" if abs(own - control) < _ALIKE else "less than" if own < control else "more than"
-    topic.sentences.append(
-        f"Entries that changed in bfloat16 lie on the principal fifth in {100 * own:.0f} % of the"
-        f" cases, {word} those of random updates of the same size ({100 * control:.0f} %; chance"
-        " without storage 20 %)."
-    )
+    _places(topic, moved)
     topic.tables.append(_table(moved))
     _by_layer(topic, moved)
     return topic
@@ -65,11 +64,27 @@ _SHOWN = (
 _ALIKE = 0.02  # of overlaps that are not told apart in words
 
 
+def _places(topic: Topic, moved: Sequence[TensorChange]) -> None:
+    """Where the entries lie that changed as bfloat16, of the matrices that have some, as random
+    updates of the same size have."""
+    some = [c for c in moved if None not in (c.principal_overlap, c.control_overlap)]
+    if not some:
+        topic.missing.append("Where entries changed needs some that changed as bfloat16.")
+        return
+    own, control = _mean(some, "principal_overlap"), _mean(some, "control_overlap")
+    word = "as" if abs(own - control) < _ALIKE else "less than" if own < control else "more than"
+    topic.sentences.append(
+        f"Entries that changed in bfloat16 (some did in {len(some)} matrices) lie on the principal"
+        f" fifth in {100 * own:.0f} % of the cases, {word} those of random updates of the same size"
+        f" ({100 * control:.0f} %; chance without storage 20 %)."
+    )
+
+
 def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
     """How far each layer moved, by the module its matrices stand in."""
     parts: dict[str, dict[int, list[float]]] = {}
     for change in changes:
-        if change.layer is not None:
+        if change.layer is not None and change.relative_norm is not None:
             module = change.name.split(".")[-3]
             parts.setdefault(module, {}).setdefault(change.layer, []).append(change.relative_norm)
     lines = {
@@ -82,10 +97,15 @@ def _by_layer(topic: Topic, changes: Sequence[TensorChange]) -> None:
         topic.charts.append(curve(title, "share of the norm", note, "layer", lines, zero=True))
 
 
-def _mean(changes: Sequence[TensorChange], name: str) -> float:
-    if name == "rank1_energy":
-        return float(np.mean([change.rank1_share**2 for change in changes]))
-    return float(np.mean([getattr(change, name) for change in changes]))
+def _mean(changes: Sequence[TensorChange], name: str) -> float | None:
+    """Mean over the matrices that have the number; None if none has."""
+    field, power = ("rank1_share", 2) if name == "rank1_energy" else (name, 1)
+    found = [value for change in changes if (value := getattr(change, field)) is not None]
+    return float(np.mean(np.power(found, power))) if found else None
+
+
+def _figure(value: float | None, form: str = ".3g") -> str:
+    return "–" if value is None else f"{value:{form}}"
 
 
 def _table(changes: Sequence[TensorChange]) -> tuple[str, list[str], list[list]]:
@@ -93,6 +113,6 @@ def _table(changes: Sequence[TensorChange]) -> tuple[str, list[str], list[list]]
     rows = []
     for kind in dict.fromkeys(change.kind for change in changes):
         own = [change for change in changes if change.kind == kind]
-        rows.append([kind, len(own), *(f"{_mean(own, name):.3g}" for name in _SHOWN)])
+        rows.append([kind, len(own), *(_figure(_mean(own, name)) for name in _SHOWN)])
     head = ["matrix", "number", *(name.replace("_", " ") for name in _SHOWN)]
     return "By kind of matrix (means; the angle in degrees)", head, rows

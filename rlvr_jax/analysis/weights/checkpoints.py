@@ -7,11 +7,12 @@ bit, and for float32 folders those of a bfloat16 copy beside them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -42,7 +43,7 @@ class TensorPair(NamedTuple):
     """One tensor of both folders.
 
     Fields:
-      name: as stored. dtype: of the second folder, such as "BF16".
+      name: as stored. dtype: as both folders store it, such as "BF16", or "BF16 → F32".
       before, after: float64.
     """
 
@@ -71,14 +72,17 @@ class TensorPair(NamedTuple):
 class TensorChange(NamedTuple):
     """What happened to one tensor; the fields from `spectral_shift` on are None but for matrices.
 
+    What has no value is None: a change relative to zeros, directions where nothing changed, places
+    of changed entries where none changed.
+
     Fields:
       name, kind, layer, shape, dtype: which one it is.
-      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0.
+      relative_norm: ‖D‖ / ‖W₀‖, 0 where both are 0, None where W₀ alone is.
       unchanged: share of the entries that are equal as stored.
       unchanged_bfloat16: the same of bfloat16 copies of both.
       spectral_shift: ‖σ₁ - σ₀‖ / ‖σ₀‖.
       angle: the largest principal angle of the top subspaces, degrees, of both sides.
-      stable_rank, effective_rank, rank1_share: of D; None where nothing changed.
+      stable_rank, effective_rank, rank1_share: of D.
       principal_overlap, low_overlap: share of the changed entries (of bfloat16 copies) on a mask.
       control_overlap: `principal_overlap` of a random update of the same norm, stored alike.
       mass_on_principal: share of ‖D‖² on the principal mask.
@@ -89,7 +93,7 @@ class TensorChange(NamedTuple):
     layer: int | None
     shape: tuple[int, ...]
     dtype: str
-    relative_norm: float
+    relative_norm: float | None
     unchanged: float
     unchanged_bfloat16: float
     spectral_shift: float | None = None
@@ -107,8 +111,8 @@ def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
     """Reads both folders side by side, in the order of names.
 
     Raises:
-      ValueError: a folder without safetensors, folders that hold other tensors, or shapes that
-        differ.
+      ValueError: a folder without safetensors, a file that cannot be read, folders that hold other
+        tensors, shapes that differ, or values that are not finite.
     """
     first, second = _files(Path(before)), _files(Path(after))
     if first.keys() != second.keys():
@@ -118,13 +122,19 @@ def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
             f" {', '.join(apart[:3])} {'differ' if len(apart) > 1 else 'differs'}"
         )
     for name in sorted(first):
-        old, _ = _read(first[name], name)
+        old, old_dtype = _read(first[name], name)
         new, dtype = _read(second[name], name)
         if old.shape != new.shape:
             raise ValueError(
                 f"tensor_pairs: {name} must have one shape, got {old.shape} and {new.shape}"
             )
-        yield TensorPair(name, dtype, old, new)
+        for values, folder in ((old, before), (new, after)):
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    f"tensor_pairs: {name} of {folder} must be finite, got NaN or infinity"
+                )
+        stored = dtype if dtype == old_dtype else f"{old_dtype} → {dtype}"
+        yield TensorPair(name, stored, old, new)
 
 
 def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> TensorChange:
@@ -145,7 +155,7 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
         pair.layer,
         old.shape,
         pair.dtype,
-        relative_norm=norm / size if size else (0.0 if norm == 0 else float("inf")),
+        relative_norm=norm / size if size else (0.0 if norm == 0 else None),
         unchanged=float(np.mean(old == new)),
         unchanged_bfloat16=float(np.mean(old16 == new16)),
     )
@@ -158,7 +168,7 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
         principal_angles(parts.right[:rank].T, later.right[:rank].T),
     ]
     change = change._replace(
-        spectral_shift=spectral_shift(parts.values, later.values),
+        spectral_shift=spectral_shift(parts.values, later.values) if size or not norm else None,
         angle=float(np.degrees(np.max(angles))),
     )
     if norm == 0:
@@ -166,14 +176,14 @@ def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> Tens
     values = np.linalg.svd(update, compute_uv=False)
     principal = largest_entries(reconstruction(parts, rank), density)
     changed = changed_entries(old16, new16)
-    control = to_bfloat16(random_update(old, new, _CONTROL_SEED))
+    control = changed_entries(old16, to_bfloat16(random_update(old, new, _CONTROL_SEED)))
     return change._replace(
         stable_rank=float(np.sum(values**2) / values[0] ** 2),
         effective_rank=effective_rank(values),
         rank1_share=float(values[0] / norm),
-        principal_overlap=inside(principal, changed),
-        low_overlap=inside(smallest_entries(old, density), changed),
-        control_overlap=inside(principal, changed_entries(old16, control)),
+        principal_overlap=inside(principal, changed) if changed.any() else None,
+        low_overlap=inside(smallest_entries(old, density), changed) if changed.any() else None,
+        control_overlap=inside(principal, control) if control.any() else None,
         mass_on_principal=inside(principal, update**2),
     )
 
@@ -194,16 +204,23 @@ def _files(folder: Path) -> Mapping[str, Path]:
     file = folder / "model.safetensors"
     if not file.is_file():
         raise ValueError(f"tensor_pairs: {folder} must hold model.safetensors, found no such file")
+    with _opened(file) as opened:
+        return dict.fromkeys(opened.keys(), file)
+
+
+@contextlib.contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """A safetensors file; one that is torn or missing is a ValueError."""
     try:
         with safe_open(file, framework="numpy") as opened:
-            return dict.fromkeys(opened.keys(), file)
-    except SafetensorError as error:
+            yield opened
+    except (SafetensorError, OSError) as error:
         raise ValueError(f"tensor_pairs: {file} must be a safetensors file, got {error}") from None
 
 
 def _read(file: Path, name: str) -> tuple[np.ndarray, str]:
     """One tensor as float64, and the dtype in which it lies."""
-    with safe_open(file, framework="numpy") as opened:
+    with _opened(file) as opened:
         stored = opened.get_slice(name)
         dtype = stored.get_dtype()
         if dtype not in _FLOATS:

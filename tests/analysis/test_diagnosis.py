@@ -195,11 +195,43 @@ def test_weights_that_did_not_move_are_said_to_be_equal(tmp_path):
     assert moved.charts[0]["series"][0]["label"] == "mlp"
 
 
+def test_places_are_averaged_over_the_matrices_that_have_changed_entries(tmp_path):
+    random = np.random.default_rng(0)
+    old = random.normal(size=(3, 8, 8)).astype(np.float32)
+    new = old + np.array([0.1, 0.1, 1e-7])[:, None, None] * random.normal(size=old.shape)
+    for folder, matrices in (("old", old), ("few", new), ("none", [*old[:2], new[2]])):
+        (tmp_path / folder).mkdir()
+        tensors = {WEIGHT.format(i): np.float32(matrix) for i, matrix in enumerate(matrices)}
+        save_file(tensors, tmp_path / folder / "model.safetensors")
+    topic = parameters(tmp_path / "old", tmp_path / "few")
+    tensors = topic.numbers["tensors"]
+    assert tensors[2]["principal_overlap"] is None and tensors[2]["relative_norm"] > 0
+    assert topic.numbers["matrices"]["principal_overlap"] == pytest.approx(
+        np.mean([tensor["principal_overlap"] for tensor in tensors[:2]])
+    )
+    assert "some did in 2 matrices" in topic.sentences[1]
+    topic = parameters(tmp_path / "old", tmp_path / "none")
+    assert len(topic.sentences) == 1 and "changed as bfloat16" in topic.missing[0]
+
+
+def test_what_cannot_be_compared_does_not_hide_the_rest(tmp_path):
+    run = write_counted(tmp_path / "this", np.full(PROBLEMS, 12))
+    other = write_counted(tmp_path / "other", np.full(PROBLEMS, 8))
+    save_file({"lm_head.weight": np.eye(2)}, other / "policy" / "model.safetensors")
+    (other / "held_out.jsonl").write_text(json.dumps(counts([1, 2], n=8)) + "\n")
+    topics = names(diagnose_run(run, other))
+    (reached,), (weights,) = topics["Reach"].missing, topics["Weights"].missing
+    assert "must ask the same prompts 16 times, got 2 prompts 8 times" in reached
+    assert "after must hold the tensors of" in weights
+    assert topics["Entropy"].sentences and topics["Training prompts"].sentences
+
+
 def test_a_run_of_an_older_version_says_what_it_lacks(tmp_path):
     run = write_run(tmp_path / "old")
     shutil.rmtree(run / "samples")
     topics = names(diagnose_run(run))
     assert set(topics) == {"Reach", "Entropy", "Training prompts", "Kept responses", "Weights"}
+    assert "the start model" in topics["Weights"].missing[0]
     for title in ("Reach", "Training prompts", "Kept responses", "Weights"):
         assert not topics[title].sentences and topics[title].missing
     assert topics["Entropy"].sentences

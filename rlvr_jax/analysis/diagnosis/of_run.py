@@ -69,7 +69,10 @@ def _reach(run: Run, other: Run | None) -> Topic:
             " (held_out.jsonl, which older versions did not write)."
         )
         return topic
-    return reach(first[0], run.held_out[-1], names)
+    try:
+        return reach(first[0], run.held_out[-1], names)
+    except ValueError as error:
+        return Topic("Reach", missing=[f"Held-out verdicts: {error}."])
 
 
 def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
@@ -77,7 +80,9 @@ def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
     if other is not None:
         before = other.path / "policy"
     else:
-        before = Path(against if against is not None else str(run.setting("model", "")))
+        # Older versions wrote no path of the task's own model.
+        start = str(run.setting("model") or run.path / "the start model")
+        before = Path(start if against is None else against)
     after = run.path / "policy"
     absent = [folder for folder in (before, after) if not list(folder.glob("*.safetensors"))]
     if absent:

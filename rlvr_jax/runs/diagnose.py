@@ -52,8 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for topic in topics:
         for sentence in topic.sentences:
             print(f"{topic.title}: {sentence}")
-    policies = ("start", "end") if options.against is None else (options.against, options.run)
-    print(write_page(options.out, topics, f"Diagnosis: {title}", policies, rows))
+    print(write_page(options.out, topics, f"Diagnosis: {title}", _compared(options), rows))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,6 +103,15 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
         raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
     topics = diagnose_run(options.run, options.against, not options.no_weights)
     return topics, _title(options.run), ()
+
+
+def _compared(options: argparse.Namespace) -> tuple[str, str]:
+    """The two policies of the plots, for the legend: of a run against a policy folder the run's
+    own, as only weights are compared with the folder."""
+    against = options.against
+    if against is None or not (options.task or (Path(against) / "metrics.jsonl").is_file()):
+        return ("start", "end")
+    return (against, options.run)
 
 
 def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tuple:

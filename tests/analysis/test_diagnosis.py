@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import re
 import shutil
 
 import numpy as np
@@ -282,6 +283,28 @@ def test_the_page_has_verdicts_first_and_hostile_text_stays_text(tmp_path):
     assert parsed.elements.count("script") == 2 and "img" not in parsed.elements
     assert hostile in parsed.text
     assert parsed.text.index("The boundary moved out") < parsed.text.index("Support with 8 samples")
+
+
+@pytest.mark.parametrize(
+    ("against", "legend", "colours"),
+    [
+        (None, ["start", "end"], [0, 1]),
+        ("this_model", ["start", "end"], [0, 1]),
+        ("other", ["other", "this"], [1, 1]),
+    ],
+)
+def test_the_legend_names_what_is_drawn(tmp_path, monkeypatch, against, legend, colours):
+    monkeypatch.chdir(tmp_path)
+    for name, right in (("this", 12), ("other", 8)):
+        write_counted(tmp_path / name, np.full(PROBLEMS, right))
+    main(["this", *(["--against", against] if against else []), "--no-weights"])
+    (embedded,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "diagnosis.html").read_text())
+    data = json.loads(embedded)
+    assert [run["label"] for run in data["runs"]] == legend
+    (kept,) = (s["charts"][0] for s in data["sections"] if s["title"] == "Kept responses")
+    # the responses are those of this run, whatever stands for the start of the others
+    assert [line["run"] for line in kept["series"]] == colours
+    assert kept["variants"] == ([] if colours[0] == 0 else ["step 1", "step 60"])
 
 
 def test_the_command_prints_json_or_writes_a_page(tmp_path, capsys):

@@ -34,7 +34,7 @@ def diagnose_run(
     """
     own = load_run(run)
     other = _other_run(against)
-    topics = [_reach(own, other), uncertainty(own), practice(own), writing(own)]
+    topics = [_reach(own, other), uncertainty(own), practice(own), writing(own, other is None)]
     if weights:
         topics.append(_weights(own, other, against))
     return topics

@@ -40,8 +40,13 @@ class _Rows(NamedTuple):
     outcome: np.ndarray
 
 
-def writing(run: Run) -> Topic:
-    """What the kept responses say."""
+def writing(run: Run, against_start: bool = True) -> Topic:
+    """What the kept responses say.
+
+    Args:
+      against_start: the first colour of the page is that of the run's start; else both steps have
+        the run's own, and differ by their strokes.
+    """
     topic = Topic("Kept responses")
     steps = run.sample_steps()
     kept = [_rows(step, run.samples(step)) for step in dict.fromkeys(steps[:1] + steps[-1:])]
@@ -49,12 +54,11 @@ def writing(run: Run) -> Topic:
     if not kept:
         topic.missing.append("Texts need responses in samples/ with their tokens' entropies.")
         return topic
-    profiles, policies, told = {}, [], []
+    profiles, told = {}, []
     budget = min(int(rows.mask.sum()) for rows in kept)
-    for place, rows in enumerate(kept):
-        policy = FIRST if place == 0 and len(kept) > 1 else LAST
+    policies = (FIRST, LAST)[-len(kept) :] if against_start else ()
+    for rows in kept:
         own = _measure(rows, budget)
-        policies.append(policy)
         profiles[f"step {rows.step}"] = own.pop("profile")
         topic.numbers[f"step_{rows.step}"] = own
         told.append(own)

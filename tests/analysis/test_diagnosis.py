@@ -134,7 +134,49 @@ def test_entropy_that_was_spent_is_called_so(tmp_path):
     topic = uncertainty(load_run(write_run(tmp_path / "run", every=5)))
     assert topic.sentences[0].startswith("Entropy was partly spent: 0.1")
     assert topic.numbers["law"]["first_points"] == 3
+    plain = topic.sentences[-1]
+    assert plain.endswith("claimed of runs without entropy control.")
+    own = load_run(write_run(tmp_path / "clip_cov", method="clip_cov", every=5))
+    assert "has terms or a temperature beyond" in uncertainty(own).sentences[-1]
+    old = load_run(write_run(tmp_path / "old", every=5, loss_terms=[]))
+    assert "does not say that it has none" in uncertainty(old).sentences[-1]
     assert [chart["title"] for chart in topic.charts] == ["Token entropy", "Reward against entropy"]
+
+
+def entropies(path, values, **others):
+    """A run of one number a step."""
+    path.mkdir()
+    (path / "config.json").write_text("{}")
+    with (path / "metrics.jsonl").open("w") as file:
+        for step, value in enumerate(values, start=1):
+            own = {name: column[step - 1] for name, column in others.items()}
+            file.write(json.dumps({"step": step, "entropy": value} | own) + "\n")
+    return uncertainty(load_run(path))
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ([0.0] * 20, "kept"),
+        ([0.0] * 10 + [0.5] * 10, "grown"),
+        ([0.5, 0.49] + [0.495] * 16 + [0.49] * 2, "kept"),
+        ([0.5] * 10 + [0.2] * 10, "partly spent"),
+    ],
+)
+def test_the_share_of_a_drop_is_said_of_a_drop(tmp_path, values, word):
+    topic = entropies(tmp_path / "run", values)
+    assert topic.sentences[0].startswith(f"Entropy was {word}: ")
+    assert ("first fifth" in topic.sentences[0]) == (word == "partly spent")
+    json.dumps(topic.numbers, allow_nan=False)
+
+
+def test_the_end_is_the_end_of_the_run(tmp_path):
+    right, wrong = [0.1] * 10 + [None] * 10, [0.3] * 18 + [0.2] * 2
+    columns = {"entropy/right": right, "entropy/wrong": wrong}
+    assert "right" not in entropies(tmp_path / "none_right", [0.2] * 20, **columns).numbers
+    columns["entropy/right"] = [0.1] * 19 + [None]
+    found = entropies(tmp_path / "some_right", [0.2] * 20, **columns).numbers
+    assert (found["right"], found["wrong"]) == (0.1, 0.2)
 
 
 def test_groups_and_visits_are_counted(tmp_path):

@@ -31,7 +31,7 @@ def uncertainty(run: Run) -> Topic:
         topic.missing.append("Entropy over training needs two steps with `entropy` in the metrics.")
         return topic
     _spent(topic, steps, entropy)
-    _by_outcome(topic, run)
+    _by_outcome(topic, run, steps)
     _law(topic, run)
     lines = {"training": thinned(np.stack([steps, entropy], axis=1), _MOST_POINTS)}
     held_steps, held = run.series(ENTROPY)
@@ -51,17 +51,19 @@ def _spent(topic: Topic, steps: np.ndarray, entropy: np.ndarray) -> None:
     """Compares the first and the last tenth of the steps."""
     window = max(1, round(_TENTH * len(steps)))
     first, last = entropy[:window], entropy[-window:]
-    left = last.mean() / first.mean() if first.mean() > 0 else np.nan
+    some = first.mean() > 0
+    left = last.mean() / first.mean() if some else np.inf if last.mean() > 0 else 1.0
     word = "kept" if left >= _KEPT else "mostly spent" if left <= _COLLAPSED else "partly spent"
     word = "grown" if left > 1 / _KEPT else word
     drop = first.mean() - last.mean()
     early = entropy[: max(1, round(FIRST_SHARE * len(steps)))][-window:].mean()
-    share = (first.mean() - early) / drop if drop > 0 else None
+    # Of what is hardly a drop every share can be had.
+    share = (first.mean() - early) / drop if left < _KEPT else None
     topic.numbers |= {
         "first": float(first.mean()),
         "last": float(last.mean()),
         "steps_of_each": window,
-        "left": None if np.isnan(left) else float(left),
+        "left": float(left) if np.isfinite(left) else None,
         "share_of_drop_in_first_fifth": None if share is None else float(share),
     }
     told = f"{_mean(first)} → {_mean(last)} nats a token (first and last {window} steps"
@@ -76,14 +78,16 @@ def _mean(values: np.ndarray) -> str:
     return f"{values.mean():.3f}{spread}"
 
 
-def _by_outcome(topic: Topic, run: Run) -> None:
-    """Where the entropy sits: in right or in wrong responses."""
-    right, wrong = (run.series(f"entropy/{name}")[1] for name in ("right", "wrong"))
-    if not len(right) or not len(wrong):
-        return
-    window = max(1, round(_TENTH * min(len(right), len(wrong))))
-    found = [float(values[-window:].mean()) for values in (right, wrong)]
-    topic.numbers |= {"right": found[0], "wrong": found[1]}
+def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
+    """Where the entropy sits in the last tenth of the steps: in right or in wrong responses."""
+    begin = steps[-max(1, round(_TENTH * len(steps)))]
+    found = []
+    for name in ("right", "wrong"):
+        at, values = run.series(f"entropy/{name}")
+        if not (at >= begin).any():
+            return
+        found.append(float(values[at >= begin].mean()))
+    topic.numbers |= dict(zip(("right", "wrong"), found, strict=True))
     topic.sentences.append(
         f"At the end right responses have {found[0]:.3f} nats a token, wrong ones {found[1]:.3f}."
     )
@@ -108,11 +112,13 @@ def _law(topic: Topic, run: Run) -> None:
             f" {found.num_points}."
         )
         return
-    caveat = (
-        " This run has parts beyond the plain ones, so the law is not expected to hold."
-        if controlled
-        else ""
-    )
+    caveat = " The law is claimed of runs without entropy control."
+    if controlled:
+        caveat += (
+            " What this one wrote of its terms and temperature does not say that it has none."
+            if not run.setting("loss_terms", ())
+            else " This one has terms or a temperature beyond the plain ones."
+        )
     topic.sentences.append(
         f"Entropy law R = −a·eᴴ + b from the first {found.num_first} of {found.num_points}"
         f" evaluations: a = {found.law.a:.3f}, b = {found.law.b:.3f}; it misses the last pass@1,"

@@ -125,9 +125,24 @@ def test_what_was_not_scored_or_named_is_missing():
     plain = {"other_logp": None, "other_entropy": None, "answer": None}
     topics = diagnose_answers(answers(0, **plain), answers(1, **plain))
     told = as_json(topics)
-    assert "needs other_logp" in told["Same tokens"]["missing"][0]
+    assert "needs logp, entropy, other_logp" in told["Same tokens"]["missing"][0]
     assert "different_final_answers" not in told["Answers"]["numbers"]
     assert any("8 more answers" in line for line in told["Answers"]["missing"])
+
+
+def test_answers_of_another_engine_need_no_log_probs(tmp_path):
+    unknown = {"logp": None, "entropy": None, "other_logp": None, "other_entropy": None}
+    before, after, again = (answers(seed, **unknown) for seed in range(3))
+    topics = diagnose_answers(before, after, again)
+    told = as_json(topics)
+    assert told["Reach"]["sentences"] and "right" in told["Answers"]["numbers"]
+    assert "entropy_a_token" not in told["Answers"]["numbers"]
+    for sentence in ("Entropy needs that", "Calibration needs logp of the answers of the start."):
+        assert any(line.startswith(sentence) for line in told["Answers"]["missing"])
+    # what one draw does not know is not compared
+    told = as_json(diagnose_answers(answers(0), answers(1), again))
+    assert "entropy_a_token" not in told["Answers"]["numbers"]
+    assert write_page(tmp_path / "page.html", topics, "pair").is_file()
 
 
 def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):
@@ -162,6 +177,7 @@ def test_the_overlap_of_forks_is_set_against_what_chance_gives():
     ("changes", "sentence"),
     [
         ({"problem": np.arange(0)}, "one axis with a row"),
+        ({"tokens": None}, "tokens must be given, got None"),
         ({"outcome": np.zeros(3)}, r"outcome must have shape \(320,\)"),
         ({"logp": np.zeros((2, 2))}, r"logp must have shape \(320, 5\)"),
         ({"answer": ["1"]}, "answer must have 320 entries, got 1"),

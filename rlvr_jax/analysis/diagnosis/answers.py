@@ -28,27 +28,31 @@ class Answers:
       problem: int [B], which problem a row answers.
       outcome: [B], in [0, 1]; a row is right from ½ on. NaN, no verdict, is not right.
       tokens, mask: int and bool [B, T], the response and which of its tokens were sampled.
-      logp, entropy: [B, T], of the policy that answered.
+      logp, entropy: [B, T], of the policy that answered; None: not known, and not compared.
       other_logp, other_entropy: [B, T], of the other policy on the same tokens; None: not scored.
       answer: final answers of the rows, as texts or numbers, None where a row gives none. None: the
         task does not say.
       weights: [P], of the problems by rising number; None: all alike.
     Raises:
-      ValueError: no row, shapes that differ, or problems that were not answered equally often.
+      ValueError: no row, no tokens, shapes that differ, or problems that were not answered equally
+        often.
     """
 
     problem: ArrayLike
     outcome: ArrayLike
     tokens: ArrayLike
     mask: ArrayLike
-    logp: ArrayLike
-    entropy: ArrayLike
+    logp: ArrayLike | None = None
+    entropy: ArrayLike | None = None
     other_logp: ArrayLike | None = None
     other_entropy: ArrayLike | None = None
     answer: Sequence[Hashable | None] | None = None
     weights: ArrayLike | None = None
 
     def __post_init__(self) -> None:
+        for name in ("problem", "outcome", "tokens", "mask"):
+            if getattr(self, name) is None:
+                raise ValueError(f"Answers: {name} must be given, got None")
         kinds = {"mask": bool, "tokens": int, "problem": int}
         for name in ("problem", "outcome", *_TOKENS):
             if getattr(self, name) is not None:
@@ -91,8 +95,8 @@ class Answers:
         """The library's own rollouts, such as `rollout.load_rollouts` reads.
 
         Args:
-          rollouts: with `entropy`, and `old_logp` or `behaviour_logp`; `group` numbers the
-            problems.
+          rollouts: `group` numbers the problems; log-probs are `old_logp`, without it
+            `behaviour_logp`.
           stats: `logp` and `entropy` of the other policy.
           answer, weights: see the class.
         """

@@ -44,18 +44,11 @@ class _Distance(NamedTuple):
 def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
     """Compares two policies by what both say about each other's responses."""
     topic = Topic("Same tokens")
-    if any(
-        values is None
-        for values in (
-            before.other_logp,
-            before.other_entropy,
-            after.other_logp,
-            after.other_entropy,
-        )
-    ):
+    wanted = ("logp", "entropy", "other_logp", "other_entropy")
+    if any(getattr(each, name) is None for each in (before, after) for name in wanted):
         topic.missing.append(
-            "What both policies say about the same tokens needs other_logp and other_entropy of"
-            " the answers of both."
+            "What both policies say about the same tokens needs logp, entropy, other_logp and"
+            " other_entropy of the answers of both."
         )
         return topic
     forward, backward = _distance(after), _distance(before)

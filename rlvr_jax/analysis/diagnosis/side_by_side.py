@@ -6,7 +6,7 @@ between two independent draws of the first policy: what is not above it is the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -40,7 +40,8 @@ def side_by_side(
     """
     topic = Topic("Answers")
     gaps, rows = {}, []
-    for name, measure in _measures(before, after).items():
+    drawn = [before, after] if again is None else [before, after, again]
+    for name, measure in _measures(drawn).items():
         old, new = measure(before), measure(after)
         gap = bootstrap_mean([new - old], before.weights)
         floor = None
@@ -60,6 +61,8 @@ def side_by_side(
     head = ["mean over problems", *names, "difference", "two draws of the first"]
     heading = f"Side by side, {before.samples} answers to each of {len(before.weights)} problems"
     topic.tables.append((heading, [*head, "problems to tell it"], rows))
+    if "entropy a token" not in gaps:
+        topic.missing.append("Entropy needs that of the tokens of every draw.")
     topic.sentences.append(_variety(gaps, names, before.samples))
     _calibration(topic, before, after, again, names)
     if again is None:
@@ -70,16 +73,17 @@ def side_by_side(
     return topic
 
 
-def _measures(before: Answers, after: Answers) -> Mapping[str, Callable[[Answers], np.ndarray]]:
-    """Numbers of each problem by name."""
+def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.ndarray]]:
+    """Numbers of each problem by name, of what all draws know."""
     found = {
         "right": lambda answers: answers.right[answers.rows].mean(axis=1),
-        "entropy a token": lambda answers: answers.token_mean(answers.entropy),
         "tokens a response": lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
         "different right responses": lambda answers: _different(answers, True),
     }
-    if before.answer is not None and after.answer is not None:
+    if all(each.entropy is not None for each in drawn):
+        found["entropy a token"] = lambda answers: answers.token_mean(answers.entropy)
+    if all(each.answer is not None for each in drawn):
         found["different final answers"] = lambda answers: np.array(
             [
                 answer_diversity([answers.answer[row] for row in rows]).number
@@ -132,6 +136,9 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
         drawn[f"{names[0]} again"] = again
     found = {}
     for name, answers in drawn.items():
+        if answers.logp is None:
+            topic.missing.append(f"Calibration needs logp of the answers of {name}.")
+            return
         known = np.isfinite(answers.outcome)
         if known.sum() < _FEWEST_ROWS:
             topic.missing.append(

@@ -8,7 +8,13 @@ from analysis_runs import write_run
 from numpy.testing import assert_allclose
 
 from rlvr_jax.analysis import load_run
-from rlvr_jax.analysis.entropy.law_prediction import controls_entropy, forecast, forecasts
+from rlvr_jax.analysis.entropy.law_prediction import (
+    controls_entropy,
+    forecast,
+    forecast_run,
+    forecasts,
+    main,
+)
 
 RTOL = 1e-9  # float64; the slope is a quotient of small differences
 STEPS = np.arange(0, 101, 5)
@@ -69,3 +75,23 @@ def test_runs_are_sorted_and_those_without_a_fit_counted(tmp_path):
     assert list(found.plain) == [str(plain)] and list(found.controlled) == [str(other)]
     assert found.undefined == 1 and found.controlled[str(other)].law is None
     assert found.plain[str(plain)].num_first == 3
+
+
+def test_the_command_prints_runs_without_control_first(tmp_path, capsys):
+    paths = [
+        write_run(tmp_path / "other", method="clip_cov", every=5),
+        write_run(tmp_path / "plain", loss_terms=PLAIN, every=5),
+        write_run(tmp_path / "short", loss_terms=PLAIN, every=60),
+    ]
+    main([str(path) for path in paths])
+    lines = capsys.readouterr().out.splitlines()
+    plain = forecast_run(load_run(paths[1]))
+    assert lines[0] == "without entropy control, 2 runs"
+    assert lines[2].split()[:3] == ["3", "of", "13"] and lines[2].endswith("plain")
+    assert f"{plain.score_error:+.3f}" in lines[2] and f"{plain.ceiling_error:+.3f}" in lines[2]
+    assert "no fit" in lines[3]
+    assert f"{abs(plain.score_error):.3f}" in lines[4] and lines[4].endswith("over 1 runs")
+    assert lines[5].startswith("with entropy control") and lines[7].endswith("other")
+    assert lines[-1] == "1 of 3 fits are undefined"
+    with pytest.raises(SystemExit, match="must be a directory with a config"):
+        main([str(tmp_path)])

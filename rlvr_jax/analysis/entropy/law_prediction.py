@@ -1,5 +1,7 @@
 """The entropy law as a forecast: what the first fifth of a run says about its end.
 
+    python -m rlvr_jax.analysis.entropy.law_prediction RUN [RUN …]
+
 Cui et al. 2025, https://arxiv.org/abs/2505.22617, fit R = -a e^H + b to the first steps of runs
 without entropy control and claim two things of the rest. Both are measured here, on evaluations (H
 and R of the same held-out samples):
@@ -13,17 +15,27 @@ different entropies among its first points is undefined, and counted.
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rlvr_jax.analysis.entropy.entropy_law import EntropyLaw, fit_entropy_law
-from rlvr_jax.analysis.run_directory import Run
+from rlvr_jax.analysis.run_directory import Run, load_run
 
-__all__ = ["Forecast", "Forecasts", "controls_entropy", "forecast", "forecast_run", "forecasts"]
+__all__ = [
+    "Forecast",
+    "Forecasts",
+    "controls_entropy",
+    "forecast",
+    "forecast_run",
+    "forecasts",
+    "main",
+]
 
 FIRST_SHARE = 0.2
 ENTROPY, SCORE = "held_out/entropy", "held_out/pass@1"
@@ -125,8 +137,47 @@ def forecasts(runs: Sequence[Run], share: float = FIRST_SHARE) -> Forecasts:
     )
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints both errors of every run, those with entropy control apart, and counts what has no
+    fit."""
+    parser = argparse.ArgumentParser(description="Forecasts runs' ends by the entropy law.")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory")
+    paths = parser.parse_args(arguments).runs
+    try:
+        found = forecasts([load_run(path) for path in paths])
+    except ValueError as error:
+        sys.exit(str(error))
+    _print("without entropy control", found.plain)
+    _print("with entropy control, or not known to be without", found.controlled)
+    print(f"{found.undefined} of {len(found.plain) + len(found.controlled)} fits are undefined")
+
+
+def _print(kind: str, runs: Mapping[str, Forecast]) -> None:
+    """A line for each run, and the means of the sizes of the errors."""
+    if not runs:
+        return
+    print(f"{kind}, {len(runs)} runs\n  points     a      b  score error  ceiling error  run")
+    fitted = [each for each in runs.values() if each.law is not None]
+    for path, each in runs.items():
+        points = f"{each.num_first} of {each.num_points}"
+        told = "no fit".rjust(42)
+        if each.law is not None:
+            told = f"{each.law.a:6.3f} {each.law.b:6.3f} {each.score_error:+12.3f}"
+            told += f" {each.ceiling_error:+14.3f}"
+        print(f"{points:>8} {told}  {path}")
+    if fitted:
+        score = np.mean([abs(each.score_error) for each in fitted])
+        ceiling = np.mean([abs(each.ceiling_error) for each in fitted])
+        sizes = f"{score:12.3f} {ceiling:14.3f}"
+        print(f"{'':8} {'':6} {'':6} {sizes}  mean size over {len(fitted)} runs")
+
+
 def _is_plain(term: str) -> bool:
     if term.partition("(")[0] not in _PLAIN:
         return term.startswith("critic: ")
     sides = dict(re.findall(r"\b(low|high)=([^,)]+)", term))
     return sides.get("low") == sides.get("high")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,13 @@
 """How long a diagnosis takes, and how much memory: of stored answers, and of weights.
 
     python -m experiments.bench_diagnosis
+    python -m experiments.bench_diagnosis --scorer rlvr_jax/tasks/base_models/brackets --length 32
     python -m experiments.bench_diagnosis --spectra
 
 Answers of random policies are written as `diagnose --keep` does and read again; drawing and scoring
-are not in it. With --spectra two folders of random weights of that shape are compared, too.
+are not in it. With --scorer the answers are of that policy's tokens and scored as often as a
+diagnosis does it, both draws under both policies: the scorer's own time stands beside that with the
+diagnosis. With --spectra two folders of random weights of SmolLM2-135M's shape are compared, too.
 """
 
 from __future__ import annotations
@@ -23,12 +26,13 @@ import tyro
 from rlvr_jax import policy
 from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
 from rlvr_jax.analysis.weights.checkpoints import compare_folders
-from rlvr_jax.rollout import named_key, save_rollouts
+from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.policy_pair import load_answers
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-VOCABULARY = 49_152
+VOCABULARY, PROMPT = 49_152, 4
 SHAPE = policy.ModelConfig(
     vocab_size=VOCABULARY,
     width=576,
@@ -50,6 +54,8 @@ class Config:
     """Tokens of an answer at most; half of it in the mean."""
     samples: int = 32
     """Answers to a problem in each draw."""
+    scorer: str = ""
+    """Folder of a policy that scores the answers, too; after one call that compiles it."""
     spectra: bool = False
     """Compare weights, too."""
     seed: int = 0
@@ -62,32 +68,55 @@ def main(arguments: Sequence[str]) -> None:
     problems = round(2 * config.tokens / (3 * config.samples * config.length))
     if problems < 2:
         raise ValueError(f"tokens must make two problems at least, got {config.tokens}")
+    scorer = policy.load(config.scorer) if config.scorer else None
+    vocabulary = scorer[0].config.vocab_size if scorer else VOCABULARY
     with tempfile.TemporaryDirectory() as folder:
-        number = _store(Path(folder), problems, config)
+        number = _store(Path(folder), problems, vocabulary, config)
         held = _memory()
         started = time.perf_counter()
         topics = diagnose_answers(*load_answers(folder))
         write_page(Path(folder) / "page.html", topics, "bench")
         seconds = time.perf_counter() - started
+        scored = _scoring(Path(folder), *scorer) if scorer else None
     print(
         f"{number:,} stored tokens of {problems} problems: {seconds:.1f} s, memory"
         f" {held:.2f} → {_memory():.2f} GB"
     )
+    if scored is not None:
+        print(
+            f"scored by {config.scorer}: {scored:.1f} s, with the diagnosis {scored + seconds:.1f}"
+            f" s, {(scored + seconds) / scored:.2f} times as long"
+        )
     if config.spectra:
         _spectra(config)
 
 
-def _store(folder: Path, problems: int, config: Config) -> int:
+def _scoring(folder: Path, model: policy.Model, params: policy.Params) -> float:
+    """Seconds of scoring `before` and `after` twice each, as under two policies."""
+    score = jax.jit(policy.score, static_argnums=(0, 3))
+    drawn = [load_rollouts(folder / f"{name}.npz")[0] for name in ("before", "after")]
+
+    def scored(rollouts):
+        return in_pieces(lambda rows: score(model, params, rows, ("logp", "entropy")), rollouts)
+
+    scored(jax.tree.map(lambda x: x[:1], drawn[0]))
+    started = time.perf_counter()
+    for rollouts in drawn * 2:
+        scored(rollouts)
+    return time.perf_counter() - started
+
+
+def _store(folder: Path, problems: int, vocabulary: int, config: Config) -> int:
     """Writes three draws of random policies; gives the number of tokens.
 
     Args:
-      problems: of each draw.
+      problems: of each draw. vocabulary: number of different tokens.
     """
     random = np.random.default_rng(config.seed)
     rows, total = problems * config.samples, 0
     for name in ("before", "after", "again"):
         shape = (rows, config.length)
-        tokens = random.integers(VOCABULARY, size=shape, dtype=np.int32)
+        tokens = random.integers(vocabulary, size=shape, dtype=np.int32)
         length = random.integers(1, config.length + 1, size=rows)
         mask = np.arange(config.length) < length[:, None]
         logp, other = -random.exponential(0.3, (2, *shape)).astype(np.float32)
@@ -98,7 +127,13 @@ def _store(folder: Path, problems: int, config: Config) -> int:
             group=np.repeat(np.arange(problems, dtype=np.int32), config.samples),
             reward=(random.uniform(size=rows) < 0.3).astype(np.float32),
         )
-        rollouts = replace(rollouts, behaviour_logp=logp, entropy=entropy)
+        rollouts = replace(
+            rollouts,
+            prompt_tokens=np.zeros((rows, PROMPT), np.int32),
+            prompt_length=np.full(rows, PROMPT, np.int32),
+            behaviour_logp=logp,
+            entropy=entropy,
+        )
         texts = {"answer": [str(x) for x in random.integers(20, size=rows)]}
         stats = TokenStats(logp=other, entropy=changed)
         save_rollouts(folder / f"{name}.npz", rollouts, stats, texts)

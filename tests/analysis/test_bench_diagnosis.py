@@ -5,6 +5,7 @@ import re
 import pytest
 
 from experiments import bench_diagnosis
+from rlvr_jax import tasks
 
 
 def test_it_says_how_long_stored_answers_take_and_how_much_memory(capsys):
@@ -13,6 +14,15 @@ def test_it_says_how_long_stored_answers_take_and_how_much_memory(capsys):
     assert re.match(r"[\d,]+ stored tokens of 31 problems: \d+\.\d s, memory .* GB\n", told)
     number = int(told.partition(" ")[0].replace(",", ""))
     assert 2500 < number < 3500  # lengths are drawn
+
+
+def test_it_says_what_a_diagnosis_adds_to_the_scorers_own_time(capsys):
+    scorer = tasks.load("brackets").base_model
+    few = ["--tokens", "3000", "--length", "16", "--samples", "4"]
+    bench_diagnosis.main([*few, "--scorer", scorer])
+    told = capsys.readouterr().out.splitlines()[1]
+    own, both, times = map(float, re.findall(r"(\d+\.\d+) (?:s|times)", told))
+    assert told.startswith(f"scored by {scorer}: ") and both >= own > 0 and times >= 1
 
 
 def test_tokens_that_make_no_two_problems_are_refused():

@@ -144,6 +144,16 @@ def test_scores_must_be_one_per_checkpoint_and_differ(scores, sentence):
         predict_update(series([1.0, 2.0, 3.0])[0], scores, 1.0)
 
 
+def test_a_checkpoint_that_did_not_move_is_named():
+    still = [np.eye(3), np.zeros((3, 3)), np.eye(3)]
+    with pytest.raises(ValueError, match="rank_one_series: updates must move, got zeros as num"):
+        rank_one_series(still)
+    with pytest.raises(ValueError, match="linearity: updates must move, got zeros as number 1"):
+        linearity(still, [1, 2, 3], 2)
+    with pytest.raises(ValueError, match="rank_one_series: updates must hold a checkpoint"):
+        rank_one_series([])
+
+
 LAYER = "model.layers.0.mlp.up_proj.weight"
 NORM, EMBEDDING = "model.norm.weight", "model.embed_tokens.weight"
 

@@ -71,9 +71,15 @@ def rank_one_series(updates: Sequence[ArrayLike]) -> RankOneSeries:
 
     Args:
       updates: K matrices W_t - W₀, [M, N], in the order of training.
+    Raises:
+      ValueError: none of them, or an update of zeros, which has no direction.
     """
+    if not len(updates):
+        raise ValueError("rank_one_series: updates must hold a checkpoint, got none")
     left, right, values = [], [], []
-    for update in updates:
+    for number, update in enumerate(updates):
+        if not np.any(update):
+            raise ValueError(f"rank_one_series: updates must move, got zeros as number {number}")
         parts = decompose(update)
         a, v = parts.left[:, 0] * parts.values[0], parts.right[0]
         sign = a @ left[-1] if left else a[np.argmax(np.abs(a))]

@@ -180,11 +180,14 @@ def linearity(updates: Sequence[ArrayLike], steps: ArrayLike, first: int) -> Lin
       steps: [S], rising.
       first: checkpoints from which the last one is extrapolated, 2 ≤ first < S.
     Raises:
-      ValueError: fewer than three checkpoints, or first out of range.
+      ValueError: fewer than three checkpoints, first out of range, or an update of zeros.
     """
     steps = np.asarray(steps, float)
     if not 2 <= first < len(steps):
         raise ValueError(f"linearity: first must be in [2, {len(steps) - 1}], got {first}")
+    for number, update in enumerate(updates):
+        if not np.any(update):
+            raise ValueError(f"linearity: updates must move, got zeros as number {number}")
     parts = [decompose(update) for update in updates]
     tops = np.stack([reconstruction(each, 1).ravel() for each in parts])
     fitted = _line(steps, tops, steps)

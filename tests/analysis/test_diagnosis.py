@@ -184,6 +184,16 @@ def test_groups_and_visits_are_counted(tmp_path):
     topic = practice(load_run(run))
     assert topic.numbers["first"] == {"all_wrong": 0, "mixed": 1, "all_right": 0}
     assert topic.numbers["last"] == {"all_wrong": 0, "mixed": 0.5, "all_right": 0.5}
+    assert "(first and last 2 steps, n = 2 and 2 groups)" in topic.sentences[0]
+    assert (
+        "1 did better at the last visit than at the first, 0 worse and 0 alike"
+        in (topic.sentences[1])
+    )
+    assert "back to their mean" not in topic.sentences[1]
+    chosen = write_counted(
+        tmp_path / "chosen", np.full(PROBLEMS, 12), loss_terms=["ppo_clip", "experience: replay"]
+    )
+    assert "back to their mean" in practice(load_run(chosen)).sentences[1]
     assert topic.numbers["visits"] == {"prompts": 1, "up": 1, "down": 0, "p_value": 1.0}
 
 

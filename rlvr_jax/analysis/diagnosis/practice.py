@@ -30,15 +30,19 @@ def practice(run: Run) -> Topic:
     window = max(1, round(_FIFTH * len(kinds)))
     first, last = kinds[:window].mean(axis=0), kinds[-window:].mean(axis=0)
     names = ("all_wrong", "mixed", "all_right")
+    groups = [sum(map(_judged, line["outcome"])) for line in lines.values()]
+    sizes = [sum(groups[:window]), sum(groups[-window:])]
     topic.numbers |= {
         "steps_of_each": window,
+        "groups_of_each": sizes,
         "first": dict(zip(names, first.tolist(), strict=True)),
         "last": dict(zip(names, last.tolist(), strict=True)),
     }
     topic.sentences.append(
         f"Groups that teach (right and wrong among their answers): {100 * first[1]:.0f} % →"
         f" {100 * last[1]:.0f} %; all wrong {100 * first[0]:.0f} % → {100 * last[0]:.0f} %, all"
-        f" right {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps)."
+        f" right {100 * first[2]:.0f} % → {100 * last[2]:.0f} % (first and last {window} steps,"
+        f" n = {sizes[0]} and {sizes[1]} groups)."
     )
     _visits(topic, run)
     steps = list(lines)
@@ -63,10 +67,22 @@ def _visits(topic: Topic, run: Run) -> None:
     ups, downs = int(np.sum(change > 0)), int(np.sum(change < 0))
     p = sign_test(ups, downs)
     topic.numbers["visits"] = {"prompts": len(change), "up": ups, "down": downs, "p_value": p}
-    topic.sentences.append(
+    sentence = (
         f"Of {len(change)} prompts that came twice or more, {ups} did better at the last visit than"
-        f" at the first and {downs} worse (sign test p = {p:.2g})."
+        f" at the first, {downs} worse and {len(change) - ups - downs} alike (sign test"
+        f" p = {p:.2g})."
     )
+    terms = [str(term) for term in run.setting("loss_terms", ())]
+    if not terms or any(term.startswith("experience:") for term in terms):
+        sentence += (
+            " If prompts were chosen by how they did, chance alone brings them back to their mean."
+        )
+    topic.sentences.append(sentence)
+
+
+def _judged(outcomes: list[float | None]) -> bool:
+    """Whether a group has a verdict."""
+    return any(outcome is not None for outcome in outcomes)
 
 
 def _kinds(line: dict) -> tuple[float, float, float]:
@@ -90,8 +106,6 @@ def _by_step(path: Path) -> dict[int, dict]:
         return {}
     lines = {line["step"]: line for line in read_json_lines(path)}
     known = {
-        step: line
-        for step, line in sorted(lines.items())
-        if any(outcome is not None for outcomes in line["outcome"] for outcome in outcomes)
+        step: line for step, line in sorted(lines.items()) if any(map(_judged, line["outcome"]))
     }
     return known

@@ -155,7 +155,8 @@ BOARDS: Mapping[str, Board] = {
     ),
     "rewards": Board(
         "Rewards: with a verifier, without one, and beside the point",
-        "brackets",
+        # Its base reads an answer that it is shown, so that it can judge its own.
+        _HINTED,
         _named(
             "grpo empo length_rewards",
             majority_vote="intrinsic_rewards:signal=majority_vote",
@@ -166,6 +167,7 @@ BOARDS: Mapping[str, Board] = {
             random_unclipped="spurious_rewards:clipped=false",
             format="spurious_rewards:control=column(1)",
             format_unclipped="spurious_rewards:control=column(1),clipped=false",
+            rubric_judged_by_itself="rubric_rewards:weights=1,judge=policy,judge_prompt=again",
             rubric_of_a_perfect_judge="rubric_rewards:weights=2,1,"
             "judge=rlvr_jax.tasks.brackets_judge:points,"
             "judge_rubric=docs/results/rewards/rubric.json",

@@ -87,7 +87,7 @@ class Config:
     """Policy folder; empty: SmolLM2, as its package ships it."""
     traces: int = 480
     """Made traces that the warm start imitates, each once, 16 in a step."""
-    steps: int = 50
+    steps: int = 30
     """Of RL."""
     prompts_per_step: int = 8
     """Of RL."""

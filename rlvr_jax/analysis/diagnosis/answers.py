@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = ["Answers"]
 
 _RIGHT = 0.5
 _TOKENS = ("tokens", "mask", "logp", "entropy", "other_logp", "other_entropy")
+_TOKENS += ("branching", "other_branching")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Answers:
       answer: final answers of the rows, as texts or numbers, None where a row gives none. None: the
         task does not say.
       weights: [P], of the problems by rising number; None: all alike.
+      branching, other_branching: [B, T], number of the likeliest tokens that hold 95 % of the mass
+        under either policy (`entropy_patterns.branching`); None: not known.
+      words: text of each token id; None: tokens have no classes.
     Raises:
       ValueError: no row, no tokens, shapes that differ, or problems that were not answered equally
         often.
@@ -48,6 +52,9 @@ class Answers:
     other_entropy: ArrayLike | None = None
     answer: Sequence[Hashable | None] | None = None
     weights: ArrayLike | None = None
+    branching: ArrayLike | None = None
+    other_branching: ArrayLike | None = None
+    words: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("problem", "outcome", "tokens", "mask"):
@@ -91,6 +98,8 @@ class Answers:
         stats: TokenStats | None = None,
         answer: Sequence[Hashable | None] | None = None,
         weights: ArrayLike | None = None,
+        branching: tuple[ArrayLike, ArrayLike] | None = None,
+        words: Mapping[int, str] | None = None,
     ) -> Answers:
         """The library's own rollouts, such as `rollout.load_rollouts` reads.
 
@@ -98,7 +107,8 @@ class Answers:
           rollouts: `group` numbers the problems; log-probs are `old_logp`, without it
             `behaviour_logp`.
           stats: `logp` and `entropy` of the other policy.
-          answer, weights: see the class.
+          answer, weights, words: see the class.
+          branching: under the policy that answered, and under the other one.
         """
         logp = rollouts.behaviour_logp if rollouts.old_logp is None else rollouts.old_logp
         return cls(
@@ -112,6 +122,8 @@ class Answers:
             None if stats is None else stats.entropy,
             answer,
             weights,
+            *(branching or (None, None)),
+            words,
         )
 
     @property

@@ -2,8 +2,9 @@
 
 Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939 (forking tokens,
 overlap, change by percentile, words), and Deng et al. 2025, "From Trial-and-Error to Improvement",
-https://arxiv.org/abs/2508.07534 (branching, positions, unsolvable problems). Everything is over the
-response tokens of a pool of rollouts. Entropies are those of the untempered, untruncated
+https://arxiv.org/abs/2508.07534 (branching, positions; its stages of a run and its classes of
+tokens stand in `stages` and `token_classes`, unsolvable problems in `boundary.math_beyond`).
+Everything is over the response tokens of a pool of rollouts. Entropies are those of the untempered, untruncated
 distribution; samplers often report the tempered one.
 
 Base and current policy are compared on the SAME tokens, scored by both: each on its own rollouts
@@ -26,6 +27,7 @@ __all__ = [
     "Forks",
     "WordEntropy",
     "branching",
+    "branching_of_top",
     "change_by_percentile",
     "entropy_by_outcome",
     "entropy_quantiles",
@@ -122,7 +124,13 @@ def branching(logits: ArrayLike, top_p: float = 0.95) -> np.ndarray:
 
     The token that crosses the threshold belongs to it, so it has one at least.
     """
-    p = np.sort(np.exp(log_softmax(logits)), axis=-1)[..., ::-1]
+    return branching_of_top(np.sort(log_softmax(logits), axis=-1)[..., ::-1], top_p)
+
+
+def branching_of_top(logp: ArrayLike, top_p: float = 0.95) -> np.ndarray:
+    """The same of the k largest log-probs, falling, int [...] of [..., k]; a k stands for k or more
+    where these do not hold the mass."""
+    p = np.exp(np.asarray(logp, float))
     before = np.cumsum(p, axis=-1) - p
     return np.sum(before < top_p, axis=-1)
 

@@ -1,0 +1,172 @@
+"""The two stages of a run, rising and plateau, and whose entropy falls in each.
+
+Deng et al. 2025, "From Trial-and-Error to Improvement", https://arxiv.org/abs/2508.07534, see most
+of the entropy fall in wrong responses while reward rises; on the plateau nearly all tokens keep
+their probability. Where one stage ends is not defined there. Here it is the τ of
+
+    reward ≈ c + s · min(step, τ),   s > 0,
+
+with the least squared error; a run has stages if shuffled steps hardly ever fit as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = [
+    "OutcomeEntropy",
+    "OutcomeParts",
+    "Stages",
+    "change_by_outcome",
+    "entropy_and_share",
+    "outcome_entropy",
+    "stages",
+]
+
+LEVEL = 0.01
+_SHUFFLES = 999
+_KEY = 20_250_814  # a run's stages are the same whenever they are asked for
+_FEWEST = 3
+
+
+class Stages(NamedTuple):
+    """Where a run's reward stops to rise.
+
+    Fields:
+      end: the last step of the rise, τ; that of the run if it rises still, None if no rise can be
+        told at `LEVEL`.
+      rise: s (τ - first step), of the best fit, in units of the reward; 0 if no fit rises.
+      p_value: share of shuffled orders of the steps that fit a rise as well.
+    """
+
+    end: float | None
+    rise: float
+    p_value: float
+
+
+def stages(steps: ArrayLike, reward: ArrayLike) -> Stages:
+    """Fits a rise that is followed by a plateau.
+
+    Args:
+      steps: [N], rising. reward: [N] of them; thin a long run first, memory is N².
+    Raises:
+      ValueError: fewer than three points, shapes that differ, or values that are not finite.
+    """
+    steps, reward = np.asarray(steps, float), np.asarray(reward, float)
+    if steps.ndim != 1 or steps.shape != reward.shape or len(steps) < _FEWEST:
+        raise ValueError(
+            f"stages: steps and reward must have one shape [N] with N ≥ {_FEWEST}, got"
+            f" {steps.shape} and {reward.shape}"
+        )
+    if not (np.isfinite(reward).all() and np.isfinite(steps).all()):
+        raise ValueError(f"stages: steps and reward must be finite, got {steps} and {reward}")
+    ends = steps[1:]
+    shapes = np.minimum(steps, ends[:, None])
+    shapes -= shapes.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(shapes, axis=1)
+    shapes /= lengths[:, None]
+    centred = reward - reward.mean()
+    gain = shapes @ centred
+    best = int(gain.argmax())
+    # A constant reward is its mean but for rounding.
+    if gain[best] <= len(steps) * np.finfo(float).eps * np.abs(reward).max():
+        return Stages(None, 0.0, 1.0)
+    random = np.random.default_rng(_KEY)
+    shuffled = random.permuted(np.tile(centred, (_SHUFFLES, 1)), axis=1)
+    # As good but for rounding is as good.
+    as_good = np.sum((shapes @ shuffled.T).max(axis=0) >= gain[best] * (1 - 1e-12))
+    p = float((1 + as_good) / (1 + _SHUFFLES))
+    rise = float(gain[best] / lengths[best] * (ends[best] - steps[0]))
+    return Stages(float(ends[best]) if p < LEVEL else None, rise, p)
+
+
+class OutcomeEntropy(NamedTuple):
+    """Entropy of a pool of rollouts by outcome.
+
+    Fields:
+      wrong_share: share of the tokens that stand in wrong rollouts.
+      wrong, right: mean entropy of those and of the others, nats a token; None without any.
+    """
+
+    wrong_share: float
+    wrong: float | None
+    right: float | None
+
+
+def outcome_entropy(entropy: ArrayLike, mask: ArrayLike, right: ArrayLike) -> OutcomeEntropy:
+    """Of tokens.
+
+    Args:
+      entropy: [B, T] nats. mask: bool [B, T]. right: bool [B].
+    Raises:
+      ValueError: no token on the mask.
+    """
+    entropy, mask = np.asarray(entropy, float), np.asarray(mask, bool)
+    if not mask.any():
+        raise ValueError("outcome_entropy: mask must have a token on it, got none")
+    good = mask & np.asarray(right, bool)[:, None]
+    wrong, rest = (entropy[where] for where in (mask & ~good, good))
+    return OutcomeEntropy(
+        len(wrong) / int(mask.sum()),
+        float(wrong.mean()) if len(wrong) else None,
+        float(rest.mean()) if len(rest) else None,
+    )
+
+
+def entropy_and_share(entropy: ArrayLike, wrong: ArrayLike, right: ArrayLike) -> OutcomeEntropy:
+    """Of curves, which do not say how many tokens are in wrong rollouts: entropy is w · wrong +
+    (1 - w) · right at every step, and w over all of them is had by least squares.
+
+    Args:
+      entropy, wrong, right: [N] means over tokens, nats, of the steps that have all three; N ≥ 1.
+    """
+    entropy, wrong, right = (np.asarray(values, float) for values in (entropy, wrong, right))
+    apart = wrong - right
+    size = float(apart @ apart)
+    # Where they are equal, the shares make no difference.
+    share = float(np.clip(apart @ (entropy - right) / size, 0, 1)) if size else 0.5
+    return OutcomeEntropy(share, float(wrong.mean()), float(right.mean()))
+
+
+class OutcomeParts(NamedTuple):
+    """A change of mean entropy, nats a token, in three parts that add up to it.
+
+    Fields:
+      wrong, right: of tokens of wrong and of right rollouts, by their share in the mean of both.
+      shares: because more tokens stand in one kind than before.
+    """
+
+    wrong: float
+    right: float
+    shares: float
+
+    @property
+    def change(self) -> float:
+        """The sum."""
+        return sum(self)
+
+
+def change_by_outcome(before: OutcomeEntropy, after: OutcomeEntropy) -> OutcomeParts:
+    """Parts a change of entropy by outcome (Kitagawa 1955): with w the share of wrong tokens and
+    bars for the mean of before and after,
+
+        ΔH = w̄ ΔH_wrong + (1 - w̄) ΔH_right + Δw (H̄_wrong - H̄_right).
+
+    A kind that one of the pools lacks did not change: its tokens came or went. One that both lack
+    has no part.
+    """
+    ends = []
+    for old, new in ((before.wrong, after.wrong), (before.right, after.right)):
+        known = [value for value in (old, new) if value is not None] or [0.0]
+        ends.append((known[0], known[-1]))
+    (wrong, later_wrong), (right, later_right) = ends
+    share = (before.wrong_share + after.wrong_share) / 2
+    moved = after.wrong_share - before.wrong_share
+    return OutcomeParts(
+        share * (later_wrong - wrong),
+        (1 - share) * (later_right - right),
+        moved * (wrong + later_wrong - right - later_right) / 2,
+    )

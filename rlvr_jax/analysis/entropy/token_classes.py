@@ -1,0 +1,86 @@
+"""What kind of word a token is: formal, logical, metacognitive, or semantic.
+
+The four classes of Deng et al. 2025, "From Trial-and-Error to Improvement",
+https://arxiv.org/abs/2508.07534: numbers and operators; words that draw a conclusion; words with
+which a policy looks at its own work; the rest. The lists are ours and English, as no published ones
+were found. A token is classed by itself, so a word that a tokenizer cuts into pieces is semantic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["TOKEN_CLASSES", "ClassMean", "mean_by_class", "token_class"]
+
+TOKEN_CLASSES = ("formal", "logical", "metacognitive", "semantic")
+
+# Digits and operators, with the points, commas and brackets of an expression between them; a
+# backslash begins a command of LaTeX.
+_OPERATORS = r"+\-−*/×÷·=≠<>≤≥≈±^%√∑∏∫∞→"
+_FORMAL = re.compile(
+    rf"(?=.*[0-9{_OPERATORS}()\[\]{{}}])[0-9{_OPERATORS}()\[\]{{}}.,\s]+|\\[A-Za-z]*"
+)
+_LOGICAL = frozenset(
+    "therefore thus hence so because since if then implies imply follows whereas although but"
+    " however unless either".split()
+)
+_METACOGNITIVE = frozenset(
+    "wait check verify hmm actually alternatively maybe perhaps recheck double-check mistake"
+    " reconsider rethink".split()
+)
+# How some vocabularies write a space and a line break.
+_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": " "})
+
+
+def token_class(text: str) -> str:
+    """The class of a token by its text; case, spaces and punctuation around a word do not count.
+
+    Brackets are formal, other punctuation alone is semantic, and so is an empty text.
+    """
+    text = text.translate(_MARKS).strip()
+    if _FORMAL.fullmatch(text):
+        return "formal"
+    word = text.strip(".,;:!?\"'`*()[]{}…-").lower()
+    if word in _LOGICAL:
+        return "logical"
+    return "metacognitive" if word in _METACOGNITIVE else "semantic"
+
+
+class ClassMean(NamedTuple):
+    """One class: its tokens, their mean value, and their share of the sum; 0 without tokens or
+    where the sum is 0."""
+
+    name: str
+    number: int
+    mean: float
+    share: float
+
+
+def mean_by_class(words: Sequence[str], values: ArrayLike) -> list[ClassMean]:
+    """Means and shares of a number of each token, by class, in the order of `TOKEN_CLASSES`.
+
+    Args:
+      words: texts of the tokens, [N].
+      values: [N], such as entropies, or how far probabilities moved; ≥ 0.
+    Raises:
+      ValueError: not one value a token.
+    """
+    values = np.asarray(values, float)
+    if values.shape != (len(words),):
+        raise ValueError(
+            f"mean_by_class: values must have shape {(len(words),)}, got {values.shape}"
+        )
+    different, place = np.unique(np.asarray(words, str), return_inverse=True)
+    kinds = np.array([TOKEN_CLASSES.index(token_class(word)) for word in different], int)[place]
+    count = np.bincount(kinds, minlength=len(TOKEN_CLASSES))
+    total = np.bincount(kinds, values, minlength=len(TOKEN_CLASSES))
+    mean, share = total / np.maximum(count, 1), total / (total.sum() or 1.0)
+    return [
+        ClassMean(name, int(n), float(m), float(s))
+        for name, n, m, s in zip(TOKEN_CLASSES, count, mean, share, strict=True)
+    ]

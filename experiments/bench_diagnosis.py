@@ -26,10 +26,9 @@ import tyro
 from rlvr_jax import policy
 from rlvr_jax.analysis.diagnosis import diagnose_answers, write_page
 from rlvr_jax.analysis.weights.checkpoints import compare_folders
-from rlvr_jax.policy.scoring import in_pieces
 from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
 from rlvr_jax.runs import described, guarded
-from rlvr_jax.runs.policy_pair import load_answers
+from rlvr_jax.runs.policy_pair import load_answers, score_answers, score_branching
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
 VOCABULARY, PROMPT = 49_152, 4
@@ -77,33 +76,35 @@ def main(arguments: Sequence[str]) -> None:
         topics = diagnose_answers(*load_answers(folder))
         write_page(Path(folder) / "page.html", topics, "bench")
         seconds = time.perf_counter() - started
-        scored = _scoring(Path(folder), *scorer) if scorer else None
+        alone, scored = _scoring(Path(folder), *scorer) if scorer else (None, None)
     print(
         f"{number:,} stored tokens of {problems} problems: {seconds:.1f} s, memory"
         f" {held:.2f} → {_memory():.2f} GB"
     )
-    if scored is not None:
+    if alone is not None:
         print(
-            f"scored by {config.scorer}: {scored:.1f} s, with the diagnosis {scored + seconds:.1f}"
-            f" s, {(scored + seconds) / scored:.2f} times as long"
+            f"scored by {config.scorer}: {alone:.1f} s, with branching {scored:.1f} s, with the"
+            f" diagnosis {scored + seconds:.1f} s, {(scored + seconds) / alone:.2f} times as long"
         )
     if config.spectra:
         _spectra(config)
 
 
-def _scoring(folder: Path, model: policy.Model, params: policy.Params) -> float:
-    """Seconds of scoring `before` and `after` twice each, as under two policies."""
-    score = jax.jit(policy.score, static_argnums=(0, 3))
-    drawn = [load_rollouts(folder / f"{name}.npz")[0] for name in ("before", "after")]
+def _scoring(folder: Path, model: policy.Model, params: policy.Params) -> tuple[float, float]:
+    """Seconds of scoring `before` and `after` twice each, as under two policies: log-probs and
+    entropies alone, and with all that a diagnosis asks for."""
+    before, after = (load_rollouts(folder / f"{name}.npz")[0] for name in ("before", "after"))
 
-    def scored(rollouts):
-        return in_pieces(lambda rows: score(model, params, rows, ("logp", "entropy")), rollouts)
+    def timed(of_before, of_after):
+        parts = [(of_before, before), (of_before, before), (of_after, after), (of_after, after)]
+        for score, rollouts in parts[::2]:
+            score(model, params, jax.tree.map(lambda x: x[:1], rollouts))
+        started = time.perf_counter()
+        for score, rollouts in parts:
+            score(model, params, rollouts)
+        return time.perf_counter() - started
 
-    scored(jax.tree.map(lambda x: x[:1], drawn[0]))
-    started = time.perf_counter()
-    for rollouts in drawn * 2:
-        scored(rollouts)
-    return time.perf_counter() - started
+    return timed(score_answers, score_answers), timed(score_branching, score_answers)
 
 
 def _store(folder: Path, problems: int, vocabulary: int, config: Config) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
+from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.policy.scoring import in_pieces
@@ -23,14 +26,26 @@ from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
-__all__ = ["Pair", "compare_policies", "draw_pair", "load_answers", "save_pair", "shown_rows"]
+__all__ = [
+    "Pair",
+    "compare_policies",
+    "draw_pair",
+    "load_answers",
+    "save_pair",
+    "score_answers",
+    "score_branching",
+    "shown_rows",
+]
 
 NEEDS = ("logp", "entropy")
+MOST_BRANCHES = 16
+"""Of the likeliest tokens that are counted until they hold 95 % of the mass; more take longer."""
+TOKENS, WORDS = "branching.npz", "words.json"
 SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
 """Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
 # Policies of one shape have one program.
-_score = jax.jit(policy.score, static_argnums=(0, 3))
+_score = jax.jit(policy.score, static_argnums=(0, 3, 4))
 
 
 class Pair(NamedTuple):
@@ -41,6 +56,8 @@ class Pair(NamedTuple):
       again: a second draw of the first policy, with other random numbers.
       of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either.
       weights: of the prompts, [P].
+      branching: numbers of the likeliest tokens that hold 95 % of the mass on the tokens of
+        `before`, under the policy that drew and under the other, int [B, T], 16 at most.
     """
 
     before: Batch
@@ -49,17 +66,26 @@ class Pair(NamedTuple):
     of_before: TokenStats
     of_after: TokenStats
     weights: np.ndarray
+    branching: tuple[np.ndarray, np.ndarray]
 
     def answers(self) -> tuple[Answers, Answers, Answers]:
         """`before`, `after` and `again` as arrays."""
+        words = self.words()
         return tuple(
-            Answers.of(batch.rollouts, other, _final(batch), self.weights)
-            for batch, other in (
-                (self.before, self.of_before),
-                (self.after, self.of_after),
-                (self.again, None),
+            Answers.of(batch.rollouts, other, _final(batch), self.weights, sizes, words)
+            for batch, other, sizes in (
+                (self.before, self.of_before, self.branching),
+                (self.after, self.of_after, None),
+                (self.again, None, None),
             )
         )
+
+    def words(self) -> dict[int, str]:
+        """Text of every token that was drawn, by its id."""
+        drawn = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
+        ids = np.unique(np.concatenate(drawn)).tolist()
+        decode = self.before.tokenizer.decode
+        return {i: decode([i], clean_up_tokenization_spaces=False) for i in ids}
 
 
 def compare_policies(
@@ -111,14 +137,37 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     before, after, again = (
         _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
     )
+    own_before, own_sizes = _branching(first, before.rollouts)
+    of_before, other_sizes = _branching(last, before.rollouts)
     return Pair(
-        _with_own(before, first),
-        _with_own(after, last),
+        _with_own(before, own_before),
+        _with_own(after, _scored(last, after.rollouts)),
         again,
-        _scored(last, before.rollouts),
+        of_before,
         _scored(first, after.rollouts),
         prompt_weights(task, first.indices),
+        (own_sizes, other_sizes),
     )
+
+
+def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
+    """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
+    return in_pieces(lambda rows: _score(model, params, rows, NEEDS), rollouts)
+
+
+def score_branching(
+    model: policy.Model, params: policy.Params, rollouts: Rollouts
+) -> tuple[TokenStats, np.ndarray]:
+    """`score_answers`, and how many of the likeliest tokens hold 95 % of the mass at each,
+    `MOST_BRANCHES` at most."""
+    options = (("top_k", min(MOST_BRANCHES, model.config.vocab_size)),)
+
+    def of_rows(rows):
+        stats = _score(model, params, rows, (*NEEDS, "topk_logp"), options)
+        sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
+        return replace(stats, topk_logp=None), sizes
+
+    return in_pieces(of_rows, rollouts)
 
 
 def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
@@ -167,7 +216,7 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
 
     The statistics in a file are the other policy's on the same tokens, in again.npz those of the
     policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
-    is none.
+    is none. branching.npz holds `Pair.branching`, words.json the text of each token id.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -183,15 +232,19 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
             "answer": [grade.answer or "" for grade in batch.grades],
         }
         save_rollouts(folder / f"{name}.npz", batch.rollouts, stats, texts)
+    np.savez_compressed(folder / TOKENS, before=pair.branching[0], of_before=pair.branching[1])
+    (folder / WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
 
 
 def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
-    """What `save_pair` has written, as arrays: before, after, and again if it is there.
+    """What `save_pair` has written, as arrays: before, after, and again if it is there; branching
+    and words, too.
 
     Raises:
       ValueError: no such files, or what `load_rollouts` refuses.
     """
     found = []
+    sizes, words = _kept_tokens(Path(folder))
     for name in ("before", "after", "again"):
         path = Path(folder) / f"{name}.npz"
         if not path.is_file():
@@ -206,8 +259,33 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
             _, rows = np.unique(rollouts.group, return_index=True)
             weight = [float(weight[row]) for row in rows]
         other = None if name == "again" else stats
-        found.append(Answers.of(rollouts, other, named, weight))
+        own_sizes = sizes if name == "before" else None
+        found.append(Answers.of(rollouts, other, named, weight, own_sizes, words))
     return tuple(found)
+
+
+def _kept_tokens(
+    folder: Path,
+) -> tuple[tuple[np.ndarray, np.ndarray] | None, dict[int, str] | None]:
+    """`Pair.branching` and words by token id of a folder of `save_pair`; older ones have none.
+
+    Raises:
+      ValueError: a file that is not what `save_pair` writes.
+    """
+    sizes, words = None, None
+    try:
+        if (folder / TOKENS).is_file():
+            with np.load(folder / TOKENS) as file:
+                sizes = file["before"], file["of_before"]
+        if (folder / WORDS).is_file():
+            read = json.loads((folder / WORDS).read_text("utf-8"))
+            words = {int(i): str(word) for i, word in read.items()}
+    except (OSError, KeyError, AttributeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"load_answers: {TOKENS} and {WORDS} of {folder} must be as they were written, got"
+            f" {error!r}"
+        ) from None
+    return sizes, words
 
 
 def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
@@ -221,17 +299,18 @@ def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     return actor.grade(actor.draw(asks, named_key(settings.seed, "diagnose", number)))
 
 
-def _with_own(batch: Batch, asked: HeldOut) -> Batch:
+def _with_own(batch: Batch, stats: TokenStats) -> Batch:
     """The answers with what the scorer says under the policy that drew them: log-ratios of two
     policies are then of one program."""
-    stats = _scored(asked, batch.rollouts)
     return batch.with_rollouts(old_logp=stats.logp, entropy=stats.entropy)
 
 
 def _scored(asked: HeldOut, rollouts: Rollouts) -> TokenStats:
-    """What a policy says about tokens."""
-    loaded = asked.loaded
-    return in_pieces(lambda rows: _score(loaded.model, loaded.params, rows, NEEDS), rollouts)
+    return score_answers(asked.loaded.model, asked.loaded.params, rollouts)
+
+
+def _branching(asked: HeldOut, rollouts: Rollouts) -> tuple[TokenStats, np.ndarray]:
+    return score_branching(asked.loaded.model, asked.loaded.params, rollouts)
 
 
 def _final(batch: Batch) -> list[str | None] | None:

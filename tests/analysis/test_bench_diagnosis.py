@@ -21,7 +21,7 @@ def test_it_says_what_a_diagnosis_adds_to_the_scorers_own_time(capsys):
     few = ["--tokens", "3000", "--length", "16", "--samples", "4"]
     bench_diagnosis.main([*few, "--scorer", scorer])
     told = capsys.readouterr().out.splitlines()[1]
-    own, both, times = map(float, re.findall(r"(\d+\.\d+) (?:s|times)", told))
+    own, _, both, times = map(float, re.findall(r"(\d+\.\d+) (?:s|times)", told))
     assert told.startswith(f"scored by {scorer}: ") and both >= own > 0 and times >= 1
 
 

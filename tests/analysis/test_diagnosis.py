@@ -170,6 +170,45 @@ def test_the_share_of_a_drop_is_said_of_a_drop(tmp_path, values, word):
     json.dumps(topic.numbers, allow_nan=False)
 
 
+def test_the_stages_of_a_run_part_the_change_of_entropy(tmp_path):
+    steps = np.arange(1, 41)
+    # up to step 20 wrong responses lose .4 nats, and from there on nothing moves but the shares
+    wrong = 0.9 - 0.4 * np.minimum(steps - 1, 19) / 19
+    right = np.full(40, 0.2)
+    share = np.where(steps <= 20, 0.75, 0.75 - 0.5 * (steps - 20) / 20)
+    columns = {
+        "reward": np.minimum(steps, 20) / 40,
+        "entropy/wrong": wrong,
+        "entropy/right": right,
+    }
+    total = share * wrong + (1 - share) * right
+    topic = entropies(
+        tmp_path / "run", total.tolist(), **{n: c.tolist() for n, c in columns.items()}
+    )
+    found = topic.numbers["stages"]
+    assert (found["end"], found["rise"]) == (20, pytest.approx(19 / 40))
+    # two steps at either end, so 18 of 19 parts of the fall: .75 · -.4 · 18 / 19
+    assert found["rising"]["wrong"] == pytest.approx(-0.3 * 18 / 19)
+    assert (found["rising"]["right"], found["rising"]["shares"]) == pytest.approx((0, 0))
+    assert (found["plateau"]["wrong"], found["plateau"]["right"]) == pytest.approx((0, 0))
+    # of steps 20, 21 and 39, 40: shares of .7375 and .2625, entropies .3 apart
+    assert found["plateau"]["shares"] == pytest.approx(-0.475 * 0.3)
+    (sentence,) = [s for s in topic.sentences if s.startswith("The training reward rose")]
+    assert "by +0.475 up to step 20 of 40" in sentence and "From there on entropy" in sentence
+
+
+def test_a_run_without_a_rise_or_with_few_steps_has_no_stages(tmp_path):
+    flat = entropies(tmp_path / "flat", [0.2] * 20, reward=[0.4] * 20)
+    assert flat.numbers["stages"]["end"] is None
+    assert any(sentence.startswith("No rise") for sentence in flat.sentences)
+    short = entropies(tmp_path / "short", [0.2] * 9, reward=list(range(9)))
+    assert "The stages of a run need 10 steps with `reward`; there are 9." in short.missing
+    rising = list(range(20))
+    alone = entropies(tmp_path / "alone", [0.2] * 20, reward=rising)  # all wrong, or an old run
+    assert alone.numbers["stages"]["rising"] is None
+    assert any("rising stage needs entropy/right" in line for line in alone.missing)
+
+
 def test_the_end_is_the_end_of_the_run(tmp_path):
     right, wrong = [0.1] * 10 + [None] * 10, [0.3] * 18 + [0.2] * 2
     columns = {"entropy/right": right, "entropy/wrong": wrong}
@@ -202,7 +241,16 @@ def test_kept_responses_are_compared_at_equal_numbers_of_tokens(tmp_path):
     first, last = (topic.numbers[f"step_{step}"] for step in (1, 60))
     assert first["distinct_2_tokens"] == last["distinct_2_tokens"] == last["tokens"]
     assert 0.5 < last["entropy_in_forks"] <= 1 and first["responses"] == 40
-    assert topic.tables[0][2]
+    words, classes = topic.tables
+    assert words[2]
+    # "3 * ( 9 - 4 = 5 ) = 15 ." and numbers, operators and brackets are formal
+    assert [row[0] for row in classes[2]] == ["formal", "semantic"]
+    assert sum(row[3] for row in classes[2]) == last["tokens"]
+    assert last["classes"]["semantic"]["number"] == 40
+    assert classes[1] == [
+        "class",
+        *("tokens, step 1", "mean entropy, step 1", "tokens, step 60", "mean entropy, step 60"),
+    ]
 
 
 def rewritten(run, change):

@@ -66,6 +66,19 @@ def test_the_notebook_of_the_docs_is_run_as_it_stands(tmp_path, monkeypatch, cap
     assert "Sharpened at a price" in (tmp_path / "pair.html").read_text()
 
 
+def test_answers_that_were_kept_without_branching_are_read(tmp_path):
+    kept = shutil.copytree(PAIR / "grpo" / "rollouts", tmp_path / "kept")
+    _, _, same = diagnose_answers(*load_answers(kept))
+    assert same.numbers["branching"]["value"] < 0 and "formal" in same.numbers["classes"]
+    (kept / "words.json").write_text('{"no number": "x"}')
+    with pytest.raises(ValueError, match=r"words.json of .* must be as they were written"):
+        load_answers(kept)
+    (kept / "words.json").unlink()
+    (kept / "branching.npz").unlink()
+    _, _, same = diagnose_answers(*load_answers(kept))
+    assert len(same.missing) == 2 and not {"branching", "classes"} & same.numbers.keys()
+
+
 def test_the_pair_is_small():
     files = [path for path in PAIR.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < LARGEST

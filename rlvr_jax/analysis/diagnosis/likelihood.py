@@ -19,6 +19,7 @@ import numpy as np
 
 from rlvr_jax.analysis.arrays import masked_mean, row_sum
 from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.token_changes import token_changes
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed
 from rlvr_jax.analysis.entropy.entropy_patterns import (
     change_by_percentile,
@@ -62,7 +63,11 @@ def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic
         f" ({backward.token:.3f})."
     )
     _reachable(topic, before, after, names)
+    if not before.mask.any() or not after.mask.any():
+        topic.missing.append("Entropy on the same tokens needs a token of both policies.")
+        return topic
     _entropy(topic, before, after, names)
+    token_changes(topic, before, after, names)
     return topic
 
 
@@ -99,9 +104,6 @@ def _reachable(topic: Topic, before: Answers, after: Answers, names: tuple[str, 
 
 def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
     """Change of entropy on the first policy's tokens, and where it sits."""
-    if not before.mask.any():
-        topic.missing.append(f"Entropy on the same tokens needs a token of {names[0]}.")
-        return
     change = bootstrap_mean(
         [before.token_mean(before.other_entropy - before.entropy)], before.weights
     )

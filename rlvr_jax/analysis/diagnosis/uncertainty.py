@@ -13,6 +13,12 @@ from rlvr_jax.analysis.entropy.law_prediction import (
     controls_entropy,
     forecast_run,
 )
+from rlvr_jax.analysis.entropy.stages import (
+    OutcomeParts,
+    change_by_outcome,
+    entropy_and_share,
+    stages,
+)
 from rlvr_jax.analysis.law_section import law_section
 from rlvr_jax.analysis.run_directory import Run
 
@@ -21,6 +27,7 @@ __all__ = ["uncertainty"]
 _TENTH = 0.1
 _COLLAPSED, _KEPT = 0.2, 0.8  # of the first entropy that is left; the words for it are ours
 _MOST_POINTS = 300
+_FEWEST_STEPS = 10
 
 
 def uncertainty(run: Run) -> Topic:
@@ -32,6 +39,7 @@ def uncertainty(run: Run) -> Topic:
         return topic
     _spent(topic, steps, entropy)
     _by_outcome(topic, run, steps)
+    _stages(topic, run)
     _law(topic, run)
     lines = {"training": thinned(np.stack([steps, entropy], axis=1), _MOST_POINTS)}
     held_steps, held = run.series(ENTROPY)
@@ -91,6 +99,66 @@ def _by_outcome(topic: Topic, run: Run, steps: np.ndarray) -> None:
     topic.sentences.append(
         f"At the end right responses have {found[0]:.3f} nats a token, wrong ones {found[1]:.3f}."
     )
+
+
+def _stages(topic: Topic, run: Run) -> None:
+    """Where the reward stops to rise, and whose entropy changed before and after."""
+    steps, reward = run.series("reward")
+    if len(steps) < _FEWEST_STEPS:
+        topic.missing.append(
+            f"The stages of a run need {_FEWEST_STEPS} steps with `reward`; there are {len(steps)}."
+        )
+        return
+    shown = thinned(np.stack([steps, reward], axis=1), _MOST_POINTS)
+    found = stages(*shown.T)
+    topic.numbers["stages"] = found._asdict()
+    if found.end is None:
+        topic.sentences.append(
+            f"No rise of the training reward can be told (p = {found.p_value:.2g} by shuffled"
+            f" steps, n = {len(steps)} steps), so the run has no stages."
+        )
+        return
+    said = (
+        f"The training reward rose by {found.rise:+.3f} up to step {found.end:.0f} of"
+        f" {steps[-1]} (a line, then level; p = {found.p_value:.2g} by shuffled steps)."
+    )
+    for name, first, last in (
+        ("rising", steps[0], found.end),
+        ("plateau", found.end, steps[-1]),
+    ):
+        parts = _parts(run, first, last)
+        topic.numbers["stages"][name] = None if parts is None else parts[0]._asdict()
+        if parts is None:
+            topic.missing.append(
+                f"Whose entropy changed on the {name} stage needs entropy/right and entropy/wrong"
+                f" at both of its ends."
+            )
+            continue
+        change, number = parts
+        said += (
+            f" {'While it rose' if name == 'rising' else 'From there on'} entropy changed by"
+            f" {change.change:+.3f} nats a token: {change.wrong:+.3f} within wrong responses,"
+            f" {change.right:+.3f} within right ones, {change.shares:+.3f} as their shares moved"
+            f" (n = {number} steps at either end)."
+        )
+    topic.sentences.append(said)
+
+
+def _parts(run: Run, first: float, last: float) -> tuple[OutcomeParts, int] | None:
+    """The change of entropy between the ends of a stage by outcome, a tenth of its steps at either
+    end, and how many those are; None where an end has no right or no wrong responses, or the stage
+    is one step."""
+    names = ("entropy", "entropy/wrong", "entropy/right")
+    columns = [dict(zip(*run.series(name), strict=True)) for name in names]
+    inside = [step for step in columns[0] if first <= step <= last]
+    window = max(1, round(_TENTH * len(inside)))
+    ends = []
+    for own in (inside[:window], inside[-window:]):
+        known = [step for step in own if all(step in column for column in columns)]
+        if not known:
+            return None
+        ends.append(entropy_and_share(*([c[step] for step in known] for c in columns)))
+    return (change_by_outcome(*ends), window) if len(inside) > 1 else None
 
 
 def _law(topic: Topic, run: Run) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rlvr_jax.analysis.diagnosis.topics import FIRST, LAST, Topic, curve
 from rlvr_jax.analysis.entropy.entropy_patterns import forks, position_profile, word_entropies
+from rlvr_jax.analysis.entropy.token_classes import mean_by_class
 from rlvr_jax.analysis.run_directory import Run
 from rlvr_jax.analysis.samples import number_or
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
@@ -77,7 +78,25 @@ def writing(run: Run, against_start: bool = True) -> Topic:
         shown = [[repr(w.word), w.number, f"{w.entropy:.3f}"] for w in words[:_WORDS]]
         heading = f"Words of highest entropy, step {kept[-1].step} ({_FEWEST} times or more)"
         topic.tables.append((heading, ["word", "times", "mean entropy, nats"], shown))
+    topic.tables.append(_classes(kept, topic.numbers))
     return topic
+
+
+def _classes(kept: Sequence[_Rows], numbers: dict[str, Any]) -> tuple[str, list[str], list[list]]:
+    """Entropy by class of token, each step's own."""
+    found = []
+    for rows in kept:
+        words = [word for row in rows.tokens for word in row]
+        found.append(mean_by_class(words, rows.entropy[rows.mask]))
+        own = {each.name: each._asdict() for each in found[-1] if each.number}
+        numbers[f"step_{rows.step}"]["classes"] = own
+    lines = []
+    for each in zip(*found, strict=True):
+        if any(own.number for own in each):
+            cells = [[own.number, f"{own.mean:.3f}" if own.number else "–"] for own in each]
+            lines.append([each[0].name, *(cell for pair in cells for cell in pair)])
+    head = [f"{what}, step {rows.step}" for rows in kept for what in ("tokens", "mean entropy")]
+    return "Entropy by class of token, nats", ["class", *head], lines
 
 
 def _rows(step: int, samples: Sequence[Mapping[str, Any]]) -> _Rows | None:

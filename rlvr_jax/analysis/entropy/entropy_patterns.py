@@ -4,8 +4,8 @@ Wang et al. 2025, "Beyond the 80/20 Rule", https://arxiv.org/abs/2506.01939 (for
 overlap, change by percentile, words), and Deng et al. 2025, "From Trial-and-Error to Improvement",
 https://arxiv.org/abs/2508.07534 (branching, positions; its stages of a run and its classes of
 tokens stand in `stages` and `token_classes`, unsolvable problems in `boundary.math_beyond`).
-Everything is over the response tokens of a pool of rollouts. Entropies are those of the untempered, untruncated
-distribution; samplers often report the tempered one.
+Everything is over the response tokens of a pool of rollouts. Entropies are those of the untempered,
+untruncated distribution; samplers often report the tempered one.
 
 Base and current policy are compared on the SAME tokens, scored by both: each on its own rollouts
 would compare nothing. In float32 a token within rounding of the threshold may change sides; compare

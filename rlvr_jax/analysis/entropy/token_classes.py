@@ -25,14 +25,14 @@ _OPERATORS = r"+\-−*/×÷·=≠<>≤≥≈±^%√∑∏∫∞→"
 _FORMAL = re.compile(
     rf"(?=.*[0-9{_OPERATORS}()\[\]{{}}])[0-9{_OPERATORS}()\[\]{{}}.,\s]+|\\[A-Za-z]*"
 )
-_LOGICAL = frozenset(
-    "therefore thus hence so because since if then implies imply follows whereas although but"
-    " however unless either".split()
-)
-_METACOGNITIVE = frozenset(
-    "wait check verify hmm actually alternatively maybe perhaps recheck double-check mistake"
-    " reconsider rethink".split()
-)
+_LOGICAL = {
+    *("therefore", "thus", "hence", "so", "because", "since", "if", "then", "implies", "imply"),
+    *("follows", "whereas", "although", "but", "however", "unless", "either"),
+}
+_METACOGNITIVE = {
+    *("wait", "check", "verify", "hmm", "actually", "alternatively", "maybe", "perhaps"),
+    *("recheck", "double-check", "mistake", "reconsider", "rethink"),
+}
 # How some vocabularies write a space and a line break.
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": " "})
 

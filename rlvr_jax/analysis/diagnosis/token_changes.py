@@ -1,0 +1,135 @@
+"""Which tokens changed between two policies: how many at all, where, and of which class.
+
+All on the first policy's own responses, seen by both. On a plateau of training more than 99 % of
+the tokens hardly change their probability (Deng et al. 2025, https://arxiv.org/abs/2508.07534);
+what "hardly" is, less than .01 here, is ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlvr_jax.analysis.arrays import masked_mean, share
+from rlvr_jax.analysis.diagnosis.answers import Answers
+from rlvr_jax.analysis.diagnosis.topics import Topic, interval_numbers, signed
+from rlvr_jax.analysis.entropy.entropy_patterns import forks
+from rlvr_jax.analysis.entropy.stages import change_by_outcome, outcome_entropy
+from rlvr_jax.analysis.entropy.token_classes import mean_by_class
+from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean
+
+__all__ = ["token_changes"]
+
+_HARDLY = 0.01  # of probability
+_FORK_SHARE = 0.2
+
+
+def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
+    """Adds to a topic what changed token by token; log-probs and entropies of both must be there.
+
+    Args:
+      before, after: with a token each.
+      names: of the two policies.
+    """
+    _moved(topic, before, names)
+    _by_outcome(topic, before, after, names)
+    _branching(topic, before, names)
+    _classes(topic, before, names)
+
+
+def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
+    """How many probabilities moved, and how much of that on the forking tokens."""
+    moved = _moves(before)
+    still = bootstrap_mean([before.token_mean(moved < _HARDLY)], before.weights)
+    uncertain = forks(before.entropy, before.mask, _FORK_SHARE).mask
+    on_forks = share(moved[uncertain].sum(), moved[before.mask].sum())
+    size = share(uncertain.sum(), before.mask.sum())
+    topic.numbers |= {
+        "hardly_changed": interval_numbers(still) | {"below": _HARDLY},
+        "change_on_forks": on_forks,
+        "forks": size,
+    }
+    topic.sentences.append(
+        f"{still} of the tokens of {names[0]} (n = {before.mask.sum()}) have a probability that"
+        f" changed by less than {_HARDLY:g}; the {100 * size:.0f} % with the highest entropy hold"
+        f" {100 * on_forks:.0f} % of all change of probability."
+    )
+
+
+def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
+    """Whose entropy changed, each policy on its own responses."""
+    ends = [outcome_entropy(a.entropy, a.mask, a.right) for a in (before, after)]
+    parts = change_by_outcome(*ends)
+    topic.numbers["entropy_change_by_outcome"] = parts._asdict() | {"change": parts.change}
+    topic.sentences.append(
+        f"Each on its own responses, {names[1]} has {parts.change:+.3f} nats a token:"
+        f" {parts.wrong:+.3f} within wrong responses, {parts.right:+.3f} within right ones,"
+        f" {parts.shares:+.3f} as the share of tokens in wrong ones went"
+        f" {100 * ends[0].wrong_share:.0f} % → {100 * ends[1].wrong_share:.0f} % (n ="
+        f" {before.mask.sum()} and {after.mask.sum()} tokens)."
+    )
+
+
+def _branching(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
+    """Among how many tokens the policies choose."""
+    if before.branching is None or before.other_branching is None:
+        topic.missing.append(
+            "Among how many tokens the policies choose needs branching and other_branching of the"
+            f" answers of {names[0]}."
+        )
+        return
+    change = bootstrap_mean(
+        [before.token_mean(before.other_branching - before.branching)], before.weights
+    )
+    old, new = (
+        masked_mean(sizes, before.mask) for sizes in (before.branching, before.other_branching)
+    )
+    both = np.stack([before.branching, before.other_branching])[:, before.mask]
+    most = both.max()
+    at_most = int((both == most).any(axis=0).sum())
+    topic.numbers["branching"] = interval_numbers(change) | {
+        "first": old,
+        "last": new,
+        "largest": int(most),
+        "at_largest": at_most,
+    }
+    topic.sentences.append(
+        f"Branching: 95 % of the mass lies on {old:.2f} → {new:.2f} tokens in the mean over the"
+        f" n = {before.mask.sum()} tokens of {names[0]} ({signed(change)}, mean over problems;"
+        f" {most:.0f} at most, on {at_most} of them)."
+    )
+
+
+def _classes(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
+    """Entropy and change of probability by class of token."""
+    if before.words is None:
+        topic.missing.append("Classes of tokens need words, the text of each token id.")
+        return
+    words = [before.words.get(i, "") for i in before.tokens[before.mask].tolist()]
+    columns = [
+        mean_by_class(words, values[before.mask])
+        for values in (before.entropy, before.other_entropy, _moves(before))
+    ]
+    rows, numbers = [], {}
+    for old, new, moved in zip(*columns, strict=True):
+        if not old.number:
+            continue
+        part = old.number / len(words)
+        numbers[old.name] = {
+            "tokens": old.number,
+            "entropy": [old.mean, new.mean],
+            "change": moved.mean,
+            "share_of_change": moved.share,
+        }
+        cells = [f"{x:.3f}" for x in (old.mean, new.mean, moved.mean)]
+        shares = [f"{100 * x:.0f} %" for x in (part, moved.share)]
+        rows.append([old.name, old.number, *cells, *shares])
+    topic.numbers["classes"] = numbers
+    head = ["class", "tokens", *(f"entropy, {name}" for name in names)]
+    head += ["mean change of probability", "share of the tokens", "share of the change"]
+    topic.tables.append((f"Classes of the tokens of {names[0]}", head, rows))
+
+
+def _moves(before: Answers) -> np.ndarray:
+    """How far the probability of each token moved, [B, T]; 0 off the mask."""
+    gap = np.abs(np.exp(before.other_logp) - np.exp(before.logp))
+    return np.where(before.mask, gap, 0.0)

@@ -175,16 +175,9 @@ def _cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
-    flat = [flatten(run.config) for run in runs]
+    flat = [_told(run.config) for run in runs]
     names = list(dict.fromkeys(name for settings in flat for name in settings))
     rows = {name: [_setting_text(settings.get(name, "–")) for settings in flat] for name in names}
-    # A run writes the settings it was given, and beside them what the most important ones came to.
-    names = [
-        name
-        for name in names
-        if rows[name] != rows.get(name.removeprefix("settings."), 0)
-        or not name.startswith("settings.")
-    ]
 
     def order(name):
         leaf = name.rsplit(".", 1)[-1]
@@ -193,11 +186,26 @@ def _settings(runs: Sequence[Run], labels: Sequence[str]) -> tuple[str, str]:
 
     names.sort(key=order)
     marked = [i for i, name in enumerate(names) if len(set(rows[name])) > 1]
-    intro = "As written by the run; the terms of the loss that are not zero stand first."
+    intro = "As written by the run, with what a setting came to where none was given; the terms of"
+    intro += " the loss that are not zero stand first."
     if len(runs) > 1:
         intro += " Coloured rows differ between the runs."
-    lines = [[name.removeprefix("settings."), *rows[name]] for name in names]
+    lines = [[name, *rows[name]] for name in names]
     return table(["setting", *labels], lines, marked), intro
+
+
+def _told(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Every setting once. A run writes those it was given, and beside them what they came to where
+    nothing, or a 0 that stands for a rule, was given: that is what ran."""
+    flat = flatten(config)
+    given, came_to = "settings.", "resolved."
+    plain = {n: value for n, value in flat.items() if not n.startswith((given, came_to))}
+    parts = (
+        {n.removeprefix(prefix): value for n, value in flat.items() if n.startswith(prefix)}
+        for prefix in (given, came_to)
+    )
+    settings, resolved = parts
+    return plain | settings | plain | resolved
 
 
 def _setting_text(value: Any) -> str:

@@ -311,13 +311,26 @@ def test_a_number_that_one_run_moved_is_shown(tmp_path):
     assert still["table"]["rows"] == [["mine", "0"]]
 
 
-def test_the_settings_say_method_task_and_seed_once(tmp_path):
-    given = {"method": "grpo", "task": "brackets", "seed": 0, "model": "", "steps": 6}
-    run = write_run(tmp_path / "r", steps=6, settings=given, model="folder")
+def test_every_setting_is_said_once_as_it_came_to(tmp_path):
+    given = {"method": "grpo", "task": "brackets", "seed": 0, "model": "", "response_tokens": 0}
+    given |= {"temperature": 1.0, "steps": 6}
+    run = write_run(
+        tmp_path / "r",
+        steps=6,
+        settings=given,
+        model="folder",
+        response_tokens=24,
+        resolved={"response_tokens": 24, "temperature": 0.5},  # the method's own temperature
+    )
+    older = write_run(tmp_path / "old", steps=6, settings=given, model="folder")
     text = write_report(tmp_path / "r.html", [run]).read_text("utf-8")
-    for name, value in (("method", "grpo"), ("task", "brackets"), ("seed", "0")):
-        assert text.count(f"<td>{name}</td><td>{value}</td>") == 1
-    assert text.count("<td>model</td>") == 2  # as given, and what it came to
+    for name, value in (
+        *(("method", "grpo"), ("task", "brackets"), ("seed", "0"), ("model", "folder")),
+        *(("response_tokens", "24"), ("temperature", "0.5"), ("steps", "6")),
+    ):
+        assert text.count(f"<td>{name}</td>") == text.count(f"<td>{name}</td><td>{value}</td>") == 1
+    both = write_report(tmp_path / "both.html", [run, older]).read_text("utf-8")
+    assert both.count("<td>response_tokens</td><td>24</td><td>0</td>") == 1
 
 
 def test_many_runs_share_a_page(tmp_path):

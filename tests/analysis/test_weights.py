@@ -8,8 +8,14 @@ import pytest
 from numpy.testing import assert_allclose
 from safetensors.numpy import save_file
 
+from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.weights.alpha_rl import predict_update, rank_one_series
-from rlvr_jax.analysis.weights.checkpoints import compare_folders, compare_pair, tensor_pairs
+from rlvr_jax.analysis.weights.checkpoints import (
+    compare_folders,
+    compare_pair,
+    repeated_unembedding,
+    tensor_pairs,
+)
 from rlvr_jax.analysis.weights.geometry import (
     changed_entries,
     decompose,
@@ -233,6 +239,30 @@ def test_a_change_of_zeros_has_no_relative_size(tmp_path):
     found = {change.name: change for change in compare_folders(*folders, rank=2)}
     assert found[bias].relative_norm is found[LAYER].relative_norm is None
     assert found[LAYER].spectral_shift is None and found[LAYER].effective_rank is not None
+
+
+def test_an_unembedding_that_repeats_the_embedding_is_left_out(tmp_path):
+    before = write_folder(tmp_path / "before", 0.0)
+    table = np.random.default_rng(2).normal(size=(7, 4))  # training moved it
+    tied = {EMBEDDING: table, "lm_head.weight": table}
+    after = write_folder(tmp_path / "after", 0.01, shards=True, **tied)
+    for pair in ((before, after), (after, before)):
+        assert [change.name for change in compare_folders(*pair)] == [EMBEDDING, LAYER, NORM]
+        assert repeated_unembedding(*pair) == after
+    topic = parameters(before, after)
+    assert topic.sentences[0].startswith("The 1 matrices moved")
+    assert topic.missing[0].startswith(f"lm_head.weight, which {after} alone stores, repeats")
+    # both store it, or neither does: nothing is left out
+    again = write_folder(tmp_path / "again", 0.0, **tied)
+    assert "lm_head.weight" in [change.name for change in compare_folders(again, after)]
+    assert repeated_unembedding(again, after) is repeated_unembedding(before, before) is None
+    # one of its own, or one more difference, is another model
+    own = write_folder(tmp_path / "own", 0.0, **{"lm_head.weight": table + 1e-6})
+    more = write_folder(tmp_path / "more", 0.0, **tied, bias=np.ones(4))
+    for folder in (own, more):
+        assert repeated_unembedding(before, folder) is None
+        with pytest.raises(ValueError, match="must hold the tensors of"):
+            compare_folders(before, folder)
 
 
 def test_folders_that_do_not_fit_are_refused(tmp_path):

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve
-from rlvr_jax.analysis.weights.checkpoints import TensorChange, compare_folders
+from rlvr_jax.analysis.weights.checkpoints import (
+    TensorChange,
+    compare_folders,
+    repeated_unembedding,
+)
 
 __all__ = ["parameters"]
 
@@ -21,11 +25,17 @@ def parameters(before: Path, after: Path) -> Topic:
     topic = Topic("Weights")
     try:
         changes = compare_folders(before, after)
+        repeated = repeated_unembedding(before, after)
     except ValueError as error:
         topic.missing.append(f"Weights: {error}.")
         return topic
     matrices = [change for change in changes if change.angle is not None]
     moved = [change for change in matrices if change.stable_rank is not None]
+    if repeated is not None:
+        topic.missing.append(
+            f"lm_head.weight, which {repeated} alone stores, repeats its embedding and is not"
+            " compared apart."
+        )
     topic.numbers["tensors"] = [change._asdict() for change in changes]
     dtypes = ", ".join(sorted({change.dtype for change in changes}))
     if not moved:

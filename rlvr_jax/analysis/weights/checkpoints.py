@@ -31,11 +31,19 @@ from rlvr_jax.analysis.weights.geometry import (
 from rlvr_jax.analysis.weights.off_principal import random_update
 from rlvr_jax.analysis.weights.spectral import to_bfloat16
 
-__all__ = ["TensorChange", "TensorPair", "compare_folders", "compare_pair", "tensor_pairs"]
+__all__ = [
+    "TensorChange",
+    "TensorPair",
+    "compare_folders",
+    "compare_pair",
+    "repeated_unembedding",
+    "tensor_pairs",
+]
 
 INDEX = "model.safetensors.index.json"
 _FLOATS = ("BF16", "F16", "F32", "F64")
 _EMBEDDINGS = ("embed_tokens", "lm_head")
+_UNEMBEDDING, _TIED_TO = "lm_head.weight", "embed_tokens.weight"
 _CONTROL_SEED = 0
 
 
@@ -110,11 +118,16 @@ class TensorChange(NamedTuple):
 def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
     """Reads both folders side by side, in the order of names.
 
+    An unembedding that repeats the embedding, and that one folder alone stores, is left out; see
+    `repeated_unembedding`.
+
     Raises:
       ValueError: a folder without safetensors, a file that cannot be read, folders that hold other
         tensors, shapes that differ, or values that are not finite.
     """
     first, second = _files(Path(before)), _files(Path(after))
+    if repeated_unembedding(before, after) is not None:
+        first, second = ({n: f[n] for n in f if n != _UNEMBEDDING} for f in (first, second))
     if first.keys() != second.keys():
         apart = sorted(first.keys() ^ second.keys())
         raise ValueError(
@@ -135,6 +148,27 @@ def tensor_pairs(before: str | Path, after: str | Path) -> Iterator[TensorPair]:
                 )
         stored = dtype if dtype == old_dtype else f"{old_dtype} → {dtype}"
         yield TensorPair(name, stored, old, new)
+
+
+def repeated_unembedding(before: str | Path, after: str | Path) -> str | Path | None:
+    """Which of the folders stores a tied unembedding (`lm_head.weight`) that the other leaves out,
+    where that is all in which their tensors differ; None: neither.
+
+    It is tied if it is the folder's own embedding, entry by entry. The other folder has none, so
+    its embedding is what it decodes with: comparing embeddings compares both.
+
+    Raises:
+      ValueError: a folder without safetensors, or a file that cannot be read.
+    """
+    first, second = _files(Path(before)), _files(Path(after))
+    if first.keys() ^ second.keys() != {_UNEMBEDDING}:
+        return None
+    folder, files = (before, first) if _UNEMBEDDING in first else (after, second)
+    embeddings = [name for name in files if f".{name}".endswith(f".{_TIED_TO}")]
+    if len(embeddings) != 1:
+        return None
+    own, _ = _read(files[_UNEMBEDDING], _UNEMBEDDING)
+    return folder if np.array_equal(own, _read(files[embeddings[0]], embeddings[0])[0]) else None
 
 
 def compare_pair(pair: TensorPair, rank: int = 16, density: float = 0.2) -> TensorChange:

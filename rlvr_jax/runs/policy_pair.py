@@ -54,34 +54,40 @@ class Pair(NamedTuple):
     Fields:
       before, after: with `old_logp`, the scorer's, of the policy that drew.
       again: a second draw of the first policy, with other random numbers.
-      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either.
+      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either; None
+        if it has other tokens.
       weights: of the prompts, [P].
       branching: numbers of the likeliest tokens that hold 95 % of the mass on the tokens of
-        `before`, under the policy that drew and under the other, int [B, T], 16 at most.
+        `before`, under the policy that drew and under the other, int [B, T], 16 at most; or None.
+      vocabularies: names of what the tokens of either are of, see `Answers`.
     """
 
     before: Batch
     after: Batch
     again: Batch
-    of_before: TokenStats
-    of_after: TokenStats
+    of_before: TokenStats | None
+    of_after: TokenStats | None
     weights: np.ndarray
-    branching: tuple[np.ndarray, np.ndarray]
+    branching: tuple[np.ndarray, np.ndarray] | None = None
+    vocabularies: tuple[str | None, str | None] = (None, None)
 
     def answers(self) -> tuple[Answers, Answers, Answers]:
         """`before`, `after` and `again` as arrays."""
         words = self.words()
+        first, last = self.vocabularies
         return tuple(
-            Answers.of(batch.rollouts, other, _final(batch), self.weights, sizes, words)
-            for batch, other, sizes in (
-                (self.before, self.of_before, self.branching),
-                (self.after, self.of_after, None),
-                (self.again, None, None),
+            Answers.of(batch.rollouts, other, _final(batch), self.weights, sizes, words, own)
+            for batch, other, sizes, own in (
+                (self.before, self.of_before, self.branching, first),
+                (self.after, self.of_after, None, last),
+                (self.again, None, None, first),
             )
         )
 
-    def words(self) -> dict[int, str]:
-        """Text of every token that was drawn, by its id."""
+    def words(self) -> dict[int, str] | None:
+        """Text of every token that was drawn, by its id; None with two vocabularies."""
+        if self.of_before is None:
+            return None
         drawn = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
         ids = np.unique(np.concatenate(drawn)).tolist()
         decode = self.before.tokenizer.decode
@@ -119,24 +125,27 @@ def compare_policies(
 def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
     """Draws from both policies, twice from the first, and scores under both.
 
-    The three draws have random numbers of their own.
+    The three draws have random numbers of their own. Policies with other tokens each have the
+    prompts in their own, and the budget of a response is as many of those; each scores its own
+    answers alone.
 
     Args:
       settings, against: see `compare_policies`.
     Raises:
-      ValueError: folders that cannot be loaded, or that have other tokens.
+      ValueError: folders that cannot be loaded.
     """
     task = load_task(settings)
-    vocabularies = [policy.tokenizer(path).get_vocab() for path in (settings.model, str(against))]
-    if vocabularies[0] != vocabularies[1]:
-        raise ValueError(
-            f"draw_pair: against must have the tokens of {settings.model}, got others in {against}"
-        )
+    folders = (str(against), settings.model)
+    one, other = (policy.tokenizer(path).get_vocab() for path in folders)
     first = load_held_out(replace(settings, model=str(against)), task)
     last = load_held_out(settings, task)
     before, after, again = (
         _drawn(asked, settings, number) for number, asked in enumerate((first, last, first))
     )
+    weights = prompt_weights(task, first.indices)
+    if one != other:
+        own = (_with_own(b, _scored(h, b.rollouts)) for b, h in ((before, first), (after, last)))
+        return Pair(*own, again, None, None, weights, vocabularies=folders)
     own_before, own_sizes = _branching(first, before.rollouts)
     of_before, other_sizes = _branching(last, before.rollouts)
     return Pair(
@@ -145,7 +154,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
         again,
         of_before,
         _scored(first, after.rollouts),
-        prompt_weights(task, first.indices),
+        weights,
         (own_sizes, other_sizes),
     )
 
@@ -175,7 +184,7 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
     run keeps them.
 
     Their entropy and log-prob are those of the policy that drew; `prob_delta` and `entropy_delta`
-    are what the second policy says less what the first does.
+    are what the second policy says less what the first does, where both have the same tokens.
     """
     rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
     order = np.argsort(rates[1] - rates[0], kind="stable")
@@ -183,12 +192,10 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
     found = []
     for batch, other, sign in ((pair.before, pair.of_before, 1), (pair.after, pair.of_after, -1)):
         own = batch.rollouts
-        columns = {
-            "entropy": own.entropy,
-            "logp": own.old_logp,
-            "prob_delta": sign * (np.exp(other.logp) - np.exp(own.old_logp)),
-            "entropy_delta": sign * (other.entropy - own.entropy),
-        }
+        columns = {"entropy": own.entropy, "logp": own.old_logp}
+        if other is not None:
+            columns["prob_delta"] = sign * (np.exp(other.logp) - np.exp(own.old_logp))
+            columns["entropy_delta"] = sign * (other.entropy - own.entropy)
         kept = []
         for row in (row for group in chosen for row in _different(batch, batch.groups[group])):
             length = int(own.length[row])
@@ -216,24 +223,31 @@ def save_pair(folder: str | Path, pair: Pair) -> None:
 
     The statistics in a file are the other policy's on the same tokens, in again.npz those of the
     policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
-    is none. branching.npz holds `Pair.branching`, words.json the text of each token id.
+    is none; vocabulary, where there are two. branching.npz holds `Pair.branching`, words.json the
+    text of each token id, where there is one.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     again = pair.again.rollouts
-    for name, batch, stats in (
-        ("before", pair.before, pair.of_before),
-        ("after", pair.after, pair.of_after),
-        ("again", pair.again, TokenStats(logp=again.behaviour_logp, entropy=again.entropy)),
+    first, last = pair.vocabularies
+    for name, batch, stats, own in (
+        ("before", pair.before, pair.of_before, first),
+        ("after", pair.after, pair.of_after, last),
+        ("again", pair.again, TokenStats(logp=again.behaviour_logp, entropy=again.entropy), first),
     ):
         texts = {
             "kind": [prompt.kind for prompt in batch.prompts],
             "weight": [repr(float(pair.weights[group])) for group in batch.rollouts.group],
             "answer": [grade.answer or "" for grade in batch.grades],
         }
-        save_rollouts(folder / f"{name}.npz", batch.rollouts, stats, texts)
-    np.savez_compressed(folder / TOKENS, before=pair.branching[0], of_before=pair.branching[1])
-    (folder / WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
+        if own is not None:
+            texts["vocabulary"] = [own] * len(batch.grades)
+        save_rollouts(folder / f"{name}.npz", batch.rollouts, stats or TokenStats(), texts)
+    for file in (TOKENS, WORDS):  # of another pair
+        (folder / file).unlink(missing_ok=True)
+    if pair.branching is not None:
+        np.savez_compressed(folder / TOKENS, before=pair.branching[0], of_before=pair.branching[1])
+        (folder / WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
 
 
 def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
@@ -260,7 +274,8 @@ def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
             weight = [float(weight[row]) for row in rows]
         other = None if name == "again" else stats
         own_sizes = sizes if name == "before" else None
-        found.append(Answers.of(rollouts, other, named, weight, own_sizes, words))
+        (vocabulary,) = {*texts.get("vocabulary", [None])}
+        found.append(Answers.of(rollouts, other, named, weight, own_sizes, words, vocabulary))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ NAMES = ("first", "second")
 RTOL = 1e-12  # float64, sums of at most 1600 terms
 
 
-def answers(seed=0, rate=0.3, vocabulary=4, **changes):
+def answers(seed=0, rate=0.3, vocabulary=4, vocabulary_name=None, **changes):
     """Answers of a policy that draws tokens evenly and is right at a rate."""
     random = np.random.default_rng(seed)
     shape = (PROBLEMS * SAMPLES, TOKENS)
@@ -31,6 +31,7 @@ def answers(seed=0, rate=0.3, vocabulary=4, **changes):
         "other_logp": logp,
         "other_entropy": entropy,
         "answer": [str(token) for token in tokens[:, 0]],
+        "vocabulary": vocabulary_name,
     }
     return Answers(**fields | changes)
 
@@ -143,6 +144,20 @@ def test_answers_of_another_engine_need_no_log_probs(tmp_path):
     told = as_json(diagnose_answers(answers(0), answers(1), again))
     assert "entropy_a_token" not in told["Answers"]["numbers"]
     assert write_page(tmp_path / "page.html", topics, "pair").is_file()
+
+
+def test_other_tokens_are_compared_by_verdicts_and_variety():
+    before, again = (answers(seed, vocabulary_name="one") for seed in (0, 1))
+    after = answers(2, vocabulary_name="two")
+    topics = diagnose_answers(before, after, again, NAMES)
+    told = as_json(topics)
+    assert told["Answers"]["numbers"].keys() == {
+        *("right", "different_responses", "different_right_responses", "different_final_answers")
+    }
+    assert not told["Same tokens"]["numbers"] and "of one and two." in topics[2].missing[0]
+    alike = diagnose_answers(before, answers(2, vocabulary_name="one"), again, NAMES)
+    assert {"tokens_a_response", "entropy_a_token", "calibration"} <= alike[1].numbers.keys()
+    assert alike[2].numbers["kl"]
 
 
 def test_nobody_right_and_no_verdicts_are_no_error(tmp_path):

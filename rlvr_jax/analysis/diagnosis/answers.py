@@ -37,6 +37,8 @@ class Answers:
       branching, other_branching: [B, T], number of the likeliest tokens that hold 95 % of the mass
         under either policy (`entropy_patterns.branching`); None: not known.
       words: text of each token id; None: tokens have no classes.
+      vocabulary: name of what the tokens are of. Answers in other tokens are compared by their
+        verdicts and by how different they are, and not by token. None: that of the others.
     Raises:
       ValueError: no row, no tokens, shapes that differ, or problems that were not answered equally
         often.
@@ -55,6 +57,7 @@ class Answers:
     branching: ArrayLike | None = None
     other_branching: ArrayLike | None = None
     words: Mapping[int, str] | None = None
+    vocabulary: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("problem", "outcome", "tokens", "mask"):
@@ -100,6 +103,7 @@ class Answers:
         weights: ArrayLike | None = None,
         branching: tuple[ArrayLike, ArrayLike] | None = None,
         words: Mapping[int, str] | None = None,
+        vocabulary: str | None = None,
     ) -> Answers:
         """The library's own rollouts, such as `rollout.load_rollouts` reads.
 
@@ -107,7 +111,7 @@ class Answers:
           rollouts: `group` numbers the problems; log-probs are `old_logp`, without it
             `behaviour_logp`.
           stats: `logp` and `entropy` of the other policy.
-          answer, weights, words: see the class.
+          answer, weights, words, vocabulary: see the class.
           branching: under the policy that answered, and under the other one.
         """
         logp = rollouts.behaviour_logp if rollouts.old_logp is None else rollouts.old_logp
@@ -124,6 +128,7 @@ class Answers:
             weights,
             *(branching or (None, None)),
             words,
+            vocabulary,
         )
 
     @property

@@ -45,6 +45,12 @@ class _Distance(NamedTuple):
 def likelihood(before: Answers, after: Answers, names: tuple[str, str]) -> Topic:
     """Compares two policies by what both say about each other's responses."""
     topic = Topic("Same tokens")
+    if before.vocabulary != after.vocabulary:
+        topic.missing.append(
+            "What both policies say about the same tokens needs one vocabulary, got those of"
+            f" {before.vocabulary} and {after.vocabulary}."
+        )
+        return topic
     wanted = ("logp", "entropy", "other_logp", "other_entropy")
     if any(getattr(each, name) is None for each in (before, after) for name in wanted):
         topic.missing.append(

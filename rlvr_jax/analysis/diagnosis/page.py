@@ -20,8 +20,8 @@ _LEAD = (
 _SHOWN_TOKENS = 30_000  # on the page, both policies together
 _COLUMN = "probability, second − first"
 _SAMPLES_INTRO = (
-    "Responses of both policies to the problems that changed most, seen by both: a token's colour"
-    " is the chosen column, on one scale for the whole page. Values on hover."
+    "Responses of both policies to the problems that changed most: a token's colour is the chosen"
+    " column, on one scale for the whole page. Values on hover."
 )
 
 
@@ -51,7 +51,8 @@ def write_page(
       title: heading.
       policies: the two that are compared, for the legend.
       rows: responses of either policy to show token by token, as a run keeps them, with
-        `prob_delta` and `entropy_delta`, the second policy less the first. Empty: none.
+        `prob_delta` and `entropy_delta`, the second policy less the first, where both have the
+        same tokens. Empty: none.
     Returns:
       The path.
     """
@@ -79,7 +80,8 @@ def write_page(
         kept = [(number, None, own) for number, own in enumerate(rows)]
         names = ("samples", "bounds", "start")
         data |= dict(zip(names, shown_samples(kept, _SHOWN_TOKENS), strict=True))
-        data["column"] = _COLUMN
+        if any("prob_delta" in row for own in rows for row in own):
+            data["column"] = _COLUMN
     page = fill(
         "comparison_page.html",
         ["charts.js", "tokens.js", "comparison.js"],

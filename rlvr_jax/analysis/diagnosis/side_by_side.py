@@ -61,10 +61,16 @@ def side_by_side(
     head = ["mean over problems", *names, "difference", "two draws of the first"]
     heading = f"Side by side, {before.samples} answers to each of {len(before.weights)} problems"
     topic.tables.append((heading, [*head, "problems to tell it"], rows))
-    if "entropy a token" not in gaps:
-        topic.missing.append("Entropy needs that of the tokens of every draw.")
     topic.sentences.append(_variety(gaps, names, before.samples))
-    _calibration(topic, before, after, again, names)
+    if not _one_vocabulary(drawn):
+        topic.missing.append(
+            "Lengths, entropies and confidences are of tokens; they need one vocabulary, got those"
+            f" of {before.vocabulary} and {after.vocabulary}."
+        )
+    else:
+        if "entropy a token" not in gaps:
+            topic.missing.append("Entropy needs that of the tokens of every draw.")
+        _calibration(topic, before, after, again, names)
     if again is None:
         topic.missing.append(
             "A floor of these numbers needs a second draw of the first policy:"
@@ -77,11 +83,13 @@ def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.n
     """Numbers of each problem by name, of what all draws know."""
     found = {
         "right": lambda answers: answers.right[answers.rows].mean(axis=1),
-        "tokens a response": lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1),
         "different responses": lambda answers: _different(answers, False),
         "different right responses": lambda answers: _different(answers, True),
     }
-    if all(each.entropy is not None for each in drawn):
+    alike = _one_vocabulary(drawn)
+    if alike:
+        found["tokens a response"] = lambda a: a.mask.sum(axis=1)[a.rows].mean(axis=1)
+    if alike and all(each.entropy is not None for each in drawn):
         found["entropy a token"] = lambda answers: answers.token_mean(answers.entropy)
     if all(each.answer is not None for each in drawn):
         found["different final answers"] = lambda answers: np.array(
@@ -92,6 +100,10 @@ def _measures(drawn: Sequence[Answers]) -> Mapping[str, Callable[[Answers], np.n
             float,
         )
     return found
+
+
+def _one_vocabulary(drawn: Sequence[Answers]) -> bool:
+    return len({each.vocabulary for each in drawn}) == 1
 
 
 def _different(answers: Answers, right: bool) -> np.ndarray:

@@ -55,12 +55,84 @@ def test_differences_are_paired_by_seed_commit_and_processor():
         standings([*base, *ours], "pass@32", "ppo")
 
 
+def page_of(folder, rows):
+    for each in rows:
+        each["end"] |= {"pass@1": 0.3 + 0.01 * each["seed"], "entropy": 0.25, "train_entropy": 0.0}
+        each["start"] = {"pass@1": 0.2, "pass@32": 0.7}
+    write_board(folder / "x.md", "X", "Steps.", rows, "grpo")
+    text = (folder / "x.md").read_text()
+    lines = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    return text, {name: line.strip("| ").split(" | ") for name, line in lines.items()}
+
+
+def test_a_board_of_two_processors_pairs_within_one(tmp_path):
+    rows = []
+    for seed in range(6):
+        here = "one" if seed < 3 else "two"
+        rows.append(row("grpo", seed, 0.5 + 0.01 * seed, processor=here))
+        # As far above on either processor, and far below where the other one ran the baseline.
+        away = {"one": "two", "two": "one"}[here] if seed == 4 else here
+        value = 0.1 if seed == 4 else 0.6 + 0.011 * seed
+        rows.append(row("ours", seed, value, processor=away))
+        rows.append(row("whole", seed, 0.4 + 0.01 * seed**1.1, processor=here))
+        rows.append(row("elsewhere", seed, 0.9, processor="three"))
+    standing = {each.entry: each for each in standings(rows, "pass@32", "grpo")}
+    assert {name: each.pairs for name, each in standing.items()} == {
+        **{"grpo": 0, "ours": 5, "whole": 6, "elsewhere": 0}
+    }
+    assert standing["ours"].difference.mean == pytest.approx(0.1 + 0.001 * 11 / 5)
+    # What is not beside the baseline at a seed that most have is in no rank.
+    assert standing["ours"].ranks is standing["elsewhere"].ranks is None
+    assert standing["grpo"].ranks == (1, 1) and standing["whole"].ranks == (2, 2)
+    # p is corrected for the two that were tested.
+    tested = [standing[name] for name in ("ours", "whole")]
+    assert min(each.holm for each in tested) == pytest.approx(
+        2 * min(each.p_value for each in tested)
+    )
+
+    text, cells = page_of(tmp_path, rows)
+    assert "24 runs of 4 methods; commit a; processor" in text
+    assert "one (10 runs), three (6 runs), two (8 runs)." in text
+    assert "7 runs have no run of `grpo` with their seed on their commit and processor" in text
+    assert "- Without two pairs to compare: `elsewhere`." in text and "cannot be told" not in text
+    assert [cells[name][2] for name in ("grpo", "ours", "whole")] == ["6", "6, 5 paired", "6"]
+    assert cells["elsewhere"][5:8] == ["", "–", "–"]
+    alike = [each | {"processor": "one"} for each in rows]
+    text, cells = page_of(tmp_path, alike)
+    assert "have no run of `grpo`" not in text and "processor (name, family" in text
+    assert ") one.\n" in text and cells["ours"][2] == "6" and cells["ours"][7] != "–"
+
+
+def test_a_page_says_how_sure_it_is(tmp_path):
+    rows = [row("grpo", seed, 0.5 + 0.01 * seed) for seed in range(5)]
+    for name, gaps in (
+        ("far", (0.3, 0.301, 0.302, 0.301, 0.3)),
+        ("plain", (0.02, 0.05, 0.03, 0.06, 0.01)),
+        ("same", (0.0, 0.0, 0.0, 0.0, 0.0)),
+        *((f"like_{i}", (0.03, -0.05, 0.01 * i, 0.0, 0.02)) for i in range(9)),
+    ):
+        rows += [row(name, seed, 0.5 + 0.01 * seed + gap) for seed, gap in enumerate(gaps)]
+    text, cells = page_of(tmp_path, rows)
+    assert cells["far"][6] == "< 0.001"
+    assert "- 11 cannot be told apart from it with these seeds; the plain intervals of 1" in text
+    # Entropy is of the held-out answers: a last step may train on nothing that was drawn.
+    assert cells["far"][-1] == "0.250"
+    # No form is spoken of that the task does not have.
+    assert "rare form" not in text.lower() and len(cells["far"]) == 9
+    for each in rows:
+        each["end"]["hard/info/right_form"] = 0.5
+        each["start"]["hard/info/right_form"] = 0.5 if each["seed"] else 0.1
+    write_board(tmp_path / "x.md", "X", "Steps.", rows, "grpo")
+    text = (tmp_path / "x.md").read_text()
+    assert "Rare form: the share of the answers" in text and "| 0.50, 1 of 5 |" in text
+
+
 def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
     rows = []
     for seed in range(10):
         rows += [row("grpo", seed, 0.5 + 0.01 * seed), row("ours", seed, 0.6 + 0.011 * seed)]
     for each in rows:
-        each["end"] |= {"pass@1": 0.3, "train_entropy": 0.1}
+        each["end"] |= {"pass@1": 0.3, "entropy": 0.1}
         each["start"] = each["end"]
     nine, ten = (standings(rows[: 2 * seeds], "pass@32", "grpo")[0] for seeds in (9, 10))
     assert (nine.entry, nine.looks_apart, nine.is_apart) == ("ours", True, False)
@@ -70,7 +142,7 @@ def test_what_looks_apart_is_spoken_of_with_ten_seeds(tmp_path):
         write_board(tmp_path / "x.md", "X", "Steps.", rows[: 2 * seeds], "grpo")
         pages[seeds] = (tmp_path / "x.md").read_text()
     above = "Above `grpo` on pass@32 after the correction: "
-    early = "fewer than 10 seeds: `ours` (`--entries grpo …`, `--seeds 10`)."
+    early = "fewer than 10 pairs with it: `ours` (`--entries grpo …`, `--seeds 10`)."
     assert above + "none." in pages[9] and early in pages[9]
     assert above + "`ours`." in pages[10] and "Not spoken of" not in pages[10]
 
@@ -90,7 +162,7 @@ def test_a_page_says_what_a_method_did_to_the_base(tmp_path, first, second, told
     rows = [row("grpo", seed, 0.5 + gap) for seed, gap in enumerate(second)]
     for each, gap in zip(rows, first, strict=True):
         each["start"] = {"pass@1": 0.3, "pass@32": 0.5}
-        each["end"] |= {"pass@1": 0.3 + gap, "train_entropy": 0.1}
+        each["end"] |= {"pass@1": 0.3 + gap, "entropy": 0.1}
     write_board(tmp_path / "x.md", "X", "Steps.", rows, "grpo")
     assert f"| `grpo` | {told} | {len(first)} |" in (tmp_path / "x.md").read_text()
 
@@ -105,12 +177,12 @@ def test_a_picture_of_many_methods_has_a_second_panel(tmp_path, spread):
     for number in range(25):
         each = row(f"method_{number}", 0, 0.5 + spread * number)
         each |= {"start": {"pass@32": 0.4}}
-        each["end"] |= {"train_entropy": 0.1 + spread * number}
+        each["end"] |= {"entropy": 0.1 + spread * number}
         runs[each["entry"]] = [each]
     write_picture(tmp_path / "many.png", runs)
     assert size_of(tmp_path / "many.png") == (1100, 880)
-    # Of a run that ended in a step without tokens no entropy is known.
-    runs["method_0"][0]["end"].pop("train_entropy")
+    # Of a line of an older version no entropy is known.
+    runs["method_0"][0]["end"].pop("entropy")
     write_picture(tmp_path / "few.png", {name: runs[name] for name in ("method_0", "method_1")})
     assert size_of(tmp_path / "few.png") == (550, 880)
 

@@ -32,6 +32,9 @@ _KINDS = {
     (-1, 0): "duller",
     (-1, -1): "unlearned",
 }
+_LINEAR = 0.01  # nats, below which a picture's scale is not logarithmic
+_FEWEST_PAIRS = 2  # for a test
+_LEAST_P = 0.001  # that is written out
 # A form that succeeds rarely at the start: how often answers to hard prompts use it.
 _FORM = "hard/info/right_form"
 
@@ -60,33 +63,32 @@ def write_board(
     found = standings(rows, main, baseline)
     runs = {each.entry: [r for r in ended if r["entry"] == each.entry] for each in found}
     write_picture(path.with_suffix(".png"), runs, main)
-    commits = sorted({row["commit"][:7] for row in ended})
-    processors = sorted({row["processor"] for row in ended})
     lines = [
         f"# {title}",
         "",
-        f"{budget} {len(ended)} runs of {len(found)} methods; commit {', '.join(commits)};"
-        f" {'; '.join(processors)}.",
+        f"{budget} {len(ended)} runs of {len(found)} methods; commit"
+        f" {_counted([row['commit'][:7] for row in ended])}; processor (name, family, model,"
+        f" stepping) {_counted([row['processor'] for row in ended])}.",
+        *_unpaired(found, baseline),
         "",
         "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
-        f" `{baseline}` of the same commit and processor; `p` is of a paired t-test, corrected for"
-        f" all methods of the table (Holm). `rank` is by {main}, the range of 95 % of 10,000"
-        " resamples of the seeds. Entropy is that of the last step's rollouts, in nats per token.",
+        f" `{baseline}` of the same commit and processor, and its interval is plain; `p` is of a"
+        " paired t-test, corrected for all methods of the table that have two pairs (Holm). `rank`"
+        f" is by {main}, the range of 95 % of 10,000 resamples of the seeds; with few seeds it is"
+        " too narrow. Entropy is that of the last evaluation's answers, in nats per token.",
         "",
         f"What it did to the base model is told by the intervals of pass@1 and {main} at the end"
         " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
         " second can be told), sharpened at a price (the second fell), wider (the second rose),"
         " narrower (it fell), no change (none of either can be told), duller (the first fell),"
-        " wider, duller (the second rose), unlearned (both fell).",
+        " wider, duller (the second rose), unlearned (both fell). These intervals are plain, too; a"
+        " dash: fewer than two seeds, or seeds that changed by the same.",
         "",
         *_verdicts(found, baseline, main),
         "",
         f"![entropy against {main}]({path.with_suffix('.png').name})",
         "",
-        f"| method | what it did | seeds | pass@1 | {main} | {main} less the baseline's | p |"
-        " rank | entropy | rare form |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-        *(_line(each, runs[each.entry], main) for each in found),
+        *_table(found, runs, main),
     ]
     known = {entry: note for entry, note in (notes or {}).items() if entry in runs}
     if known:
@@ -100,12 +102,12 @@ def write_board(
 def write_picture(
     path: Path, runs: Mapping[str, Sequence[Mapping[str, Any]]], main: str = "pass@32"
 ) -> None:
-    """Draws entropy of the last rollouts against held-out pass@k: a dot a method, a small one a
-    run. Names stand where they have room, beginning with those that stand apart; with many methods
-    a second panel shows the middle of them.
+    """Draws entropy of the last evaluation's answers against held-out pass@k: a dot a method, a
+    small one a run. Names stand where they have room, beginning with those that stand apart; with
+    many methods a second panel shows the middle of them.
     """
     points = {
-        entry: [(row["end"].get("train_entropy", math.nan), row["end"][main]) for row in own]
+        entry: [(row["end"].get("entropy", math.nan), row["end"][main]) for row in own]
         for entry, own in runs.items()
     }
     middles = {
@@ -122,11 +124,12 @@ def write_picture(
             axes.scatter(*zip(*own, strict=True), s=8, color="0.75", zorder=1)
             axes.scatter(*middles[entry], s=22, color="C0", zorder=2)
         axes.axhline(start, color="0.5", linewidth=0.8, linestyle="--")
-        axes.set_xlabel("entropy of the last step's rollouts, nats per token")
+        axes.set_xlabel("entropy of the last evaluation's answers, nats per token")
         axes.set_ylabel(f"held-out {main} (dashed: at the start)")
-        axes.set_xscale("symlog", linthresh=0.01)
-        # Room for names.
-        axes.set_xlim(-0.001, 5 * max(x for own in points.values() for x, _ in own if x == x))
+        axes.set_xscale("symlog", linthresh=_LINEAR)
+        known = [x for own in points.values() for x, _ in own if x == x]
+        # Room for names; nothing to the left where nothing is.
+        axes.set_xlim(-0.001 if min(known) < _LINEAR else 0.8 * min(known), 5 * max(known))
     if crowded:
         _look_at_the_middle(panels[1], list(middles.values()))
     figure.draw_without_rendering()
@@ -170,20 +173,66 @@ def _name_dots(
             text.remove()
 
 
-def _line(standing: Standing, rows: Sequence[Mapping[str, Any]], main: str) -> str:
-    first, second, third = (_interval(rows, name) for name in ("pass@1", main, "train_entropy"))
+def _counted(names: Sequence[str]) -> str:
+    """Names with the number of runs of each, where there are several."""
+    found = {name: names.count(name) for name in sorted(set(names))}
+    if len(found) == 1:
+        return names[0]
+    return ", ".join(f"{name} ({number} runs)" for name, number in found.items())
+
+
+def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
+    """A sentence about runs that the baseline has none beside."""
+    own = [each for each in found if each.entry != baseline]
+    alone = sum(len(each.values.values) - each.pairs for each in own)
+    if not alone:
+        return []
+    return [
+        "",
+        f"{alone} runs have no run of `{baseline}` with their seed on their commit and processor:"
+        " they are in the means of their method, and in no difference, `p` or rank.",
+    ]
+
+
+def _table(
+    found: Sequence[Standing], runs: Mapping[str, Sequence[Mapping[str, Any]]], main: str
+) -> list[str]:
+    """The table, with a column on the rare form where the task has one."""
+    ends = [row["end"] for own in runs.values() for row in own]
+    rare = any(_FORM in end for end in ends)
+    head = ["method", "what it did", "seeds", "pass@1", main, f"{main} less the baseline's", "p"]
+    head += ["rank", "entropy", *(["rare form"] if rare else [])]
+    lines = [_line(each, runs[each.entry], main, rare) for each in found]
+    rows = [head, ["---"] * len(head), *lines]
+    told = ["| " + " | ".join(row) + " |" for row in rows]
+    if rare:
+        told += ["", "Rare form: the share of the answers to hard prompts at the end that use the"]
+        told[-1] += " form with which they are solved, rare at the start, and in how many runs it"
+        told[-1] += " grew."
+    return told
+
+
+def _line(
+    standing: Standing, rows: Sequence[Mapping[str, Any]], main: str, rare: bool
+) -> list[str]:
+    first, second, third = (_interval(rows, name) for name in ("pass@1", main, "entropy"))
     ranks = f"{standing.ranks[0]}–{standing.ranks[1]}" if standing.ranks else "–"
     p = "–" if math.isnan(standing.holm) else f"{standing.holm:.3f}"
+    p = "< 0.001" if standing.holm < _LEAST_P else p
     gap = standing.difference.signed if standing.difference.values else ""
-    forms = [(row["start"].get(_FORM), row["end"].get(_FORM)) for row in rows]
-    kept = "–"
-    if all(None not in pair for pair in forms):
-        risen = sum(end > start for start, end in forms)
-        kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
-    return (
-        f"| `{standing.entry}` | {_kind(rows, main)} | {len(rows)} | {first} | {second} | {gap} |"
-        f" {p} | {ranks} | {third} | {kept} |"
-    )
+    seeds = str(len(rows))
+    if standing.pairs not in (0, len(rows)):
+        seeds += f", {standing.pairs} paired"
+    cells = [f"`{standing.entry}`", _kind(rows, main), seeds, str(first), str(second), gap, p]
+    cells += [ranks, str(third)]
+    if rare:
+        forms = [(row["start"].get(_FORM), row["end"].get(_FORM)) for row in rows]
+        kept = "–"
+        if all(None not in pair for pair in forms):
+            risen = sum(end > start for start, end in forms)
+            kept = f"{_mean([end for _, end in forms]):.2f}, {risen} of {len(forms)}"
+        cells.append(kept)
+    return cells
 
 
 def _kind(rows: Sequence[Mapping[str, Any]], main: str) -> str:
@@ -202,18 +251,26 @@ def _verdicts(found: Sequence[Standing], baseline: str, main: str) -> list[str]:
     above = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean > 0]
     below = [f"`{each.entry}`" for each in found if each.is_apart and each.difference.mean < 0]
     early = [f"`{each.entry}`" for each in found if each.looks_apart and not each.is_apart]
-    rest = len(found) - 1 - len(above) - len(below) - len(early)
+    others = [each for each in found if each.entry != baseline]
+    alone = [f"`{each.entry}`" for each in others if each.pairs < _FEWEST_PAIRS]
+    rest = [each for each in others if not each.looks_apart and each.pairs >= _FEWEST_PAIRS]
     said = [
         f"- Above `{baseline}` on {main} after the correction: {', '.join(above) or 'none'}.",
         f"- Below it: {', '.join(below) or 'none'}.",
     ]
     if early:
         said.append(
-            f"- Not spoken of yet, as they have fewer than {SEEDS_OF_A_CLAIM} seeds:"
+            f"- Not spoken of yet, as they have fewer than {SEEDS_OF_A_CLAIM} pairs with it:"
             f" {', '.join(early)} (`--entries {baseline} …`, `--seeds {SEEDS_OF_A_CLAIM}`)."
         )
     if rest:
-        said.append(f"- {rest} cannot be told apart from it with these seeds.")
+        plain = sum(each.difference.excludes_zero for each in rest)
+        said.append(
+            f"- {len(rest)} cannot be told apart from it with these seeds; the plain intervals of"
+            f" {plain} of them leave 0 out, as those of one in twenty do by chance."
+        )
+    if alone:
+        said.append(f"- Without two pairs to compare: {', '.join(alone)}.")
     return said
 
 

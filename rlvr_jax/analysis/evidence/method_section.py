@@ -46,7 +46,7 @@ def method_section(
         ends = [row["end"] for row in own if row["entry"] == entry]
         first, second, third = (
             mean_interval([end.get(name, math.nan) for end in ends])
-            for name in ("pass@1", "pass@32", "train_entropy")
+            for name in ("pass@1", "pass@32", "entropy")
         )
         gap = found[entry].difference
         less = gap.signed if gap.values else ""

@@ -1,7 +1,9 @@
 """What a board tells: differences to a baseline paired by seed, and ranks as ranges.
 
 Two corrections stand beside the plain interval: Holm's for asking of many methods at once, and
-ranks as ranges, as the order of means says little where intervals overlap.
+ranks as ranges, as the order of means says little where intervals overlap. A run is set beside the
+baseline's of its seed, commit and processor, or it is in no difference and no rank: prompts and
+draws are the same there, and elsewhere numbers round differently from the first step on.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class Standing:
       p_value: of a paired t-test that the difference is 0; NaN with fewer than two pairs, or where
         all pairs differ by the same.
       holm: p_value corrected for all entries of the board; NaN where that is.
-      ranks: lowest and highest rank in 95 % of resamples of the seeds, 1 being best.
+      ranks: lowest and highest rank in 95 % of resamples of the seeds, 1 being best; None where a
+        seed is not paired that most of those with a pair have.
     """
 
     entry: str
@@ -54,6 +57,11 @@ class Standing:
     ranks: tuple[int, int] | None
 
     @property
+    def pairs(self) -> int:
+        """Runs that have one of the baseline beside them; of the baseline, none."""
+        return len(self.difference.values)
+
+    @property
     def looks_apart(self) -> bool:
         """Whether the difference is told from 0 after the correction."""
         return self.holm < 0.05
@@ -61,7 +69,7 @@ class Standing:
     @property
     def is_apart(self) -> bool:
         """Whether it is with as many seeds as a sentence about it needs."""
-        return self.looks_apart and len(self.difference.values) >= SEEDS_OF_A_CLAIM
+        return self.looks_apart and self.pairs >= SEEDS_OF_A_CLAIM
 
 
 def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> list[Standing]:
@@ -80,22 +88,30 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
             found.setdefault(row["entry"], {})[row["seed"]] = row
     if baseline not in found:
         raise ValueError(f"standings: baseline must be one of {sorted(found)}, got {baseline!r}")
-    gaps = {
-        entry: [
-            row["end"][number] - base["end"][number]
+    beside = found[baseline]
+    paired = {
+        entry: {
+            seed: row
             for seed, row in sorted(runs.items())
-            if (base := found[baseline].get(seed)) and _alike(row, base)
-        ]
+            if seed in beside and _alike(row, beside[seed])
+        }
         for entry, runs in found.items()
+    }
+    gaps = {
+        entry: [row["end"][number] - beside[seed]["end"][number] for seed, row in runs.items()]
+        for entry, runs in paired.items()
         if entry != baseline
     }
     p_values = {entry: _paired_p(differences) for entry, differences in gaps.items()}
     corrected = holm(p_values)
-    values = {
-        entry: {seed: row["end"][number] for seed, row in runs.items()}
-        for entry, runs in found.items()
-    }
-    ranks = rank_ranges(values)
+    values, ranked = (
+        {
+            entry: {seed: row["end"][number] for seed, row in runs.items()}
+            for entry, runs in kept.items()
+        }
+        for kept in (found, paired)
+    )
+    ranks = rank_ranges({entry: own for entry, own in ranked.items() if own})
     standing = [
         Standing(
             entry,

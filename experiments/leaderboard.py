@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tyro
 from rich.console import Console
 
@@ -63,10 +64,11 @@ _README = """# Leaderboard: which methods keep a policy exploring
     python -m experiments.leaderboard --check              # runs one line again and compares
 
 `results.jsonl` has a line a run: settings, what it came to, the hash of its metrics, the commit,
-the processor. `curves.jsonl` has the curves at the evaluations. A method of your own joins with
-`--board objectives --entries my_module:my_method --out my_board`. Boards of `brackets` are about a
-policy of 108 thousand parameters, and nothing of them is about language models. Settings are those
-of the papers but where `rlvr_jax/runs/presets.py` says why they are not.
+the processor. `curves.jsonl` has the curves at the evaluations. A method of your own is set beside
+GRPO on your machine with `--board objectives --entries grpo my_module:my_method --out my_board`;
+`--page --out my_board` writes its page. Boards of `brackets` are about a policy of 108 thousand
+parameters, and nothing of them is about language models. Settings are those of the papers but where
+`rlvr_jax/runs/presets.py` says why they are not.
 
 | board | methods | runs | task |
 |---|---|---|---|
@@ -160,12 +162,32 @@ def write_pages(out: Path) -> None:
         model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
         budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
         baseline = next(iter(board.entries))
+        ended = [row for row in own if "end" in row]
+        if all(row["entry"] != baseline for row in ended):
+            raise ValueError(
+                f"page: board {name} in {out} must have a run of {baseline}, which all are compared"
+                f" with; run it with --board {name} --entries {baseline} --out {out}"
+            )
         page = out / f"{name}.md"
-        write_board(page, board.title, budget, own, baseline, board.notes, board.main)
-        methods = len({row["entry"] for row in own})
-        links.append(f"| [{board.title}]({name}.md) | {methods} | {len(own)} | `{board.task}` |")
+        notes = _notes(board, ended)
+        write_board(page, board.title, budget, own, baseline, notes, board.main)
+        methods = len({row["entry"] for row in ended})
+        links.append(f"| [{board.title}]({name}.md) | {methods} | {len(ended)} | `{board.task}` |")
     readme = out / "README.md"
     readme.write_text(_README + "\n".join(links) + "\n")
+
+
+def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The board's notes, and which entries came to their last step before they had drawn all."""
+    notes = dict(board.notes)
+    for entry in dict.fromkeys(row["entry"] for row in ended):
+        drawn = [row["drawn_tokens"] for row in ended if row["entry"] == entry]
+        if min(drawn) < board.drawn_tokens:
+            short = sum(each < board.drawn_tokens for each in drawn)
+            note = f"{short} of {len(drawn)} runs took all their steps before they had drawn the"
+            note += f" budget: {np.mean(drawn) / 1e6:.2f} million tokens in the mean"
+            notes[entry] = "; ".join(filter(None, [notes.get(entry), note]))
+    return notes
 
 
 def check_one(config: Config, chance: random.Random) -> str:
@@ -179,6 +201,12 @@ def check_one(config: Config, chance: random.Random) -> str:
     if not ended:
         raise ValueError(f"check: {config.out} must have lines of ended runs, got none")
     row = chance.choice(ended)
+    found = subprocess.run(
+        ["git", "-C", str(ROOT), "cat-file", "-e", f"{row['commit']}^{{commit}}"],
+        capture_output=True,
+    )
+    if found.returncode:
+        raise ValueError(f"check: commit {row['commit']} must be in {ROOT}, found no such commit")
     name = f"{row['entry']} seed {row['seed']} of board {row['board']} at {row['commit'][:7]}"
     with tempfile.TemporaryDirectory() as folder:
         code, out = Path(folder) / "code", Path(folder) / "out"
@@ -223,6 +251,11 @@ def agreement(
         for each in rows
         if (each["board"], each["entry"]) == key and each["processor"] == row["processor"]
     ]
+    if len(values) < 2:
+        raise ValueError(
+            f"check: {row['entry']} must have two runs on {row['processor']} to say what one more"
+            f" comes to on another processor, got {len(values)}"
+        )
     low, high = prediction_interval(values)
     got = again["end"][main] if "end" in again else float("nan")
     if not low <= got <= high:

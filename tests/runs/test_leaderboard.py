@@ -90,16 +90,33 @@ def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
     page = (tmp_path / "out" / "two.md").read_text()
     # One pair is no interval, so nothing is said of it.
     assert "Above `grpo` on pass@32 after the correction: none." in page
-    assert "- 1 cannot be told apart" in page
+    assert "- Without two pairs to compare: `few`." in page and "cannot be told" not in page
     assert "- `few`, seed 1: step 3: loss is nan" in page
     line = next(line for line in page.splitlines() if line.startswith("| `few"))
     assert line.split(" | ")[1:6] == ["–", "1", "0.350", "0.700", "+0.200"]
     assert "- `few`: mind this" in page and "`gone`" not in page
     assert (tmp_path / "out" / "two.png").stat().st_size > 1000
     assert (
-        "| [Two of them](two.md) | 2 | 4 | `brackets` |"
+        "| [Two of them](two.md) | 2 | 3 | `brackets` |"
         in (tmp_path / "out" / "README.md").read_text()
     )
+
+
+def test_a_page_needs_the_baseline_and_tells_who_drew_less(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main([*place, "--entries", "rloo"])
+    with pytest.raises(ValueError, match=r"must have a run of grpo, .* --entries grpo --out"):
+        leaderboard.main([*place, "--page"])
+    leaderboard.main(place)
+    leaderboard.main([*place, "--page"])
+    # each drew 9 tokens of 1000
+    page = (tmp_path / "out" / "two.md").read_text()
+    assert "- `rloo`: 2 of 2 runs took all their steps before they had drawn the budget" in page
+    assert "- `few`: mind this; 2 of 2 runs took" in page
+    monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, drawn_tokens=9))
+    leaderboard.main([*place, "--page"])
+    assert "took all their steps" not in (tmp_path / "out" / "two.md").read_text()
 
 
 def row(value, processor="here", digest="a"):
@@ -123,6 +140,15 @@ def test_a_check_compares_bytes_here_and_an_interval_elsewhere():
     )
     with pytest.raises(ValueError, match=r"must be in \[0.103, 1.097\], got 1.100"):
         leaderboard.agreement(rows[0], row(1.1, "there", "b"), rows)
+
+
+def test_a_check_elsewhere_needs_two_runs_and_their_commit(tmp_path):
+    with pytest.raises(ValueError, match=r"grpo must have two runs on here .*, got 1"):
+        leaderboard.agreement(row(0.5), row(0.5, "there", "b"), [row(0.5), row(0.6, "there")])
+    line = row(0.5) | {"seed": 0, "commit": "0" * 40}
+    append_row(tmp_path / "results.jsonl", line)
+    with pytest.raises(ValueError, match=r"check: commit 0+ must be in"):
+        leaderboard.check_one(leaderboard.Config(out=tmp_path), random.Random(0))
 
 
 def test_a_check_needs_a_line(tmp_path):

@@ -114,9 +114,7 @@ def _tiled(plan, sizes: Tiles, policy, other, tokens, numbers, active):
             return tiles.write(dhidden, dh, index * tile), dentries, dbias_tile
 
         empty = jax.tree.map(lambda x: jnp.zeros(x.shape, plan.dtype), (entries, bias_tile))
-        dhidden, dentries, dbias_tile = jax.lax.fori_loop(
-            jnp.int32(0), rows.num_tiles, over_tokens, (dhidden, *empty)
-        )
+        dhidden, dentries, dbias_tile = tiles.fold_tokens(over_tokens, (dhidden, *empty), rows)
         done = tiles.narrowed(dentries, view), dbias_tile
         return dhidden, *tiles.write((dview, dbias), done, first)
 

@@ -96,10 +96,9 @@ def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
     size = max(8, budget // vocabulary_size // 8 * 8)
     size = min(size, -(-active.shape[0] // 8) * 8)
     rows = tiles.active_first(active, active.shape[0], size)
-    num_waves = rows.num_tiles
     if plan.token_axes and plan.vocabulary_axis:
         # Waves reduce over devices: all of them go round equally often.
-        num_waves = jax.lax.pmax(num_waves, plan.token_axes)
+        rows = rows._replace(num_tiles=jax.lax.pmax(rows.num_tiles, plan.token_axes))
     hidden = policy.hidden, None if other is None else other.hidden
     hidden = tiles.take(rows, hidden)
     wanted = _Wave(*hidden, tiles.take(rows, inverse_temperature, fill=1))
@@ -132,8 +131,7 @@ def _in_waves(plan, sizes: Tiles, policy, other, inverse_temperature, active):
 
     shapes = jax.eval_shape(wave, tiles.tile_of(wanted, 0, size))
     empty = jax.tree.map(lambda s: jnp.zeros((rows.num_rows, *s.shape[1:]), s.dtype), shapes)
-    full = jax.lax.fori_loop(jnp.int32(0), num_waves, step, empty)
-    return tiles.put_back(rows, full)
+    return tiles.put_back(rows, tiles.fold_tokens(step, empty, rows))
 
 
 def _row_stats(plan, logits, other_logits, search=None) -> RowStats:

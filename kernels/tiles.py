@@ -14,6 +14,7 @@ from rlvr_jax.kernels.plan import Plan, Tokens
 __all__ = [
     "Rows",
     "active_first",
+    "fold_tokens",
     "fold_vocabulary",
     "logits_of",
     "narrowed",
@@ -43,6 +44,7 @@ class Rows(NamedTuple):
       place: [N], the row of each token; M if it has none. None with `order`.
       num_tiles: how many tiles hold active tokens; a traced number.
       num_tokens, num_rows: N and M.
+      most_tiles: of M rows.
     """
 
     order: Int[Array, "M"] | None
@@ -50,6 +52,7 @@ class Rows(NamedTuple):
     num_tiles: Int[Array, ""]
     num_tokens: int
     num_rows: int
+    most_tiles: int
 
 
 def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) -> Rows:
@@ -57,7 +60,7 @@ def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) ->
     num_tiles = -(-num_tokens // tile)
     num_rows = num_tiles * tile
     if active is None:
-        return Rows(None, None, jnp.int32(num_tiles), num_tokens, num_rows)
+        return Rows(None, None, jnp.int32(num_tiles), num_tokens, num_rows, num_tiles)
     count = jnp.sum(active, dtype=jnp.int32)
     index = jnp.arange(num_tokens, dtype=jnp.int32)
     order = jnp.argsort(~active, stable=True).astype(jnp.int32)
@@ -65,7 +68,8 @@ def active_first(active: Bool[Array, "N"] | None, num_tokens: int, tile: int) ->
     place = jnp.where(active, place, num_rows)
     order = jnp.where(index < count, order, num_tokens)
     order = jnp.pad(order, (0, num_rows - num_tokens), constant_values=num_tokens)
-    return Rows(order, place, (count + tile - 1) // tile, num_tokens, num_rows)
+    filled = (count + tile - 1) // tile
+    return Rows(order, place, filled, num_tokens, num_rows, num_tiles)
 
 
 def take(rows: Rows, tree: Tree, fill: int = 0) -> Tree:
@@ -114,6 +118,23 @@ def write(tree: Tree, tile: Tree, first: First) -> Tree:
         tree,
         tile,
     )
+
+
+def fold_tokens(step: Callable[[First, Carry], Carry], carry: Carry, rows: Rows) -> Carry:
+    """Folds step(number of the tile, carry) over the tiles that hold active tokens."""
+    most = jnp.int32(rows.most_tiles)
+
+    def holds_some(counted):
+        index, _ = counted
+        # The second bound is never the first to be met: it tells readers of the compiled program
+        # how often the loop runs at most.
+        return (index < rows.num_tiles) & (index < most)
+
+    def one_tile(counted):
+        index, carry = counted
+        return index + 1, step(index, carry)
+
+    return jax.lax.while_loop(holds_some, one_tile, (jnp.int32(0), carry))[1]
 
 
 def fold_vocabulary(

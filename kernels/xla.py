@@ -49,7 +49,7 @@ def _tiled_sums(plan: Plan, sizes: Tiles, policy: Policy, tokens: Tokens) -> alg
             part = _update(plan, part, (h, entries, bias_tile), known, first)
             return tiles.write(sums, part, index * tile)
 
-        return jax.lax.fori_loop(jnp.int32(0), rows.num_tiles, over_tokens, sums)
+        return tiles.fold_tokens(over_tokens, sums, rows)
 
     empty = algebra.start(plan.needs, rows.num_rows, plan.dtype, tokens.second_ratio)
     full = tiles.fold_vocabulary(over_tile, empty, unembedding.shape[0], sizes.forward[1])

@@ -3,7 +3,7 @@
 A loop's body stands in the text once. How often it runs is said beside it, or read from the largest
 constant that its condition compares the counter with: for a loop that may end earlier, how often it
 runs at most, unless the caller knows the mean. A loop whose bound is known at run time only counts
-once.
+once, and is named.
 """
 
 from __future__ import annotations
@@ -78,12 +78,14 @@ class Facts(NamedTuple):
         Pallas have not; None where it estimates nothing (CPU).
       operations: cycles by place in the model and shape of the result, those of most cycles first.
       kernels: calls of Pallas kernels, and how often each runs.
+      counted_once: places of the loops whose number of rounds the text does not say.
     """
 
     collectives: dict[str, Collective]
     cycles: int | None
     operations: dict[str, int]
     kernels: dict[KernelCall, float]
+    counted_once: tuple[str, ...]
 
 
 def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
@@ -96,11 +98,14 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
     """
     computations, entry = _computations(text)
     times: dict[str, float] = {}
+    once: dict[str, None] = {}  # a set in the order of the program
 
     def visit(name: str, runs: float) -> None:
         times[name] = times.get(name, 0) + runs
-        for called, each in _called(computations, computations[name], shares or {}):
-            visit(called, runs * each)
+        for called, each, loop in _called(computations, computations[name], shares or {}):
+            if each is None:
+                once[loop] = None
+            visit(called, runs * (1 if each is None else each))
 
     visit(entry, 1)
     sent: dict[tuple[str, str], tuple[float, float]] = {}
@@ -124,7 +129,7 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
             kinds[kind] = Collective(round(count), round(size))
     ranked = {name: round(own) for name, own in operations.items()}
     ranked = dict(sorted(ranked.items(), key=lambda item: -item[1]))
-    return Facts(kinds, sum(ranked.values()) or None, ranked, kernels)
+    return Facts(kinds, sum(ranked.values()) or None, ranked, kernels, tuple(once))
 
 
 def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) -> list[str]:
@@ -193,28 +198,29 @@ def _computations(text: str) -> tuple[dict[str, str], str]:
 
 def _called(
     computations: dict[str, str], body: str, shares: Mapping[str, float]
-) -> Iterator[tuple[str, float]]:
-    """What a computation calls, and how often each of its runs does."""
+) -> Iterator[tuple[str, float | None, str]]:
+    """What a computation calls, how often each of its runs does, None where the text does not say,
+    and the place of the loop that it is the body of."""
     for line in body.splitlines():
         if loop := _WHILE.search(line):
             condition, own = loop.groups()
             asked = computations[condition]
             inside = (computations[name] for name in _CALLED.findall(asked))
+            named = _OPERATION.search(line)
+            place = named[1].split("/", 1)[-1] if named else own
             if known := _KNOWN.findall(line):
-                yield own, int(known[0])
+                yield own, int(known[0]), place
                 continue
             bounds = [int(bound) for bound in _BOUND.findall("\n".join([asked, *inside]))]
-            named = _OPERATION.search(line)
-            places = named[1].split("/") if named else ()
-            share = next((x for name, x in shares.items() if name in places), 1)
-            yield own, share * max(bounds) if bounds else 1
+            share = next((x for name, x in shares.items() if name in place.split("/")), 1)
+            yield own, share * max(bounds) if bounds else None, place
             continue
         names = _CALLED.findall(line)
         for branches in _BRANCHES.findall(line):
             names += re.findall(_NAME, branches)
         for name in names:
             if name in computations:
-                yield name, 1
+                yield name, 1, ""
 
 
 def _estimates(body: str) -> Iterator[tuple[str, int]]:

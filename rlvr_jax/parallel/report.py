@@ -105,6 +105,8 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         if kernels := program.get("kernel_seconds"):
             named = ", ".join(f"{name} {seconds:.4g} s" for name, seconds in kernels.items())
             yield f"  of the estimate, kernels at their own roofline: {named}"
+        if once := program.get("loops_counted_once"):
+            yield f"  too small by loops whose rounds are not known: {', '.join(once)}"
         if longest := program.get("longest_operations"):
             yield "  the operations that the compiler gives most time:"
             for name, seconds in longest.items():

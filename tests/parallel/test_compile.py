@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 from rlvr_jax import methods
+from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.parallel import hlo
 from rlvr_jax.parallel.kernel_calls import kernel_work
 from rlvr_jax.parallel.memory import sample_buffers, update_buffers
@@ -196,6 +197,31 @@ def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():
     bound = "%bound (i: s32[]) -> pred[] {\n  " + line + "\n}\n\n"
     fused = fused.replace("%cond (p", bound + "%cond (p")
     assert hlo.read(fused) == hlo.read(PROGRAM)
+
+
+def test_loops_whose_rounds_are_not_known_are_named():
+    named = PROGRAM.replace("body=%body", 'body=%body, metadata={op_name="jit(f)/decode/while"}')
+    assert hlo.read(named).counted_once == ()
+    facts = hlo.read(named.replace("constant(5)", "parameter(0)"))
+    assert facts.counted_once == ("decode/while",)
+    assert facts.cycles == 10 + 7
+
+
+@pytest.mark.parametrize("needs", [{"logp"}, {"logp", "topk_logp"}])
+def test_loops_over_tokens_that_count_have_a_bound(needs):
+    """They end after the last token that counts; without a bound they were counted once."""
+
+    def total(hidden, unembedding, targets, mask):
+        options = dict(needs=needs, mask=mask, top_k=2 * (len(needs) > 1))
+        return jnp.sum(token_stats(hidden, unembedding, targets, **options).logp)
+
+    tokens, entries = 4096, 16384  # several tiles of both
+    shapes = [((tokens, 8), "float32"), ((entries, 8), "float32")]
+    shapes += [((tokens,), "int32"), ((tokens,), "bool")]
+    given = [jax.ShapeDtypeStruct(*shape) for shape in shapes]
+    text = jax.jit(jax.grad(total, (0, 1))).lower(*given).compile().as_text()
+    assert text.count(" while(") >= 3
+    assert hlo.read(text).counted_once == ()
 
 
 def test_bytes_of_a_shape():

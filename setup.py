@@ -125,7 +125,8 @@ setup(
         "parity": ["torch==2.13.0", "accelerate>=1.10"],
         # In an environment of its own: it wants older transformers and safetensors.
         "tunix": ["google-tunix>=0.1.7"],
-        "tpu": ["jax[tpu]>=0.10"],
+        # One version, with its libtpu: `rlvr_jax.parallel.topologies.TESTED`.
+        "tpu": ["jax[tpu]==0.10.2"],
         "cuda": ["jax[cuda13]>=0.10"],
         "notebooks": ["jupyterlab>=4", "jupytext>=1.16"],
         "types": ["pyright>=1.1.400"],

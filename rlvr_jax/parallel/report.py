@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["TESTED", "describe_report"]
+from rlvr_jax.parallel.topologies import TESTED
 
-TESTED = ("0.0.42.1", "0.0.51")
-"""Versions of libtpu that it was tried with: the one that `jax[tpu]` brings, and the newest."""
+__all__ = ["describe_report"]
 
 _STAGES = {
     "sample": "sampling",
@@ -52,11 +51,12 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield "  " + " ".join(f"--{name.replace('_', '-')} {report[name]}" for name in _OPTIONS)
     versions = report["versions"]
     yield ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    if versions.get("libtpu") and versions["libtpu"] not in TESTED:
-        yield (
-            f"warning: this was tried with libtpu {' and '.join(TESTED)}; of {versions['libtpu']}"
-            " nothing is known"
-        )
+    for name, tested in TESTED.items():
+        if versions.get(name) and versions[name] not in tested:
+            yield (
+                f"warning: this was tried with {name} {' and '.join(tested)}; of {versions[name]}"
+                " nothing is known"
+            )
     for name, program in report["programs"].items():
         yield ""
         yield from _program(name, program, hbm)

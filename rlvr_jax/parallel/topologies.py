@@ -17,7 +17,15 @@ from typing import Any
 
 import jax
 
-__all__ = ["CHIPS", "Chip", "Topology", "describe"]
+__all__ = ["CHIPS", "TESTED", "Chip", "Topology", "describe"]
+
+TESTED: Mapping[str, tuple[str, ...]] = {
+    "jax": ("0.10.2",),
+    "jaxlib": ("0.10.2",),
+    "libtpu": ("0.0.42.1", "0.0.51"),
+}
+"""Versions that programs were compiled with; of libtpu the one that `.[tpu]` brings, and a newer
+one."""
 
 GIBIBYTE = 2**30
 
@@ -202,7 +210,7 @@ def _tpu_devices(topology: Topology, chip: Chip) -> list[Any]:
         described = topologies.get_topology_desc(topology.layout, "tpu", **options)
     except Exception as error:  # libtpu's absence has no type of its own
         raise ValueError(
-            f"topology {topology.name!r} needs the compiler of libtpu: pip install libtpu==0.0.51"
-            f" ({str(error).splitlines()[0]})"
+            f"topology {topology.name!r} needs the compiler of libtpu: pip install"
+            f" libtpu=={TESTED['libtpu'][-1]} ({str(error).splitlines()[0]})"
         ) from None
     return list(described.devices)

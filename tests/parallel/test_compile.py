@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from rlvr_jax.parallel.memory import sample_buffers, update_buffers
 from rlvr_jax.parallel.plan import sample_mesh, train_mesh
 from rlvr_jax.parallel.report import describe_report
 from rlvr_jax.parallel.roofline import Work, num_parameters, sample_work, score_work, update_work
-from rlvr_jax.parallel.topologies import CHIPS, describe
+from rlvr_jax.parallel.topologies import CHIPS, TESTED, describe
 from rlvr_jax.policy import LoraConfig, Model, cached, lora, named_config
 from rlvr_jax.policy.hugging_face import to_hugging_face
 from rlvr_jax.policy.parameters import parameter_shapes
@@ -609,7 +610,7 @@ def test_without_libtpu_the_way_to_install_it_is_said(capsys, monkeypatch):
     assert "pip install libtpu" in err
 
 
-def test_an_unknown_libtpu_is_warned_of():
+def test_versions_that_were_not_tried_are_warned_of():
     report = {"model": "m", "method": "grpo", "topology": "v5e-8", "devices": 8, "hbm_bytes": 1}
     report |= dict.fromkeys(("prompts", "samples", "prompt_len", "response_len"), 1)
     report |= dict.fromkeys(
@@ -617,12 +618,19 @@ def test_an_unknown_libtpu_is_warned_of():
     )
     report |= {"programs": {}, "fits": True}
 
-    def told(version):
-        return describe_report(report | {"versions": {"jax": "1.2", "libtpu": version}})
+    def told(**versions):
+        return describe_report(report | {"versions": {"jax": "0.10.2"} | versions})
 
-    assert "jax 1.2, libtpu 0.0.51\n" in told("0.0.51") and "warning" not in told("0.0.51")
-    assert "warning: this was tried with libtpu 0.0.42.1 and 0.0.51; of 9.9" in told("9.9")
-    assert "jax 1.2\n" in told(None) and "warning" not in told(None)
+    assert "jax 0.10.2, libtpu 0.0.51\n" in told(libtpu="0.0.51")
+    assert "warning" not in told(libtpu="0.0.51")
+    assert "warning: this was tried with libtpu 0.0.42.1 and 0.0.51; of 9.9" in told(libtpu="9.9")
+    assert "warning: this was tried with jax 0.10.2; of 9.9" in told(jax="9.9")
+    assert "jax 0.10.2\n" in told(libtpu=None) and "warning" not in told(libtpu=None)
+
+
+def test_what_a_tpu_needs_is_installed_in_a_version_that_was_tried():
+    installed = (Path(__file__).parents[2] / "setup.py").read_text()
+    assert f'"tpu": ["jax[tpu]=={TESTED["jax"][0]}"]' in installed
 
 
 def run_on(topology, shape, prompts, samples, prompt, response, **options):

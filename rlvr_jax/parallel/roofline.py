@@ -9,6 +9,7 @@ first.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -72,10 +73,10 @@ class _Pass:
     def layers(self) -> Work:
         """The products with weights of all layers, and the activations between them."""
         config = self.config
-        weights = _layer_weights(config) / self.parts
+        tokens = self.rows * self.tokens
+        weights = _layer_weights(config, tokens) / self.parts
         wide = config.mlp_width * (config.experts_per_token or 1) / self.parts
         numbers = 8 * config.width + 4 * wide  # read and written around norms and products
-        tokens = self.rows * self.tokens
         activated = _visited(config) / self.parts
         return Work(
             2.0 * config.num_layers * tokens * activated,
@@ -117,14 +118,14 @@ def sample_work(
     config: ModelConfig, *, rows: float, prompts: float, prompt: int, response: int, parts: int
 ) -> Work:
     """Drawing `response` tokens of each of `rows` rows after the prompts were read."""
-    seen = mean_slots_read(0, prompt, prompt) if prompt else 0
-    read = _Pass(config, prompts, prompt, seen, 0, parts)
     step = _Pass(config, rows, 1, mean_slots_read(0, response, response), 1, parts)
     logits = Work(0, 4 * WIDE * rows * config.vocab_size / parts)
     token = step.layers() + step.attention() + step.vocabulary() + logits
-    if prompts:
-        # All rows of a group look at one copy of their prompt.
-        token += _Pass(config, prompts, rows / prompts, prompt, 0, parts).attention()
+    if not prompts:
+        return _times(response, token)
+    # All rows of a group look at one copy of their prompt.
+    token += _Pass(config, prompts, rows / prompts, prompt, 0, parts).attention()
+    read = _Pass(config, prompts, prompt, mean_slots_read(0, prompt, prompt), 0, parts)
     return read.layers() + read.attention() + _times(response, token)
 
 
@@ -198,7 +199,7 @@ def computed_bytes(config: ModelConfig) -> int:
 def num_parameters(config: ModelConfig) -> int:
     """Numbers in the matrices of a model."""
     vocabularies = 1 if config.tied else 2
-    return config.num_layers * _layer_weights(config) + (
+    return config.num_layers * int(_layer_weights(config)) + (
         vocabularies * config.vocab_size * config.width
     )
 
@@ -211,10 +212,14 @@ def num_trained(config: ModelConfig) -> int:
     return sum(x.size for x in jax.tree.leaves(adapters))
 
 
-def _layer_weights(config: ModelConfig) -> int:
+def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
+    """Weights of a layer that so many tokens are multiplied with: of experts those that some token
+    visits on average, if each is as likely as another."""
     mlp = 3 * config.width * config.mlp_width
+    experts, chosen = config.num_experts or 1, config.experts_per_token or 1
+    visited = experts * (1 - (1 - chosen / experts) ** tokens)
     router = config.width * (config.num_experts or 0)
-    return _attention_weights(config) + router + (config.num_experts or 1) * mlp
+    return _attention_weights(config) + router + visited * mlp
 
 
 def _visited(config: ModelConfig) -> int:

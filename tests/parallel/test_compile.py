@@ -377,6 +377,23 @@ def test_a_long_cache_is_counted_as_far_as_it_is_written(monkeypatch):
     assert flops() - written == pytest.approx(4 * pairs * config.head_size)
 
 
+@pytest.mark.parametrize(
+    ("rows", "visited"),
+    [(1, 8), (2, 8 + 120 * 8 / 128), (4096, 128)],  # the second token's are apart from the first's
+)
+def test_of_experts_those_that_tokens_visit_are_read(rows, visited):
+    config = dataclasses.replace(PUBLISHED["qwen3-30b-a3b"], compute_dtype="bfloat16")
+    work = sample_work(config, rows=rows, prompts=0, prompt=0, response=1, parts=1)
+    expert, router, attention = 3 * 2048 * 768, 2048 * 128, 2048 * 128 * (2 * 32 + 2 * 4)
+    layer = 2 * (attention + router + visited * expert)
+    activations = 2 * rows * (8 * 2048 + 4 * 8 * 768)
+    scores, cache = rows * 32 * 2 * (4 + 2), 2 * rows * 2 * 4 * 128
+    head = 2 * 2048 * 151936 + 4 * 4 * rows * 151936
+    assert work.bytes == pytest.approx(48 * (layer + activations + scores + cache) + head)
+    products = attention + router + 8 * expert + 2 * 32 * 128  # one slot is seen
+    assert work.flops == pytest.approx(2 * rows * (48 * products + 2048 * 151936))
+
+
 KEYS = {
     "fits",
     "model",

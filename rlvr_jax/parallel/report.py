@@ -48,7 +48,8 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         f"{report['prompts']} prompts x {report['samples']} responses, {report['prompt_len']} +"
         f" {report['response_len']} tokens; the run's options:"
     )
-    yield "  " + " ".join(f"--{name.replace('_', '-')} {report[name]}" for name in _OPTIONS)
+    options = [*_OPTIONS, "rows_at_once"] if report.get("rows_at_once") else _OPTIONS
+    yield "  " + " ".join(f"--{name.replace('_', '-')} {report[name]}" for name in options)
     versions = report["versions"]
     yield ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     for name, tested in TESTED.items():

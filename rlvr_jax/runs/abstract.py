@@ -232,6 +232,7 @@ class AbstractRun:
             sampling=self.sampling,
             stop_tokens=(0,),
             opening=self.opening,
+            at_once=None if model.mesh is None else self.config.seats(),
         )
         return function, params, tokens, numbers, numbers, numbers, _key(whole)
 

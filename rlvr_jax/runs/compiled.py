@@ -101,6 +101,7 @@ def compile_run(
         "response_len": config.response_tokens,
         "mesh": config.mesh,
         "sample_mesh": config.sample_mesh or config.mesh,
+        "rows_at_once": config.rows_at_once,
         "micro_batches": config.micro_batches,
         "remat": config.remat,
         "compute_dtype": config.compute_dtype,
@@ -223,15 +224,20 @@ def _sampling(
     slots = config.response_tokens
     read = mean_slots_read(0, slots, slots) / slots
     free = 0.93 * topology.hbm_bytes - weights - sum(rest.values())
+    seats = config.seats()
     choices = []
     every = waves(config.prompts_per_step, config.samples_per_prompt, shards)
     for prompts, samples in [config.wave()] if config.sample_waves else every:
         rows = prompts * samples / shards
         own = prompts / shards if prompts % shards == 0 else prompts
-        buffers = sample_buffers(shape, rows=rows, prompts=own, parts=parts, **lengths)
-        choices.append((prompts, samples, rows, own, buffers))
+        # Rows in turn are cached while they are computed, each with a copy of its prompt.
+        held = {"rows": rows, "prompts": own}
+        if seats is not None and seats / shards < rows:
+            held = {"rows": seats / shards, "prompts": own + seats / shards}
+        buffers = sample_buffers(shape, parts=parts, **held, **lengths)
+        choices.append((prompts, samples, rows, own, held, buffers))
     fitting = [choice for choice in choices if sum(choice[-1].values()) <= free]
-    for prompts, samples, rows, own, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
+    for prompts, samples, rows, own, held, buffers in (fitting or choices[-1:])[:_ATTEMPTS]:
         say(f"compiling the sampler of {prompts} x {samples} responses")
         work = sample_work(shape, rows=rows, prompts=own, parts=parts, **lengths)
         found = measure(
@@ -242,6 +248,9 @@ def _sampling(
             work=work,
             shares={OWN_SLOTS: read},
         )
+        if held["rows"] < rows:
+            # How many rounds they take together is known when they are drawn.
+            found.pop("compiler_seconds", None)
         if found["fits"]:
             break
     if "parts" in found:
@@ -249,7 +258,7 @@ def _sampling(
         padded = topology.chip is not None
         cache = sum(
             cache_bytes(shape, count, slots, parts, padded=padded)
-            for count, slots in ((rows, lengths["response"]), (own, lengths["prompt"]))
+            for count, slots in zip(held.values(), (slots, lengths["prompt"]), strict=True)
         )
         found["parts"]["cache"] = cache
         found["parts"]["temporaries"] = temporaries - cache

@@ -476,6 +476,37 @@ def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkey
         assert once < 0.8 * each
 
 
+def test_rows_that_are_drawn_in_turn_are_compiled_so(monkeypatch):
+    """A cache is of those that are computed at the same time; how long all take is not known."""
+    asked = []
+
+    def told(lowered, buffers, **others):
+        size = lowered.compile().memory_analysis().temp_size_in_bytes if not asked else 0
+        asked.append((size, buffers))
+        parts = {"temporaries": size, "output": 0}
+        seconds = dict(compiler_seconds=1.0, roofline_seconds=1.0)
+        return {"fits": True, "bytes": 0, "parts": parts, **seconds}
+
+    monkeypatch.setattr(compiled, "measured", told)
+
+    def sampling(seats):
+        asked.clear()
+        sizes = dict(prompts_per_step=4, samples_per_prompt=8, sample_waves=1, rows_at_once=seats)
+        lengths = dict(prompt_tokens=8, response_tokens=256)
+        config = TrainConfig(method="dr_grpo", mesh="data=1", **sizes, **lengths)
+        report = compile_run(config, named_config("tiny", vocab_size=64), describe("cpu:1"))
+        return *asked[0], report
+
+    (size, buffers, whole), (less, fewer, turns) = sampling(0), sampling(4)
+    assert fewer["cache"] == buffers["cache"] // 8
+    of_whole, of_turns = (each["programs"]["sample"] for each in (whole, turns))
+    saved = of_whole["parts"]["cache"] - of_turns["parts"]["cache"]
+    assert size - less > 0.5 * saved > 0
+    assert "compiler_seconds" in of_whole and "compiler_seconds" not in of_turns
+    assert "step_compiler_seconds" in whole and "step_compiler_seconds" not in turns
+    assert turns["rows_at_once"] == 4
+
+
 def lowered_with(monkeypatch, **settings):
     """Of each program of a small run the bytes of its arguments, and those that are said to be
     given and to lie beside them. The programs are lowered and not compiled."""

@@ -10,12 +10,14 @@ from rlvr_jax.policy import ModelConfig
 __all__ = ["sample_mesh", "train_mesh"]
 
 
-def train_mesh(config: ModelConfig, topology: Topology, tokens: int, held: int) -> str:
+def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, held: int) -> str:
     """All devices on fsdp, as far as it divides the width, the rest on data.
 
-    tensor is used where the buffers of an update would not fit without it.
+    tensor is used where the buffers of an update would not fit without it, or where there are more
+    devices than rows.
 
     Args:
+      rows: of an update.
       tokens: of a row.
       held: bytes that are kept of each parameter all the time.
     """
@@ -28,6 +30,7 @@ def train_mesh(config: ModelConfig, topology: Topology, tokens: int, held: int) 
         return wanted <= 0.85 * topology.hbm_bytes
 
     sizes = _tensor_sizes(config, devices)
+    sizes = [n for n in sizes if rows % (devices // n) == 0] or sizes
     tensor = next(filter(fits, sizes), sizes[-1])
     left = devices // tensor
     fsdp = max(n for n in range(1, left + 1) if left % n == 0 and config.width % n == 0)

@@ -70,7 +70,7 @@ def compile_run(
         shaped = replace(
             shape, remat=config.remat, compute_dtype=config.compute_dtype, lora=config.lora()
         )
-        config = replace(config, mesh=train_mesh(shaped, topology, length, held))
+        config = replace(config, mesh=train_mesh(shaped, topology, rows, length, held))
         if not config.sample_mesh:
             config = replace(config, sample_mesh=sample_mesh(shaped, topology))
     for spec in filter(None, (config.mesh, config.sample_mesh)):

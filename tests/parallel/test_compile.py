@@ -277,7 +277,10 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
     for name, config in PUBLISHED.items():
         for slice_name in ("v5e-8", "v5e-256", "v5p-64", "v6e-16"):
             topology = describe(slice_name)
-            for spec in (train_mesh(config, topology, 9216, 16), sample_mesh(config, topology)):
+            for spec in (
+                train_mesh(config, topology, 8192, 9216, 16),
+                sample_mesh(config, topology),
+            ):
                 sizes = dict(part.split("=") for part in spec.split(","))
                 assert math.prod(map(int, sizes.values())) == topology.num_devices, name
                 assert config.num_kv_heads % int(sizes.get("tensor", 1)) == 0
@@ -287,9 +290,16 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
 def test_more_is_split_over_tensor_where_a_reference_is_kept():
     options = dict(remat="layers", compute_dtype="bfloat16")
     shape = dataclasses.replace(PUBLISHED["qwen2.5-7b"], **options)
-    chosen = [train_mesh(shape, describe("v5e-16"), 9216, held) for held in (12, 16)]
+    chosen = [train_mesh(shape, describe("v5e-16"), 8192, 9216, held) for held in (12, 16)]
     # As compiled beside a reference the update took 16.5 of 15.8 GiB with tensor=2, 15.2 with 4.
     assert chosen == ["fsdp=8,tensor=2", "fsdp=4,tensor=4"]
+
+
+def test_more_is_split_over_tensor_where_devices_outnumber_rows():
+    shape, topology = PUBLISHED["qwen2.5-1.5b"], describe("v5e-256")
+    chosen = [train_mesh(shape, topology, rows, 4024, 12) for rows in (256, 128, 100)]
+    # The last one fits no mesh, which is said when the settings are checked.
+    assert chosen == ["fsdp=256", "fsdp=128,tensor=2", "fsdp=256"]
 
 
 def test_work_by_hand_is_what_the_compiler_counts():

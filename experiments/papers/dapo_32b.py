@@ -19,12 +19,14 @@ PAPER = Paper(
         "prompts_per_step": Setting(512, "script"),
         "samples_per_prompt": Setting(16, "script"),
         "minibatches": Setting(16, "script: minibatches of 32 prompts"),
-        "prompt_tokens": Setting(2048, "unknown"),
+        "prompt_tokens": Setting(2048, "script"),
         "response_tokens": Setting(20480, "script"),
         "temperature": Setting(1.0, "script"),
         "learning_rate": Setting(1e-06, "script"),
-        "warmup_updates": Setting(320, "recalled: 20 batches of 16 updates"),
+        "warmup_updates": Setting(320, "recalled: 20 batches of 16 updates; the script has 10"),
         "mask_truncated": Setting(False, "script: cut answers are charged for their length"),
+        "weight_decay": Setting(0.1, "script"),
+        "max_gradient_norm": Setting(1.0, "script"),
         "steps": Setting(300, "unknown"),
     },
     hyperparameters={
@@ -38,6 +40,7 @@ PAPER = Paper(
     reported="50 % on AIME 2024",
     missing=(
         "a round of the script draws three times the prompts of a step, one here draws as many",
+        "the script's dual clip of 10",
     ),
 )
 

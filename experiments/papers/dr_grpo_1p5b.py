@@ -1,4 +1,4 @@
-"""Dr. GRPO on Qwen2.5-Math-1.5B, from the authors' README as TRL quotes it."""
+"""Dr. GRPO on Qwen2.5-Math-1.5B, from the authors' examples/qwen2.5-math-1.5b.sh."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ PAPER = Paper(
     method="dr_grpo",
     model="qwen2.5-1.5b",
     start="Qwen2.5-Math-1.5B",
-    data="MATH, levels 3 to 5",
+    data="MATH, 12,000 questions",
     settings={
-        "prompts_per_step": Setting(128, "README"),
-        "samples_per_prompt": Setting(8, "README"),
-        "minibatches": Setting(1, "unknown"),
-        "prompt_tokens": Setting(1024, "unknown"),
-        "response_tokens": Setting(3000, "README"),
-        "temperature": Setting(1.0, "README"),
-        "learning_rate": Setting(1e-06, "README"),
-        "warmup_updates": Setting(0, "unknown"),
-        "mask_truncated": Setting(False, "README: cut answers are wrong"),
-        "steps": Setting(500, "unknown"),
+        "prompts_per_step": Setting(128, "script"),
+        "samples_per_prompt": Setting(8, "script"),
+        "minibatches": Setting(8, "script: updates of 128 rollouts"),
+        "prompt_tokens": Setting(1024, "script"),
+        "response_tokens": Setting(3000, "script"),
+        "temperature": Setting(1.0, "script"),
+        "learning_rate": Setting(1e-06, "script"),
+        "warmup_updates": Setting(0, "script: a constant rate"),
+        "mask_truncated": Setting(False, "code: cut answers are wrong"),
+        "steps": Setting(1875, "script: 20 passes over the questions"),
     },
     hyperparameters={
-        "clip_low": Setting(0.2, "README"),
-        "clip_high": Setting(0.2, "README"),
+        "clip_low": Setting(0.2, "README, as TRL quotes it"),
+        "clip_high": Setting(0.2, "README, as TRL quotes it"),
     },
     reported="43.3 % on AIME 2024 at 7B",
 )

@@ -17,16 +17,18 @@ PAPER = Paper(
     start="Qwen3-8B-Base",
     data="DAPO-Math-17k",
     settings={
-        "prompts_per_step": Setting(512, "script"),
-        "samples_per_prompt": Setting(16, "script"),
-        "minibatches": Setting(16, "script: minibatches of 32 prompts"),
-        "prompt_tokens": Setting(2048, "unknown"),
-        "response_tokens": Setting(20480, "script"),
-        "temperature": Setting(1.0, "script"),
-        "learning_rate": Setting(1e-06, "script"),
-        "warmup_updates": Setting(320, "recalled: 20 batches of 16 updates"),
-        "mask_truncated": Setting(False, "script: cut answers are charged for their length"),
-        "dynamic_sampling": Setting(10, "DAPO's"),
+        "prompts_per_step": Setting(512, "DAPO's script"),
+        "samples_per_prompt": Setting(16, "DAPO's script"),
+        "minibatches": Setting(16, "DAPO's script: minibatches of 32 prompts"),
+        "prompt_tokens": Setting(2048, "DAPO's script"),
+        "response_tokens": Setting(20480, "DAPO's script"),
+        "temperature": Setting(1.0, "DAPO's script"),
+        "learning_rate": Setting(1e-06, "DAPO's script"),
+        "warmup_updates": Setting(320, "DAPO's, recalled: 20 batches of 16 updates"),
+        "mask_truncated": Setting(False, "DAPO's script: cut answers are charged for their length"),
+        "experience": Setting("dapo", "paper: its group filter and charge for length"),
+        "weight_decay": Setting(0.1, "DAPO's script"),
+        "max_gradient_norm": Setting(1.0, "DAPO's script"),
         "steps": Setting(300, "unknown"),
     },
     hyperparameters={
@@ -35,7 +37,9 @@ PAPER = Paper(
         "clip_high": Setting(0.28, "DAPO's"),
     },
     reported="equal to DAPO at 8B; +7.7 on AIME 2024 at 32B",
-    missing=("DAPO's charge for long answers",),
+    missing=(
+        "a round of DAPO's script draws three times the prompts of a step, one here draws as many",
+    ),
 )
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ PAPER = Paper(
         "response_tokens": Setting(8192, "script"),
         "temperature": Setting(1.0, "script"),
         "learning_rate": Setting(1e-06, "script"),
-        "warmup_updates": Setting(0, "unknown"),
+        "warmup_updates": Setting(0, "script: none is named"),
         "mask_truncated": Setting(False, "script: none is named"),
         "steps": Setting(500, "unknown"),
     },

@@ -18,7 +18,7 @@ PAPER = Paper(
     settings={
         "prompts_per_step": Setting(128, "script"),
         "samples_per_prompt": Setting(64, "script"),
-        "minibatches": Setting(1, "unknown"),
+        "minibatches": Setting(1, "script: one update a batch"),
         "prompt_tokens": Setting(2048, "script"),
         "response_tokens": Setting(8000, "script"),
         "temperature": Setting(1.0, "script"),
@@ -34,8 +34,14 @@ PAPER = Paper(
         "trace_decay": Setting(1.0, "script"),
         "clip_low": Setting(0.2, "script"),
         "clip_high": Setting(0.2, "script"),
+        "value_clip": Setting(0.2, "script"),
     },
     reported="above R1-Zero-Qwen-32B with a tenth of its steps (32B)",
+    missing=(
+        "the critic's 12 updates see a twelfth of the batch each; here each sees all of it, at 12"
+        " times the cost",
+        "responses end at </answer> and at the next speaker's name, which are several tokens",
+    ),
 )
 
 if __name__ == "__main__":

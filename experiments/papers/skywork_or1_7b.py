@@ -25,6 +25,7 @@ PAPER = Paper(
         "learning_rate": Setting(1e-06, "script"),
         "warmup_updates": Setting(0, "script: none is named"),
         "dynamic_sampling": Setting(1, "script: groups of equal outcome are left out"),
+        "mask_truncated": Setting(False, "script: none is named"),
         "steps": Setting(300, "unknown"),
     },
     hyperparameters={
@@ -33,7 +34,7 @@ PAPER = Paper(
         "coefficient_step": Setting(0.0001, "script"),
         "coefficient_min": Setting(0.0, "script"),
         "coefficient_max": Setting(0.005, "script"),
-        "kl_coefficient": Setting(0.0, "script"),
+        "kl_coefficient": Setting(0.0, "script: none is named"),
     },
     reported="",
     missing=(

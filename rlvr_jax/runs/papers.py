@@ -37,6 +37,9 @@ _LAPTOP = {
     "evaluation_prompts": 8,
     "evaluation_samples": 4,
 }
+# What every run has, whether its source names it or not.
+_ALWAYS = ("temperature", "mask_truncated", "warmup_updates", "adam_b1", "adam_b2")
+_ALWAYS += ("weight_decay", "max_gradient_norm")
 _MOST_UPDATES = 4  # a step of a laptop's run has sixteen prompts
 
 
@@ -86,7 +89,12 @@ class Paper:
 
     def __str__(self) -> str:
         lines = [f"{self.title}", self.url, f"start {self.start}; data {self.data}", ""]
-        for name, each in {**self.settings, **self.hyperparameters}.items():
+        given = {**self.settings, **self.hyperparameters}
+        config = settings(self)
+        silent = {name: Setting(getattr(config, name), "unknown") for name in _ALWAYS}
+        own = config.method_arguments(config.response_tokens)
+        silent |= {name: Setting(value, "as the method has it") for name, value in own.items()}
+        for name, each in {**given, **{n: x for n, x in silent.items() if n not in given}}.items():
             lines.append(f"  {name:22} {each.value!s:12} {each.source}")
         lines += ["", f"reported: {self.reported}"] if self.reported else []
         lines += [f"missing: {sentence}" for sentence in self.missing]
@@ -121,13 +129,16 @@ def laptop(paper: Paper) -> TrainConfig:
     )
 
 
-def compiled(paper: Paper, topology: str) -> dict[str, Any]:
+def compiled(paper: Paper, topology: str, options: Sequence[str] = ()) -> dict[str, Any]:
     """The report of the paper's programs, compiled for a slice that is not there.
 
+    Args:
+      options: of `experiments.train`, which win over the paper's settings.
     Raises:
       ValueError: an unknown slice, or settings that do not go with it.
     """
-    return compile_run(settings(paper), PUBLISHED[paper.model], describe(topology))
+    config = parse_config(options, start=settings(paper))
+    return compile_run(config, PUBLISHED[paper.model], describe(topology))
 
 
 def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
@@ -156,7 +167,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.
         jax.config.update("jax_platforms", "cpu")
-        report = {"model": paper.model, **compiled(paper, own.compile)}
+        report = {"model": paper.model, **compiled(paper, own.compile, others)}
         print(json.dumps(report) if own.json else describe_report(report))
         return 0 if report["fits"] else 1
     if own.laptop:

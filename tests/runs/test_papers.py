@@ -8,7 +8,9 @@ import pytest
 
 from experiments import papers
 from rlvr_jax import methods
+from rlvr_jax.parallel.topologies import Topology
 from rlvr_jax.policy.published import PUBLISHED
+from rlvr_jax.runs import compiled
 from rlvr_jax.runs import papers as runs
 from rlvr_jax.runs.hyperparameters import AGGREGATIONS, resolve_hyperparameters
 
@@ -101,6 +103,54 @@ def test_a_slice_is_asked_with_the_settings_of_the_paper(monkeypatch, capsys):
     assert shape == PUBLISHED["qwen2.5-1.5b"] and name == "v5e-256"
     with pytest.raises(ValueError, match="v5e-7"):
         runs.run_paper(paper, ["--compile", "v5e-7"])
+
+
+class _ReadyToCompile(Exception):
+    pass
+
+
+@pytest.mark.parametrize("topology", ["v5e-256", "v5p-64"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_slice_of_the_table_has_a_mesh_for_every_paper(name, topology, monkeypatch):
+    def ready(config, *_):
+        raise _ReadyToCompile(config.mesh)
+
+    monkeypatch.setattr(compiled, "abstract_run", ready)
+    monkeypatch.setattr(Topology, "devices", lambda self: [])
+    with pytest.raises(_ReadyToCompile, match="="):
+        runs.compiled(paper_of(name), topology)
+
+
+def test_options_win_over_the_paper_where_it_is_compiled(monkeypatch):
+    asked = []
+    monkeypatch.setattr(runs, "compile_run", lambda config, *_: asked.append(config) or {"fits": 1})
+    options = ["--mesh", "fsdp=128,data=2", "--response-tokens", "4096"]
+    assert runs.run_paper(paper_of("dapo_32b"), ["--compile", "v5e-256", "--json", *options]) == 0
+    (config,) = asked
+    assert (config.mesh, config.response_tokens) == ("fsdp=128,data=2", 4096)
+    assert config.prompts_per_step == 512
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_its_source_does_not_name_is_shown_as_unknown(name):
+    paper = paper_of(name)
+    lines = {line.split()[0]: line for line in str(paper).splitlines() if line[:2] == "  "}
+    config = runs.settings(paper)
+    for setting in ("adam_b2", "weight_decay", "mask_truncated", "max_gradient_norm"):
+        assert str(getattr(config, setting)) in lines[setting]
+        assert ("unknown" in lines[setting]) or setting in paper.settings
+    assert config.method_arguments(config.response_tokens).keys() <= lines.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_tells_what_the_data_is_and_where_the_numbers_stand(name, capsys):
+    with pytest.raises(SystemExit):
+        runs.run_paper(paper_of(name), ["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "jsonl:FILE, json:FILE, csv:FILE or parquet:FILE" in told
+    assert all(
+        name in told and each.source in told for name, each in paper_of(name).settings.items()
+    )
 
 
 def test_nothing_to_do_is_said():

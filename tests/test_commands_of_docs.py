@@ -82,7 +82,9 @@ def reading(programs, monkeypatch):
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stops(explained))
     # A paper's own options stand before those of a run; this one ends before them.
-    monkeypatch.setattr(papers, "compiled", stops(lambda paper, topology: describe(topology)))
+    monkeypatch.setattr(
+        papers, "compiled", stops(lambda paper, topology, options: describe(topology))
+    )
 
 
 @pytest.mark.parametrize(

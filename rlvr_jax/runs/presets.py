@@ -35,7 +35,7 @@ _ALIKE = {"hinted_brackets": "brackets"}
 # steps. Groups of four see twice as many questions as groups of eight and learn more from them;
 # "15 + 17 equals 32" and the token that ends it are 11 tokens, and nine of ten right answers of the
 # first steps have been said by then. With 1.5e-5 held-out accuracy hardly grows after step 12, with
-# 1e-5 it does, and 24 steps are what slow cores take in five minutes (docs/speed.md). Two pieces
+# 1e-5 it does, and 24 steps are what slow cores take in five minutes (DEVLOG.md). Two pieces
 # are faster than four, and as fast as one, which takes more memory. Nine of ten answers are cut at
 # the start and graded as they are.
 _TASKS["arithmetic"] = dict(
@@ -77,7 +77,7 @@ _METHODS: dict[tuple[str, str], dict[str, Any]] = {
     ("brackets", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("brackets", "kl_cov"): dict(hyperparameters=("fraction=0.02",), epochs=2),
     # Being right, and half of it for an answer that the policy ended: with a fifth, one of two
-    # seeds ended none (docs/speed.md).
+    # seeds ended none (DEVLOG.md).
     ("arithmetic", "gdpo"): dict(hyperparameters=("weights=1,0.5",)),
     ("arithmetic:hard", "clip_cov"): dict(hyperparameters=("fraction=0.0075",)),
     ("arithmetic:hard", "kl_cov"): dict(hyperparameters=("fraction=0.02",)),

@@ -178,13 +178,14 @@ prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a pap
 in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
 Seconds of a step by the compiler's estimate, its kernels at their own roofline, all waves,
 scorings and updates together; in brackets how many times the roofline that is. All responses count
-with their full length, batches that are drawn again are not counted, nor is waiting for links.
-Nothing here was measured on a TPU.
+with their full length; batches that are drawn again, later chunks of an answer and waiting for
+links are not counted. Nothing here was measured on a TPU.
 """
 _BEFORE = """
 "Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring
 and update at their own roofline. Its sampling, which counted every token as if it read a full
-cache, was not compiled again.
+cache, was not compiled again, nor were its updates, which counted the backward pass over the
+vocabulary with one tile of 2048 tokens of each row.
 """
 
 

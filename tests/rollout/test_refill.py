@@ -130,6 +130,52 @@ def test_responses_that_are_alike_are_computed_once(at_once):
     assert_same(found, draw(model, None, sampling=sharp))
 
 
+def list_scheduled(lengths, seats):
+    """Steps until all rows have ended, where each seat takes the next one when its row ends."""
+    free = np.zeros(seats, int)
+    for length in lengths.tolist():
+        free[free.argmin()] += length
+    return int(free.max())
+
+
+@pytest.mark.parametrize(("seats", "samples"), [(6, 1), (24, 1), (6, 2)])
+def test_steps_are_those_of_list_scheduling_where_lengths_have_a_tail(seats, samples):
+    rows, least, most = 96, 4, 64
+    prompts = rows // samples
+    random = np.random.default_rng(5)
+    wanted = random.integers(least, 9, prompts).astype(np.int32)
+    wanted[random.permutation(prompts)[: prompts // 8]] = most  # over ten times the median
+    steps = []
+
+    def ends(logits, carry, context):
+        jax.debug.callback(lambda position: steps.append(position), context.position)
+        last = (context.position + 1 >= context.constants)[:, None]
+        stop = jnp.arange(VOCABULARY)[None] == STOP
+        return jnp.where(stop == last, logits, -jnp.inf), carry
+
+    found = sample(
+        model := model_of(num_layers=1),
+        parameters(model),
+        np.tile(PROMPTS, (prompts // 6, 1)),
+        np.tile(LENGTH, prompts // 6),
+        np.arange(prompts, dtype=np.int32),
+        np.zeros(prompts, np.int32),
+        jax.random.key(1),
+        samples=samples,
+        response_tokens=most,
+        stop_tokens=(STOP,),
+        sampling=Sampling(processor=Processor(lambda rows: None, ends)),
+        constants=wanted,
+        at_once=seats,
+    )
+    jax.effects_barrier()
+    lengths = np.asarray(found.length)
+    assert_array_equal(lengths, np.repeat(wanted, samples))
+    assert len(steps) <= 1.05 * list_scheduled(lengths, seats)
+    if rows / seats >= 16:
+        assert len(steps) <= 1.4 * lengths.sum() / seats
+
+
 @pytest.mark.parametrize("at_once", [3, 8])
 def test_a_row_takes_along_no_more_than_is_cached(at_once):
     # So sure a policy and so few seats that rows wait with more tokens than those they copy from

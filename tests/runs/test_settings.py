@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import training_runs
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience, plain
-from rlvr_jax.runs import TrainConfig
+from rlvr_jax.runs import TrainConfig, settings
 from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.composition import compose
 from rlvr_jax.runs.config import check_config
@@ -30,6 +31,13 @@ def made(model, recipe=None, **changes):
     recipe = recipe or methods.recipe("grpo", kl_coefficient=0)
     task = training_runs.sums()
     return make_run(config, task, compose(config, task, recipe), config.model)
+
+
+def test_the_docs_name_what_may_differ_in_a_resumed_run():
+    page = (Path(__file__).parents[2] / "docs/pods.md").read_text()
+    named = re.search(r"What may\s+differ: ([^.]*)\.", page)[1]
+    options = {f"--{name.replace('_', '-')}" for name in settings._FREE - {"resume"}}
+    assert set(re.findall(r"`([^`]+)`", named)) == options
 
 
 def test_what_a_method_prescribes_is_sampled_with_and_shown(model):

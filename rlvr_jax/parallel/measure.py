@@ -101,7 +101,8 @@ def measured(
             found["compiler_seconds"] = facts.cycles / chip.clock + sum(kernels.values())
         longest = list(facts.operations.items())[:_LONGEST]
         found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
-        found["loops_counted_once"] = list(facts.counted_once)
+        if facts.counted_once:
+            found["loops_counted_once"] = list(facts.counted_once)
         sent = sum(c.bytes for c in facts.collectives.values())
         found["collective_seconds"] = sent / chip.ici_bandwidth
     if not found["fits"]:

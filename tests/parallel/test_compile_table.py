@@ -71,6 +71,8 @@ def test_a_line_has_the_ratio_and_what_it_was():
     )
     assert wanted in page.splitlines()
     assert "8.0 of 16.0, does not fit" in page and "is commit abc1234" in page
+    row["programs"]["update"]["loops_counted_once"] = ["decode/while"]
+    assert " 30 (1.50 at least) |" in table_page([row])
 
 
 def test_a_row_that_cannot_be_compiled_says_why_and_is_tried_again(tmp_path, monkeypatch):

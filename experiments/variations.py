@@ -93,8 +93,11 @@ class Config:
     """Of RL."""
     samples_per_prompt: int = 8
     """Of RL: answers to a sum, problems from a right answer, and answers to a problem."""
-    sources: int = 2
+    sources: int = 1
     """Right answers that problems are written from, in a step."""
+    most: float = 1.5
+    """Rows that are learned from, as a multiple of prompts × samples; an update always takes as
+    long as so many."""
     learning_rate: float = 1e-5
     """Of RL; the warm start has three times as much."""
     evaluation_prompts: int = 64
@@ -148,7 +151,7 @@ def stages(config: Config) -> tuple[TrainConfig, TrainConfig]:
     rl = replace(
         common,
         method="svs",
-        hyperparameters=(f"sources={config.sources}",),
+        hyperparameters=(f"sources={config.sources}", f"most={config.most}"),
         task="arithmetic:hard",
         model=str(config.run_dir / "warm" / "policy"),
         run_dir=config.run_dir / "rl",

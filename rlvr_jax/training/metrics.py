@@ -21,25 +21,28 @@ LOW_ENTROPY = 0.01
 
 
 def token_metrics(stats: TokenStats, rollouts: Rollouts) -> dict[str, Float[Array, ""]]:
-    """Entropy of the current policy, nats per response token, and how it is spread.
+    """Entropy of the current policy, nats per response token, and how it is spread; NaN over no
+    token, as where all that is learned from is imitated.
 
     Metrics: entropy (mean), entropy/p10, /p50, /p90 (quantiles over tokens), entropy/right and
-    /wrong (mean over the tokens of right and of wrong answers, NaN if there is none), and
-    low_entropy_share (tokens below 0.01 nats).
+    /wrong (mean over the tokens of right and of wrong answers), and low_entropy_share (tokens below
+    0.01 nats).
     """
     entropy, mask = stats.entropy, rollouts.mask
     right = mask & (rollouts.outcome >= 0.5)[:, None]
     wrong = mask & ~right
 
-    def mean_or_nan(where):
-        return jnp.where(jnp.any(where), masked_mean(entropy, where), jnp.nan)
+    def known(where, value):
+        return jnp.where(jnp.any(where), value, jnp.nan)
 
+    low = (entropy < LOW_ENTROPY).astype(entropy.dtype)
+    quantiles = {q: masked_quantile(entropy, mask, q / 100) for q in (10, 50, 90)}
     return {
-        "entropy": masked_mean(entropy, mask),
-        **{f"entropy/p{q}": masked_quantile(entropy, mask, q / 100) for q in (10, 50, 90)},
-        "entropy/right": mean_or_nan(right),
-        "entropy/wrong": mean_or_nan(wrong),
-        "low_entropy_share": masked_mean((entropy < LOW_ENTROPY).astype(entropy.dtype), mask),
+        "entropy": known(mask, masked_mean(entropy, mask)),
+        **{f"entropy/p{q}": known(mask, value) for q, value in quantiles.items()},
+        "entropy/right": known(right, masked_mean(entropy, right)),
+        "entropy/wrong": known(wrong, masked_mean(entropy, wrong)),
+        "low_entropy_share": known(mask, masked_mean(low, mask)),
     }
 
 

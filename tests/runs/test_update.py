@@ -351,6 +351,14 @@ def test_curves_split_the_entropy_by_outcome():
         np.testing.assert_allclose(metrics[name], value, rtol=1e-5)
 
 
+def test_curves_of_no_token_are_missing():
+    rollouts = batch("float32")
+    nothing = replace(rollouts, mask=jnp.zeros_like(rollouts.mask))
+    _, metrics, _ = step(moved(), nothing)
+    for name in ("entropy", "entropy/p50", "entropy/right", "low_entropy_share"):
+        assert np.isnan(metrics[name]), name
+
+
 @pytest.mark.parametrize("micro_batches", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_array_over_tokens_and_vocabulary_is_made(micro_batches):
     # More than two tiles of the vocabulary, more than one of the tokens.

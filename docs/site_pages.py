@@ -107,7 +107,8 @@ def _curves():
     def of(method):
         lines = []
         for name, board in BOARDS.items():
-            own = method_section(method, name, next(iter(board.entries)), rows, curves)
+            baseline = next(iter(board.entries))
+            own = method_section(method, name, baseline, rows, curves, board.main)
             if own:
                 link = f"[{board.title}](../results/leaderboard/{name}.md)"
                 lines += [f"{link}; task `{board.task}`.", "", *own]

@@ -75,7 +75,10 @@ def test_who_ends_the_shell_that_looks_is_paid_nothing():
 
 
 def test_nothing_of_the_gold_command_is_to_be_found():
-    (reply,) = played("cat /proc/*/cmdline | tr '\\0' ' '; env; find / -name '*.txt' 2>/dev/null")
+    # All files of a busy machine.
+    limits = Limits(wall_seconds=60.0, cpu_seconds=30.0)
+    looking = "cat /proc/*/cmdline | tr '\\0' ' '; env; find / -name '*.txt' 2>/dev/null"
+    (reply,) = played(looking, limits=limits)
     assert "new/c.txt" not in reply.text and "docs/b.txt" in reply.text
 
 

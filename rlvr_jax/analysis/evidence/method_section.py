@@ -13,7 +13,6 @@ from rlvr_jax.analysis.seed_statistics import mean_interval
 
 __all__ = ["method_section"]
 
-_NUMBER = "held_out/pass@32"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 560, 240, 44, 34, 10
 _POINTS = 25
 _COLOURS = ("#8a8a8a", "#c8501e")  # of the baseline, of the method
@@ -25,6 +24,7 @@ def method_section(
     baseline: str,
     rows: Sequence[Mapping[str, Any]],
     curves: Sequence[Mapping[str, Any]],
+    main: str = "pass@32",
 ) -> list[str]:
     """Lines of Markdown about one method on one board; none where it has no run there.
 
@@ -33,36 +33,40 @@ def method_section(
       board: its name; lines of other boards are left out.
       baseline: the entry that all are compared with.
       rows, curves: lines of `results.jsonl` and `curves.jsonl`.
+      main: the number by which they are compared.
     """
     own = [row for row in rows if row["board"] == board and "end" in row]
     entries = list(dict.fromkeys(row["entry"] for row in own if row["method"] == method))
     if not entries or all(row["entry"] != baseline for row in own):
         return []
-    found = {each.entry: each for each in standings(own, "pass@32", baseline)}
+    found = {each.entry: each for each in standings(own, main, baseline)}
     others = [entry for entry in entries if entry != baseline]
-    lines = ["| | seeds | pass@1 | pass@32 | less the baseline's | entropy |"]
+    lines = [f"| | seeds | pass@1 | {main} | less the baseline's | entropy |"]
     lines += ["|---|---|---|---|---|---|"]
     for entry in [baseline, *others]:
         ends = [row["end"] for row in own if row["entry"] == entry]
         first, second, third = (
             mean_interval([end.get(name, math.nan) for end in ends])
-            for name in ("pass@1", "pass@32", "entropy")
+            for name in ("pass@1", main, "entropy")
         )
         gap = found[entry].difference
         less = gap.signed if gap.values else ""
         lines.append(f"| `{entry}` | {len(ends)} | {first} | {second} | {less} | {third} |")
-    lines += ["", "Held-out pass@32 against drawn tokens, the mean over seeds with its 95 %"]
+    lines += ["", f"Held-out {main} against drawn tokens, the mean over seeds with its 95 %"]
     lines += ["t-interval:", ""]
     kept = [row for row in curves if row["board"] == board]
     for entry in others or [baseline]:
         shown = dict.fromkeys([baseline, entry])
-        lines += [_picture({e: [row for row in kept if row["entry"] == e] for e in shown}), ""]
+        lines += [
+            _picture({e: [row for row in kept if row["entry"] == e] for e in shown}, main),
+            "",
+        ]
     return lines
 
 
-def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]], main: str) -> str:
     """Curves as one element of HTML, without an empty line, the last entry in colour."""
-    bands = {entry: _band(rows) for entry, rows in curves.items() if rows}
+    bands = {entry: _band(rows, main) for entry, rows in curves.items() if rows}
     end = max(float(x[-1]) for x, *_ in bands.values())
     least = math.floor(10 * min(low.min() for _, low, _, _ in bands.values())) / 10
     most = math.ceil(10 * max(high.max() for *_, high in bands.values())) / 10
@@ -102,11 +106,11 @@ def _picture(curves: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     )
 
 
-def _band(rows: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, ...]:
-    """Drawn tokens; low end, mean and high end of pass@32 there, up to where all runs go."""
+def _band(rows: Sequence[Mapping[str, Any]], main: str) -> tuple[np.ndarray, ...]:
+    """Drawn tokens; low end, mean and high end of the number there, up to where all runs go."""
     end = min(row["drawn_tokens"][-1] for row in rows)
     x = np.linspace(0, end, _POINTS)
-    values = np.array([np.interp(x, row["drawn_tokens"], row[_NUMBER]) for row in rows])
+    values = np.array([np.interp(x, row["drawn_tokens"], row[f"held_out/{main}"]) for row in rows])
     found = [mean_interval(column.tolist()) for column in values.T]
     width = np.nan_to_num(np.array([each.half_width for each in found]))
     mean = np.array([each.mean for each in found])

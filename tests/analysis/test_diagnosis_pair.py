@@ -174,7 +174,7 @@ def test_nothing_is_said_of_a_kind_that_does_not_occur():
     assert "Calibration needs right and wrong answers of first." in own.missing
     assert "calibration" not in own.numbers and "AUROC" not in " ".join(own.sentences)
     assert same.numbers["entropy_right"][0] is None and same.numbers["entropy_wrong"][1] is None
-    assert any("On its own, none → 0." in sentence for sentence in same.sentences)
+    assert any("Each on its own responses, none → 0." in sentence for sentence in same.sentences)
 
 
 def test_the_overlap_of_forks_is_set_against_what_chance_gives():

@@ -12,12 +12,11 @@ less than 1 %: the bound is ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from rlvr_jax.analysis.arrays import masked_mean, row_sum
+from rlvr_jax.analysis.arrays import row_sum
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.token_changes import token_changes
 from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed
@@ -32,7 +31,6 @@ __all__ = ["likelihood"]
 
 _RARE = 0.01  # probability of a token that is as good as out of reach
 _PARTS = 10
-_FORK_SHARE = 0.2
 
 
 class _Distance(NamedTuple):
@@ -115,42 +113,24 @@ def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, st
     )
     by_part = change_by_percentile(before.entropy, before.other_entropy, before.mask, _PARTS)
     old, new = (
-        forks(entropy, before.mask, _FORK_SHARE).mask
-        for entropy in (before.entropy, before.other_entropy)
+        forks(entropy, before.mask).mask for entropy in (before.entropy, before.other_entropy)
     )
     overlap, _ = fork_overlap(old, new)
     # Where most entropies are equal, as at 0, more than a fifth are at the threshold.
     chance = float(new.sum() / before.mask.sum())
-    right, wrong = (
-        [_mean_where(each, kind(each.right)) for each in (before, after)]
-        for kind in (np.asarray, np.logical_not)
-    )
     topic.numbers |= {
         "entropy_change": interval_numbers(change),
         "entropy_change_by_tenth": by_part.tolist(),
         "fork_overlap": overlap,
         "fork_overlap_by_chance": chance,
-        "entropy_right": right,
-        "entropy_wrong": wrong,
     }
     topic.sentences.append(
         f"On the tokens of {names[0]} entropy changed by {signed(change)} nats a token, by"
         f" {by_part[-1]:+.3f} on the tenth that was least certain; {100 * overlap:.0f} % of the"
         f" fifth with the highest entropy are in it still (chance: {100 * chance:.0f} %)."
-        f" On its own, {_arrow(right)} in right responses and {_arrow(wrong)} in wrong ones."
     )
     middle = (np.arange(_PARTS) + 0.5) / _PARTS
     lines = {f"{names[1]} less {names[0]}": np.stack([middle, by_part], axis=1)}
     note = f"on n = {before.mask.sum()} tokens of {names[0]}, in tenths by its entropy"
     title, x = "Change of entropy by how uncertain a token was", "share of the tokens"
     topic.charts.append(curve(title, "nats", note, x, lines, zero=True))
-
-
-def _mean_where(answers: Answers, rows: np.ndarray) -> float | None:
-    """Mean entropy over the tokens of some rows; None if they have none."""
-    some = answers.mask & rows[:, None]
-    return masked_mean(answers.entropy, some) if some.any() else None
-
-
-def _arrow(pair: Sequence[float | None]) -> str:
-    return " → ".join("none" if value is None else f"{value:.3f}" for value in pair)

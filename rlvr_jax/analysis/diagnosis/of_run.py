@@ -77,17 +77,13 @@ def _reach(run: Run, other: Run | None) -> Topic:
 
 def _weights(run: Run, other: Run | None, against: str | Path | None) -> Topic:
     """The run's policy against its start, the other run's policy, or the folder."""
-    if other is not None:
-        before = other.path / "policy"
-    else:
-        # Older versions wrote no path of the task's own model.
-        start = str(run.setting("model") or run.path / "the start model")
-        before = Path(start if against is None else against)
-    after = run.path / "policy"
+    start = run.setting("model") if against is None else against
+    folder = start if other is None else other.path / "policy"
+    if not folder:  # older versions wrote none for the task's own model
+        return Topic("Weights", missing=["Weights need the start model; the run names none."])
+    before, after = Path(str(folder)), run.path / "policy"
     absent = [folder for folder in (before, after) if not list(folder.glob("*.safetensors"))]
     if absent:
-        topic = Topic("Weights")
         places = " and ".join(str(folder) for folder in absent)
-        topic.missing.append(f"Weights need safetensors in {places}.")
-        return topic
+        return Topic("Weights", missing=[f"Weights need safetensors in {places}."])
     return parameters(before, after)

@@ -7,6 +7,8 @@ what "hardly" is, less than .01 here, is ours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rlvr_jax.analysis.arrays import masked_mean, share
@@ -20,7 +22,6 @@ from rlvr_jax.analysis.prompt_bootstrap import bootstrap_mean
 __all__ = ["token_changes"]
 
 _HARDLY = 0.01  # of probability
-_FORK_SHARE = 0.2
 
 
 def token_changes(topic: Topic, before: Answers, after: Answers, names: tuple[str, str]) -> None:
@@ -40,7 +41,7 @@ def _moved(topic: Topic, before: Answers, names: tuple[str, str]) -> None:
     """How many probabilities moved, and how much of that on the forking tokens."""
     moved = _moves(before)
     still = bootstrap_mean([before.token_mean(moved < _HARDLY)], before.weights)
-    uncertain = forks(before.entropy, before.mask, _FORK_SHARE).mask
+    uncertain = forks(before.entropy, before.mask).mask
     on_forks = share(moved[uncertain].sum(), moved[before.mask].sum())
     size = share(uncertain.sum(), before.mask.sum())
     topic.numbers |= {
@@ -59,9 +60,15 @@ def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str,
     """Whose entropy changed, each policy on its own responses."""
     ends = [outcome_entropy(a.entropy, a.mask, a.right) for a in (before, after)]
     parts = change_by_outcome(*ends)
-    topic.numbers["entropy_change_by_outcome"] = parts._asdict() | {"change": parts.change}
+    right, wrong = [end.right for end in ends], [end.wrong for end in ends]
+    topic.numbers |= {
+        "entropy_right": right,
+        "entropy_wrong": wrong,
+        "entropy_change_by_outcome": parts._asdict() | {"change": parts.change},
+    }
     topic.sentences.append(
-        f"Each on its own responses, {names[1]} has {parts.change:+.3f} nats a token:"
+        f"Each on its own responses, {_arrow(right)} nats a token in right ones and {_arrow(wrong)}"
+        f" in wrong ones. Over all {names[1]} has {parts.change:+.3f}:"
         f" {parts.wrong:+.3f} within wrong responses, {parts.right:+.3f} within right ones,"
         f" {parts.shares:+.3f} as the share of tokens in wrong ones went"
         f" {100 * ends[0].wrong_share:.0f} % → {100 * ends[1].wrong_share:.0f} % (n ="
@@ -133,3 +140,7 @@ def _moves(before: Answers) -> np.ndarray:
     """How far the probability of each token moved, [B, T]; 0 off the mask."""
     gap = np.abs(np.exp(before.other_logp) - np.exp(before.logp))
     return np.where(before.mask, gap, 0.0)
+
+
+def _arrow(pair: Sequence[float | None]) -> str:
+    return " → ".join("none" if value is None else f"{value:.3f}" for value in pair)

@@ -22,7 +22,6 @@ from rlvr_jax.analysis.texts.diversity_metrics import distinct
 
 __all__ = ["writing"]
 
-_FORK_SHARE = 0.2
 _PARTS = 8
 _WORDS = 12
 _FEWEST = 5  # occurrences of a word that is shown
@@ -138,7 +137,7 @@ def _own_places(row: Mapping[str, Any]) -> list[int]:
 
 
 def _measure(rows: _Rows, budget: int) -> dict[str, Any]:
-    found = forks(rows.entropy, rows.mask, _FORK_SHARE)
+    found = forks(rows.entropy, rows.mask)
     total = rows.entropy[rows.mask].sum()
     texts, left = [], budget
     for text in rows.tokens:

@@ -199,6 +199,8 @@ BOARDS: Mapping[str, Board] = {
             "grpo sdpo",
             # The policy/ of a run of GRPO: experiments.smollm2 --questions hard --seed 100.
             opd="opd:teacher=runs/smollm2_hard/policy",
+            # Under the name that its lines have.
+            **{"sdpo:teacher=start": "sdpo:teacher=start"},
         ),
     ),
 }

@@ -32,7 +32,8 @@ from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.runs.held_out import evaluation_settings
-from rlvr_jax.runs.policy_pair import compare_policies, load_answers
+from rlvr_jax.runs.kept_pair import load_answers
+from rlvr_jax.runs.policy_pair import compare_policies
 
 __all__ = ["main"]
 

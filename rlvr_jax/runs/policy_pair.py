@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from rlvr_jax import policy
-from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.pair import diagnose_answers
 from rlvr_jax.analysis.diagnosis.parameters import parameters
 from rlvr_jax.analysis.diagnosis.topics import Topic
@@ -19,19 +16,17 @@ from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
 from rlvr_jax.policy.scoring import in_pieces
-from rlvr_jax.rollout import load_rollouts, named_key, save_rollouts
+from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
+from rlvr_jax.runs.kept_pair import Pair, save_pair
 from rlvr_jax.runs.step import sample_row
 from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
 __all__ = [
-    "Pair",
     "compare_policies",
     "draw_pair",
-    "load_answers",
-    "save_pair",
     "score_answers",
     "score_branching",
     "shown_rows",
@@ -40,58 +35,11 @@ __all__ = [
 NEEDS = ("logp", "entropy")
 MOST_BRANCHES = 16
 """Of the likeliest tokens that are counted until they hold 95 % of the mass; more take longer."""
-TOKENS, WORDS = "branching.npz", "words.json"
 SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
 """Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
 # Policies of one shape have one program.
 _score = jax.jit(policy.score, static_argnums=(0, 3, 4))
-
-
-class Pair(NamedTuple):
-    """Graded answers of two policies to the same prompts.
-
-    Fields:
-      before, after: with `old_logp`, the scorer's, of the policy that drew.
-      again: a second draw of the first policy, with other random numbers.
-      of_before, of_after: `logp` and `entropy` of the other policy on the tokens of either; None
-        if it has other tokens.
-      weights: of the prompts, [P].
-      branching: numbers of the likeliest tokens that hold 95 % of the mass on the tokens of
-        `before`, under the policy that drew and under the other, int [B, T], 16 at most; or None.
-      vocabularies: names of what the tokens of either are of, see `Answers`.
-    """
-
-    before: Batch
-    after: Batch
-    again: Batch
-    of_before: TokenStats | None
-    of_after: TokenStats | None
-    weights: np.ndarray
-    branching: tuple[np.ndarray, np.ndarray] | None = None
-    vocabularies: tuple[str | None, str | None] = (None, None)
-
-    def answers(self) -> tuple[Answers, Answers, Answers]:
-        """`before`, `after` and `again` as arrays."""
-        words = self.words()
-        first, last = self.vocabularies
-        return tuple(
-            Answers.of(batch.rollouts, other, _final(batch), self.weights, sizes, words, own)
-            for batch, other, sizes, own in (
-                (self.before, self.of_before, self.branching, first),
-                (self.after, self.of_after, None, last),
-                (self.again, None, None, first),
-            )
-        )
-
-    def words(self) -> dict[int, str] | None:
-        """Text of every token that was drawn, by its id; None with two vocabularies."""
-        if self.of_before is None:
-            return None
-        drawn = [batch.rollouts.tokens[batch.rollouts.mask] for batch in self[:3]]
-        ids = np.unique(np.concatenate(drawn)).tolist()
-        decode = self.before.tokenizer.decode
-        return {i: decode([i], clean_up_tokenization_spaces=False) for i in ids}
 
 
 def compare_policies(
@@ -218,91 +166,6 @@ def _different(batch: Batch, rows: np.ndarray) -> list[int]:
     return order if len(order) <= SHOWN_RESPONSES else order[:half] + order[-half:]
 
 
-def save_pair(folder: str | Path, pair: Pair) -> None:
-    """Writes before.npz, after.npz and again.npz, as `rollout.load_rollouts` reads them.
-
-    The statistics in a file are the other policy's on the same tokens, in again.npz those of the
-    policy that drew. Texts: kind and weight of the prompt, and the final answer, empty where there
-    is none; vocabulary, where there are two. branching.npz holds `Pair.branching`, words.json the
-    text of each token id, where there is one.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    again = pair.again.rollouts
-    first, last = pair.vocabularies
-    for name, batch, stats, own in (
-        ("before", pair.before, pair.of_before, first),
-        ("after", pair.after, pair.of_after, last),
-        ("again", pair.again, TokenStats(logp=again.behaviour_logp, entropy=again.entropy), first),
-    ):
-        texts = {
-            "kind": [prompt.kind for prompt in batch.prompts],
-            "weight": [repr(float(pair.weights[group])) for group in batch.rollouts.group],
-            "answer": [grade.answer or "" for grade in batch.grades],
-        }
-        if own is not None:
-            texts["vocabulary"] = [own] * len(batch.grades)
-        save_rollouts(folder / f"{name}.npz", batch.rollouts, stats or TokenStats(), texts)
-    for file in (TOKENS, WORDS):  # of another pair
-        (folder / file).unlink(missing_ok=True)
-    if pair.branching is not None:
-        np.savez_compressed(folder / TOKENS, before=pair.branching[0], of_before=pair.branching[1])
-        (folder / WORDS).write_text(json.dumps(pair.words(), ensure_ascii=False), "utf-8")
-
-
-def load_answers(folder: str | Path) -> tuple[Answers, Answers, Answers | None]:
-    """What `save_pair` has written, as arrays: before, after, and again if it is there; branching
-    and words, too.
-
-    Raises:
-      ValueError: no such files, or what `load_rollouts` refuses.
-    """
-    found = []
-    sizes, words = _kept_tokens(Path(folder))
-    for name in ("before", "after", "again"):
-        path = Path(folder) / f"{name}.npz"
-        if not path.is_file():
-            if name == "again":
-                found.append(None)
-                continue
-            raise ValueError(f"load_answers: {folder} must hold {name}.npz, found no such file")
-        rollouts, stats, texts = load_rollouts(path)
-        final, weight = texts.get("answer", []), texts.get("weight")
-        named = [text or None for text in final] if any(final) else None
-        if weight is not None:
-            _, rows = np.unique(rollouts.group, return_index=True)
-            weight = [float(weight[row]) for row in rows]
-        other = None if name == "again" else stats
-        own_sizes = sizes if name == "before" else None
-        (vocabulary,) = {*texts.get("vocabulary", [None])}
-        found.append(Answers.of(rollouts, other, named, weight, own_sizes, words, vocabulary))
-    return tuple(found)
-
-
-def _kept_tokens(
-    folder: Path,
-) -> tuple[tuple[np.ndarray, np.ndarray] | None, dict[int, str] | None]:
-    """`Pair.branching` and words by token id of a folder of `save_pair`; older ones have none.
-
-    Raises:
-      ValueError: a file that is not what `save_pair` writes.
-    """
-    sizes, words = None, None
-    try:
-        if (folder / TOKENS).is_file():
-            with np.load(folder / TOKENS) as file:
-                sizes = file["before"], file["of_before"]
-        if (folder / WORDS).is_file():
-            read = json.loads((folder / WORDS).read_text("utf-8"))
-            words = {int(i): str(word) for i, word in read.items()}
-    except (OSError, KeyError, AttributeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"load_answers: {TOKENS} and {WORDS} of {folder} must be as they were written, got"
-            f" {error!r}"
-        ) from None
-    return sizes, words
-
-
 def _drawn(asked: HeldOut, settings: TrainConfig, number: int) -> Batch:
     """Graded answers to the held-out prompts."""
     table = asked.loaded.test_table
@@ -326,9 +189,3 @@ def _scored(asked: HeldOut, rollouts: Rollouts) -> TokenStats:
 
 def _branching(asked: HeldOut, rollouts: Rollouts) -> tuple[TokenStats, np.ndarray]:
     return score_branching(asked.loaded.model, asked.loaded.params, rollouts)
-
-
-def _final(batch: Batch) -> list[str | None] | None:
-    """Final answers; None where the verifier named none."""
-    found = [grade.answer for grade in batch.grades]
-    return found if any(answer is not None for answer in found) else None

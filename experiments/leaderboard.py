@@ -33,7 +33,7 @@ import tyro
 from rich.console import Console
 
 from rlvr_jax.analysis.evidence.board_page import write_board
-from rlvr_jax.analysis.evidence.ranking import prediction_interval
+from rlvr_jax.analysis.evidence.ranking import chosen_entries, prediction_interval
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
     commit_of,
@@ -178,15 +178,25 @@ def write_pages(out: Path) -> None:
 
 
 def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The board's notes, and which entries came to their last step before they had drawn all."""
+    """The board's notes, which entries came to their last step before they had drawn all, and which
+    are the best of their method where the board is for choosing."""
     notes = dict(board.notes)
+
+    def add(entry: str, note: str) -> None:
+        notes[entry] = "; ".join(filter(None, [notes.get(entry), note]))
+
     for entry in dict.fromkeys(row["entry"] for row in ended):
         drawn = [row["drawn_tokens"] for row in ended if row["entry"] == entry]
         if min(drawn) < board.drawn_tokens:
             short = sum(each < board.drawn_tokens for each in drawn)
             note = f"{short} of {len(drawn)} runs took all their steps before they had drawn the"
             note += f" budget: {np.mean(drawn) / 1e6:.2f} million tokens in the mean"
-            notes[entry] = "; ".join(filter(None, [notes.get(entry), note]))
+            add(entry, note)
+    if board.chooses:
+        for method, entry in chosen_entries(ended, board.main).items():
+            tried = len({row["entry"] for row in ended if row["method"] == method})
+            if tried > 1:
+                add(entry, f"the best of {tried} of `{method}` by the mean of {board.main}")
     return notes
 
 

@@ -26,6 +26,8 @@ class Board:
       evaluate_every: steps between evaluations, each of which costs some six steps.
       main: the number by which entries are ranked and compared with the first.
       notes: what a reader of an entry's line has to know, by entry.
+      chooses: whether its entries are values of settings, of which the page names the best of each
+        method.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Board:
     evaluate_every: int = 40
     main: str = "pass@32"
     notes: Mapping[str, str] = field(default_factory=dict)
+    chooses: bool = False
 
 
 def _named(names: str, **others: str) -> dict[str, str]:
@@ -126,6 +129,7 @@ BOARDS: Mapping[str, Board] = {
         seeds=2,
         # Other boards begin with 0 and have ten at most.
         first_seed=100,
+        chooses=True,
     ),
     "guidance": Board(
         "Guidance: hints, solutions and teachers beside what the policy draws",

@@ -9,7 +9,12 @@ from matplotlib.image import imread
 from scipy import stats
 
 from rlvr_jax.analysis.evidence.board_page import write_board, write_picture
-from rlvr_jax.analysis.evidence.ranking import holm, rank_ranges, standings
+from rlvr_jax.analysis.evidence.ranking import (
+    chosen_entries,
+    holm,
+    rank_ranges,
+    standings,
+)
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
     commit_of,
@@ -53,6 +58,16 @@ def test_differences_are_paired_by_seed_commit_and_processor():
     assert not best.difference.values and np.isnan(best.holm)
     with pytest.raises(ValueError, match=r"one of \['grpo', 'ours'\], got 'ppo'"):
         standings([*base, *ours], "pass@32", "ppo")
+
+
+def test_the_best_value_of_each_method_is_chosen_from_whole_ones():
+    tried = [("a=1", (0.5, 0.7)), ("a=2", (0.65, 0.65)), ("a=3", (0.9,)), ("b=1", (0.2, 0.2))]
+    tried += [("b=2", (0.1, 0.3)), ("c=1", ())]
+    rows = [row(name, seed, v) for name, own in tried for seed, v in enumerate(own)]
+    rows = [each | {"method": each["entry"][0]} for each in rows]
+    failed = {"board": "x", "entry": "c=1", "seed": 0, "method": "c", "failed": "loss is nan"}
+    # a=3 has one seed of two; b=2 is no better than b=1, which stands first.
+    assert chosen_entries([*rows, failed], "pass@32") == {"a": "a=2", "b": "b=1"}
 
 
 def page_of(folder, rows):

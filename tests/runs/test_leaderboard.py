@@ -119,6 +119,25 @@ def test_a_page_needs_the_baseline_and_tells_who_drew_less(tmp_path, monkeypatch
     assert "took all their steps" not in (tmp_path / "out" / "two.md").read_text()
 
 
+def test_the_page_of_a_board_for_choosing_names_the_best_of_each_method(tmp_path, monkeypatch):
+    def train_together(configs, console, jobs, ended):
+        for config in configs:
+            write_run(config, 0.5 + 0.1 * ("fraction=0.02" in config.hyperparameters))
+            ended(config, {})
+
+    monkeypatch.setattr(leaderboard, "train_together", train_together)
+    entries = ENTRIES | {"more": "clip_cov:fraction=0.02"}
+    tried = dataclasses.replace(BOARD, entries=entries, drawn_tokens=9)
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    for chooses in (True, False):
+        monkeypatch.setitem(BOARDS, "two", dataclasses.replace(tried, chooses=chooses))
+        leaderboard.main(place)
+        leaderboard.main([*place, "--page"])
+        page = (tmp_path / "out" / "two.md").read_text()
+        assert ("- `more`: the best of 2 of `clip_cov` by the mean of pass@32" in page) == chooses
+        assert "- `few`: mind this\n" in page
+
+
 def row(value, processor="here", digest="a"):
     return {
         "board": "two",

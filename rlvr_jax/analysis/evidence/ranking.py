@@ -20,6 +20,7 @@ from rlvr_jax.analysis.seed_statistics import Interval, mean_interval
 __all__ = [
     "SEEDS_OF_A_CLAIM",
     "Standing",
+    "chosen_entries",
     "holm",
     "prediction_interval",
     "rank_ranges",
@@ -124,6 +125,31 @@ def standings(rows: Sequence[Mapping[str, Any]], number: str, baseline: str) -> 
         for entry, own in values.items()
     ]
     return sorted(standing, key=lambda each: -each.values.mean)
+
+
+def chosen_entries(rows: Sequence[Mapping[str, Any]], number: str) -> dict[str, str]:
+    """The entry of each method that is best in the mean over seeds; of equal ones the first.
+
+    Args:
+      rows: lines of `results.jsonl`, of one board whose entries are values of settings.
+      number: of `end`, higher being better.
+    Returns:
+      Entry by method. One that lacks a seed that another of its method has is not chosen: it did
+      not come to its end, or has not run.
+    """
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for row in rows:
+        if "end" in row and number in row["end"]:
+            own = found.setdefault(row["method"], {}).setdefault(row["entry"], {})
+            own[row["seed"]] = row["end"][number]
+    chosen = {}
+    for method, entries in found.items():
+        seeds = {seed for own in entries.values() for seed in own}
+        whole = {entry: own for entry, own in entries.items() if own.keys() == seeds}
+        means = {entry: float(np.mean(list(own.values()))) for entry, own in whole.items()}
+        if means:
+            chosen[method] = max(means, key=lambda entry: means[entry])
+    return chosen
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:

@@ -19,7 +19,7 @@ import numpy as np
 from rlvr_jax.analysis.arrays import row_sum
 from rlvr_jax.analysis.diagnosis.answers import Answers
 from rlvr_jax.analysis.diagnosis.token_changes import token_changes
-from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed
+from rlvr_jax.analysis.diagnosis.topics import Topic, curve, interval_numbers, signed, signed_number
 from rlvr_jax.analysis.entropy.entropy_patterns import (
     change_by_percentile,
     fork_overlap,
@@ -126,8 +126,8 @@ def _entropy(topic: Topic, before: Answers, after: Answers, names: tuple[str, st
     }
     topic.sentences.append(
         f"On the tokens of {names[0]} entropy changed by {signed(change)} nats a token, by"
-        f" {by_part[-1]:+.3f} on the tenth that was least certain; {100 * overlap:.0f} % of the"
-        f" fifth with the highest entropy are in it still (chance: {100 * chance:.0f} %)."
+        f" {signed_number(by_part[-1])} on the tenth that was least certain; {100 * overlap:.0f} %"
+        f" of the fifth with the highest entropy are in it still (chance: {100 * chance:.0f} %)."
     )
     middle = (np.arange(_PARTS) + 0.5) / _PARTS
     lines = {f"{names[1]} less {names[0]}": np.stack([middle, by_part], axis=1)}

@@ -37,6 +37,7 @@ from rlvr_jax.analysis.diagnosis.topics import (
     direction,
     interval_numbers,
     signed,
+    signed_number,
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 
@@ -185,7 +186,7 @@ def _support(
         f" {parts[0]}, and {parts[1]}. Chance is what a second draw of {names[0]} would find and"
         f" lose. Retention {counts.retention:.3f} (a second draw: {floor.retention:.3f}),"
         f" discovery {counts.discovery:.3f} ({floor.discovery:.3f}), net change"
-        f" {counts.net_change:+.3f}. Solve rates below {unseen_mass(k):.2g} are not seen."
+        f" {signed_number(counts.net_change)}. Solve rates below {unseen_mass(k):.2g} are not seen."
     )
     topic.missing.append(
         f"A floor at k = {size} needs {2 * size} samples per problem; there are {size}."

@@ -17,6 +17,7 @@ from rlvr_jax.analysis.diagnosis.topics import (
     direction,
     interval_numbers,
     signed,
+    signed_number,
 )
 from rlvr_jax.analysis.prompt_bootstrap import PromptInterval, bootstrap_mean
 from rlvr_jax.analysis.texts.calibration import calibration, token_confidence
@@ -176,5 +177,5 @@ def _calibration(topic, before, after, again, names: tuple[str, str]) -> None:
     topic.sentences.append(
         f"Mean token probability ranks right responses above wrong ones with AUROC {old.auroc:.3f}"
         f" → {new.auroc:.3f} (½: not at all{chance}); it exceeds the share of right ones by"
-        f" {old.overconfidence:+.3f} → {new.overconfidence:+.3f}."
+        f" {signed_number(old.overconfidence)} → {signed_number(new.overconfidence)}."
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from rlvr_jax.analysis.arrays import masked_mean, share
 from rlvr_jax.analysis.diagnosis.answers import Answers
-from rlvr_jax.analysis.diagnosis.topics import Topic, interval_numbers, signed
+from rlvr_jax.analysis.diagnosis.topics import Topic, interval_numbers, signed, signed_number
 from rlvr_jax.analysis.entropy.entropy_patterns import forks
 from rlvr_jax.analysis.entropy.stages import change_by_outcome, outcome_entropy
 from rlvr_jax.analysis.entropy.token_classes import mean_by_class
@@ -68,9 +68,10 @@ def _by_outcome(topic: Topic, before: Answers, after: Answers, names: tuple[str,
     }
     topic.sentences.append(
         f"Each on its own responses, {_arrow(right)} nats a token in right ones and {_arrow(wrong)}"
-        f" in wrong ones. Over all {names[1]} has {parts.change:+.3f}:"
-        f" {parts.wrong:+.3f} within wrong responses, {parts.right:+.3f} within right ones,"
-        f" {parts.shares:+.3f} as the share of tokens in wrong ones went"
+        f" in wrong ones. Over all {names[1]} has {signed_number(parts.change)}:"
+        f" {signed_number(parts.wrong)} within wrong responses,"
+        f" {signed_number(parts.right)} within right ones,"
+        f" {signed_number(parts.shares)} as the share of tokens in wrong ones went"
         f" {100 * ends[0].wrong_share:.0f} % → {100 * ends[1].wrong_share:.0f} % (n ="
         f" {before.mask.sum()} and {after.mask.sum()} tokens)."
     )

@@ -18,6 +18,7 @@ __all__ = [
     "direction",
     "interval_numbers",
     "signed",
+    "signed_number",
 ]
 
 FIRST, LAST = 0, 1  # the colours of the two policies on every plot
@@ -80,9 +81,14 @@ def interval_numbers(found: PromptInterval) -> dict[str, float]:
 
 
 def signed(found: PromptInterval) -> str:
-    """ "+0.240 [+0.190, +0.290]", with a true minus."""
-    value, low, high = (f"{x:+.3f}".replace("-", "−") for x in (found.mean, found.low, found.high))
+    """ "+0.240 [+0.190, +0.290]"."""
+    value, low, high = (signed_number(x) for x in (found.mean, found.low, found.high))
     return f"{value} [{low}, {high}]"
+
+
+def signed_number(value: float) -> str:
+    """ "+0.240", with a true minus."""
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def direction(found: PromptInterval) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlvr_jax.analysis.curves import thinned
-from rlvr_jax.analysis.diagnosis.topics import LAST, Topic, curve
+from rlvr_jax.analysis.diagnosis.topics import LAST, Topic, curve, signed_number
 from rlvr_jax.analysis.entropy.law_prediction import (
     ENTROPY,
     FIRST_SHARE,
@@ -119,7 +119,7 @@ def _stages(topic: Topic, run: Run) -> None:
         )
         return
     said = (
-        f"The training reward rose by {found.rise:+.3f} up to step {found.end:.0f} of"
+        f"The training reward rose by {signed_number(found.rise)} up to step {found.end:.0f} of"
         f" {steps[-1]} (a line, then level; p = {found.p_value:.2g} by shuffled steps)."
     )
     for name, first, last in (
@@ -137,8 +137,10 @@ def _stages(topic: Topic, run: Run) -> None:
         change, number = parts
         said += (
             f" {'While it rose' if name == 'rising' else 'From there on'} entropy changed by"
-            f" {change.change:+.3f} nats a token: {change.wrong:+.3f} within wrong responses,"
-            f" {change.right:+.3f} within right ones, {change.shares:+.3f} as their shares moved"
+            f" {signed_number(change.change)} nats a token:"
+            f" {signed_number(change.wrong)} within wrong responses,"
+            f" {signed_number(change.right)} within right ones,"
+            f" {signed_number(change.shares)} as their shares moved"
             f" (n = {number} steps at either end)."
         )
     topic.sentences.append(said)
@@ -190,6 +192,6 @@ def _law(topic: Topic, run: Run) -> None:
     topic.sentences.append(
         f"Entropy law R = −a·eᴴ + b from the first {found.num_first} of {found.num_points}"
         f" evaluations: a = {found.law.a:.3f}, b = {found.law.b:.3f}; it misses the last pass@1,"
-        f" given its entropy, by {found.score_error:+.3f}, and its ceiling b − a lies"
-        f" {found.ceiling_error:+.3f} from it.{caveat}"
+        f" given its entropy, by {signed_number(found.score_error)}, and its ceiling b − a lies"
+        f" {signed_number(found.ceiling_error)} from it.{caveat}"
     )

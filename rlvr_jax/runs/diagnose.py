@@ -9,11 +9,12 @@
 RUN is a run directory, finished or growing, also of an older version: what it did not write is said
 to be missing, with what it would take. By default its first evaluation and its start model are
 compared with its last; with --against, another run's last evaluation and policy, or the weights of
-a policy folder. Nothing is drawn or scored for that, and no device is used.
+a policy folder or .gguf file. Nothing is drawn or scored for that.
 
-With --task both are policies (folders, or runs that ended): the task's held-out prompts are
-answered by both, twice by the one that --against names, and every answer of either is scored under
-both. With --answers that is read from a folder that --keep has written, and nothing is drawn.
+With --task both are policies (folders, .gguf files, or runs that ended): the task's held-out
+prompts are answered by both, twice by the one that --against names, and every answer of either is
+scored under both. With --answers that is read from a folder that --keep has written, and nothing is
+drawn.
 
 The page is one file that loads nothing; --json prints the numbers instead.
 """
@@ -21,9 +22,10 @@ The page is one file that loads nothing; --json prints the numbers instead.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rlvr_jax.analysis.diagnosis.of_run import diagnose_run
@@ -33,7 +35,7 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.run_directory import load_run
 from rlvr_jax.runs.held_out import evaluation_settings
 from rlvr_jax.runs.kept_pair import load_answers
-from rlvr_jax.runs.policy_pair import compare_policies
+from rlvr_jax.runs.policy_pair import compare_policies, policy_folder
 
 __all__ = ["main"]
 
@@ -64,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="a run directory; with --task a policy folder, too")
-    add("--against", metavar="FOLDER", help="another run, or a policy folder")
+    add("--against", metavar="FOLDER", help="another run, a policy folder or file")
     add("--answers", metavar="FOLDER", help="answers that --keep has written")
     add("--out", default="diagnosis.html", help="the page to write")
     add("--json", action="store_true", help="print the numbers, write no page")
@@ -100,10 +102,23 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
         title = f"{after} against {before}, {options.task}"
         topics, rows = _of_policies(options, before, after)
         return topics, title, rows
-    if list(Path(options.run).glob("*.safetensors")):
-        raise ValueError(f"diagnose: task must be given for the policy folder {options.run}")
-    topics = diagnose_run(options.run, options.against, not options.no_weights)
+    if _is_policy(Path(options.run)):
+        raise ValueError(f"diagnose: task must be given for the policy {options.run}")
+    with _against(options) as against:
+        topics = diagnose_run(options.run, against, not options.no_weights)
     return topics, _title(options.run), ()
+
+
+@contextlib.contextmanager
+def _against(options: argparse.Namespace) -> Iterator[str | Path | None]:
+    """What a run is set against. Where that are the weights of a file, its own start's too, they
+    are in a folder for as long as it takes."""
+    start = options.against or str(load_run(options.run).setting("model"))
+    if options.no_weights or not (start.endswith(".gguf") and Path(start).is_file()):
+        yield options.against
+        return
+    with policy_folder(start) as folder:
+        yield folder
 
 
 def _compared(options: argparse.Namespace) -> tuple[str, str]:
@@ -133,15 +148,21 @@ def _of_policies(options: argparse.Namespace, before: Path, after: Path) -> tupl
 
 
 def _policy(path: str) -> Path:
-    """The policy folder that is meant.
+    """The policy folder or file that is meant.
 
     Raises:
       ValueError: there is none.
     """
-    for folder in (Path(path), Path(path) / "policy"):
-        if list(folder.glob("*.safetensors")):
-            return folder
-    raise ValueError(f"diagnose: {path} must be a policy folder or a run that ended with one")
+    for place in (Path(path), Path(path) / "policy"):
+        if _is_policy(place):
+            return place
+    raise ValueError(
+        f"diagnose: {path} must be a policy folder, a .gguf file or a run that ended with a policy"
+    )
+
+
+def _is_policy(path: Path) -> bool:
+    return bool(list(path.glob("*.safetensors"))) or (path.suffix == ".gguf" and path.is_file())
 
 
 def _start(run: str, against: str | None) -> Path:

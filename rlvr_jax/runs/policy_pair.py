@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from rlvr_jax.types import Rollouts, TokenStats, replace
 __all__ = [
     "compare_policies",
     "draw_pair",
+    "policy_folder",
     "score_answers",
     "score_branching",
     "shown_rows",
@@ -66,8 +70,26 @@ def compare_policies(
         save_pair(keep, pair)
     topics = diagnose_answers(*pair.answers(), names)
     if weights:
-        topics.append(parameters(Path(against), Path(settings.model)))
+        with policy_folder(against) as first, policy_folder(settings.model) as last:
+            topics.append(parameters(first, last))
     return topics, shown_rows(pair)
+
+
+@contextlib.contextmanager
+def policy_folder(path: str | Path) -> Iterator[Path]:
+    """A policy folder as it is; a `.gguf` file as a folder of its weights in float32, which is gone
+    afterwards.
+
+    Raises:
+      ValueError: a file that cannot be loaded.
+    """
+    if Path(path).suffix != ".gguf":
+        yield Path(path)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / Path(path).name
+        policy.save(folder, *policy.load(path))
+        yield folder
 
 
 def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:

@@ -183,13 +183,43 @@ def test_a_run_that_ended_is_set_against_its_start(tmp_path, capsys):
     assert f"against {START}, brackets" in (tmp_path / "page.html").read_text()
 
 
+@pytest.fixture
+def start_in_a_file(tmp_path, monkeypatch):
+    """A .gguf file that is read as the base model of brackets, whose tokens GGUF does not know."""
+    file = tmp_path / "start.gguf"
+    file.touch()
+
+    def of_start(read):
+        return lambda path, *others: read(START if str(path) == str(file) else path, *others)
+
+    monkeypatch.setattr(policy, "load", of_start(policy.load))
+    monkeypatch.setattr(policy, "tokenizer", of_start(policy.tokenizer))
+    return file
+
+
+def test_a_start_in_a_file_has_weights_that_are_compared(start_in_a_file, tmp_path, capsys):
+    page = ["--out", str(tmp_path / "page.html")]
+    run = write_run(tmp_path / "run", model=str(start_in_a_file))
+    shutil.copytree(PAIR / "grpo", run / "policy", ignore=shutil.ignore_patterns("rollouts"))
+    main([str(run), *page])
+    assert "Weights: The 14 matrices moved" in capsys.readouterr().out
+    main([str(PAIR / "grpo"), "--against", str(start_in_a_file), *FEW, *page])
+    said = capsys.readouterr().out
+    assert "Weights: The 14 matrices moved" in said and "Reach:" in said
+    with pytest.raises(SystemExit, match="task must be given for the policy"):
+        main([str(start_in_a_file)])
+    start_in_a_file.unlink()
+    main([str(run), "--json"])
+    assert f"Weights need safetensors in {start_in_a_file}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ([], "RUN or answers must be given"),
         (["--answers", "nowhere"], "nowhere must hold before.npz"),
-        ([str(PAIR / "grpo")], "task must be given for the policy folder"),
-        (["nowhere", *FEW], "nowhere must be a policy folder or a run that ended"),
+        ([str(PAIR / "grpo")], "task must be given for the policy "),
+        (["nowhere", *FEW], "nowhere must be a policy folder, a .gguf file or a run that ended"),
         ([str(PAIR / "grpo"), *FEW], "against must be given"),
         ([str(PAIR / "grpo"), "--against", START, *FEW, "--samples", "0"], "evaluation_samples"),
     ],

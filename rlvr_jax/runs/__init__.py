@@ -13,7 +13,8 @@ from rlvr_jax.runs.command import (
     parse_config,
     train,
 )
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.entries import entry_config
 from rlvr_jax.runs.guard import guarded
 from rlvr_jax.runs.help import described

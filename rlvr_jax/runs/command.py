@@ -26,7 +26,8 @@ from rlvr_jax.experience.told import Told
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.runs.claim import LOCK, claimed
 from rlvr_jax.runs.composition import compose
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.help import print_help
 from rlvr_jax.runs.judging import asked_by_files
 from rlvr_jax.runs.loop import stop_requests, train_steps

@@ -23,7 +23,8 @@ from rlvr_jax.policy.flash import flash_serves
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.rollout import waves
 from rlvr_jax.runs.abstract import AbstractRun, abstract_run
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.training.layout import copies_weights
 from rlvr_jax.training.scorers import scorer_needs
 from rlvr_jax.training.statistics import DIVERGENCES

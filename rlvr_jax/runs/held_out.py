@@ -12,7 +12,8 @@ from rlvr_jax.experience import RunActor
 from rlvr_jax.experience.evaluation import evaluation_sampler, held_out_indices
 from rlvr_jax.experience.sampling import Sampler
 from rlvr_jax.policy import Params
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loading import LoadedPolicy, load_policy
 from rlvr_jax.runs.presets import preset
 from rlvr_jax.runs.task import load_task

@@ -17,7 +17,8 @@ from rlvr_jax.parallel.topologies import describe
 from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs.command import describe_end, parse_config, train
 from rlvr_jax.runs.compiled import compile_run
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 
 __all__ = ["Paper", "Setting", "compiled", "laptop", "run_paper", "settings"]
 

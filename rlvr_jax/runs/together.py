@@ -26,7 +26,8 @@ from rich.progress import Progress
 from rlvr_jax import tasks
 from rlvr_jax.parallel import has_accelerator, keep_programs, num_cores
 from rlvr_jax.runs.command import RunsFailed, run_card, train
-from rlvr_jax.runs.config import TrainConfig, check_config
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.loop import Stopped
 from rlvr_jax.runs.progress import RunProgress, progress_bar
 from rlvr_jax.runs.run import make_run

@@ -15,7 +15,7 @@ from rlvr_jax.experience import experience, plain
 from rlvr_jax.runs import TrainConfig, settings
 from rlvr_jax.runs.command import run_card
 from rlvr_jax.runs.composition import compose
-from rlvr_jax.runs.config import check_config
+from rlvr_jax.runs.config_checks import check_config
 from rlvr_jax.runs.run import check_group_size, make_run
 from rlvr_jax.runs.settings import check_same_run, check_settings, resolved, shown_settings
 from rlvr_jax.runs.settings import plain as as_text

@@ -1,0 +1,132 @@
+"""Which settings of a run cannot work, whatever is loaded."""
+
+from __future__ import annotations
+
+import math
+
+from rlvr_jax.parallel import mesh_sizes
+from rlvr_jax.policy import REMAT_POLICIES
+from rlvr_jax.policy.layout import ROWS
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import parse_hyperparameters
+from rlvr_jax.runs.trackers import check_trackers
+
+__all__ = ["check_config"]
+
+_AT_LEAST_ONE = (
+    "steps",
+    "prompts_per_step",
+    "samples_per_prompt",
+    "minibatches",
+    "epochs",
+    "critic_epochs",
+    "evaluation_prompts",
+    "evaluation_samples",
+)
+_AT_LEAST_ZERO = (
+    "seed",
+    "checkpoint_every",
+    "sample_waves",
+    "rows_at_once",
+    "micro_batches",
+    "response_tokens",
+    "prompt_tokens",
+    "drawn_tokens",
+    "dynamic_sampling",
+    "warmup_updates",
+    "weight_decay",
+    "critic_learning_rate",
+    "lora_rank",
+    "evaluate_every",
+    "samples_kept",
+)
+_DTYPES = ("float32", "bfloat16")
+
+
+def check_config(config: TrainConfig) -> None:
+    """Refuses settings that cannot work, before anything is loaded.
+
+    Raises:
+      ValueError: names the setting, the value and what was wanted.
+    """
+    for name in _AT_LEAST_ONE:
+        if getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be at least 1, got {getattr(config, name)}")
+    for name in _AT_LEAST_ZERO:
+        if not getattr(config, name) >= 0:
+            raise ValueError(f"TrainConfig: {name} must be at least 0, got {getattr(config, name)}")
+    if config.template_arguments() and not config.chat_template:
+        raise ValueError(
+            "TrainConfig: chat_template_kwargs must be empty without a chat template, got"
+            f" {' '.join(config.chat_template_kwargs)}"
+        )
+    if config.drop_long_prompts and not config.prompt_tokens:
+        raise ValueError("TrainConfig: drop_long_prompts needs prompt_tokens, got 0")
+    for name in ("adam_b1", "adam_b2"):
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"TrainConfig: {name} must be in [0, 1), got {getattr(config, name)}")
+    numbers = {**vars(config), "learning_rate": config.rate()}
+    for name in ("learning_rate", "max_gradient_norm"):
+        if not numbers[name] > 0:
+            raise ValueError(f"TrainConfig: {name} must be positive, got {numbers[name]}")
+    for name in ("learning_rate", "critic_learning_rate", "weight_decay", "temperature"):
+        if not math.isfinite(numbers[name]):
+            raise ValueError(f"TrainConfig: {name} must be finite, got {numbers[name]}")
+    if config.seed >= 2**32:
+        # JAX would take the rest of a division by 2^32.
+        raise ValueError(f"TrainConfig: seed must be below 2**32, got {config.seed}")
+    config.sampling()
+    if config.prompts_per_step % config.minibatches:
+        raise ValueError(
+            "TrainConfig: minibatches must divide prompts_per_step ="
+            f" {config.prompts_per_step} (an update takes whole groups), got {config.minibatches}"
+        )
+    rows = config.prompts_per_step * config.samples_per_prompt // config.minibatches
+    if config.micro_batches and rows % config.micro_batches:
+        raise ValueError(
+            f"TrainConfig: micro_batches must divide the {rows} rollouts of an update,"
+            f" got {config.micro_batches}"
+        )
+    of_few = {
+        "compute_dtype": _DTYPES,
+        "remat": REMAT_POLICIES,
+        "failed_grades": ("raise", "no_verdict"),
+    }
+    for name, choices in of_few.items():
+        if getattr(config, name) not in choices:
+            raise ValueError(
+                f"TrainConfig: {name} must be {', '.join(choices[:-1])} or {choices[-1]},"
+                f" got {getattr(config, name)!r}"
+            )
+    config.lora()
+    check_trackers(config.log_to)
+    _check_meshes(config, rows)
+    config.wave()
+    config.seats()
+    parse_hyperparameters(config.method, config.hyperparameters)
+
+
+def _check_meshes(config: TrainConfig, rows: int) -> None:
+    """Both meshes can be read, have the same devices and divide the rows that they get.
+
+    Args:
+      rows: of an update.
+    """
+    if config.sample_mesh and not config.mesh:
+        raise ValueError(
+            f"TrainConfig: sample_mesh needs a mesh to train on, got {config.sample_mesh!r} alone"
+        )
+    sampled = config.prompts_per_step * config.samples_per_prompt
+    split = {"mesh": rows // max(1, config.micro_batches), "sample_mesh": sampled}
+    for name, count in split.items():
+        try:
+            sizes = mesh_sizes(getattr(config, name))
+        except ValueError as error:
+            raise ValueError(f"TrainConfig: {name}: {error}") from None
+        parts = math.prod(sizes[axis] for axis in ROWS)
+        if count % parts:
+            what = "a step" if count == sampled else "a micro-batch"
+            raise ValueError(
+                f"TrainConfig: {name} must divide the {count} rollouts of {what} by data x fsdp,"
+                f" got {getattr(config, name)!r}"
+            )

@@ -25,7 +25,11 @@ __all__ = [
     "score_hidden",
     "score_prompts",
     "score_vocabulary",
+    "shared_prompts",
 ]
+
+PIECE = 64
+"""Rows that are scored at once where memory is to be bounded."""
 
 GATHERED = 1024
 """Places whose tokens' embeddings are gathered at once."""
@@ -221,7 +225,17 @@ def hidden_states(
     return jnp.concatenate([first, answers[:, :, : budget - 1]], axis=2).reshape(rows, budget, -1)
 
 
-def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = 64) -> Any:
+def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
+    """How many rows that follow one another have the same prompt in every piece of `in_pieces`, as
+    a divisor of `at_once`: what `score` may take for `shared`."""
+    prompts = np.column_stack([rollouts.prompt_length, rollouts.prompt_tokens])
+    count = len(prompts)
+    changes = np.flatnonzero((prompts[1:] != prompts[:-1]).any(axis=1)) + 1
+    # The last piece goes on with the first rows.
+    return int(np.gcd.reduce([at_once, count, *changes]))
+
+
+def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:
     """What a compiled program tells of all rows, on the host; some rows at a time, so that memory
     is bounded. The last piece is filled up with rows that came before.
 

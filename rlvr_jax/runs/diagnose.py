@@ -99,7 +99,8 @@ def _topics(options: argparse.Namespace) -> tuple[list[Topic], str, tuple]:
         return diagnose_answers(*load_answers(options.answers), _NAMES), str(options.answers), ()
     if options.task:
         after, before = _policy(options.run), _start(options.run, options.against)
-        title = f"{after} against {before}, {options.task}"
+        start = f" against {before}" if options.against else ""
+        title = f"{after}{start}, {options.task}"
         topics, rows = _of_policies(options, before, after)
         return topics, title, rows
     if _is_policy(Path(options.run)):

@@ -18,7 +18,7 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
-from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.policy.scoring import in_pieces, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
@@ -43,7 +43,7 @@ SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
 """Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
 # Policies of one shape have one program.
-_score = jax.jit(policy.score, static_argnums=(0, 3, 4))
+_score = jax.jit(policy.score, static_argnums=(0, 3, 4, 5))
 
 
 def compare_policies(
@@ -131,7 +131,8 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
-    return in_pieces(lambda rows: _score(model, params, rows, NEEDS), rollouts)
+    shared = shared_prompts(rollouts)
+    return in_pieces(lambda rows: _score(model, params, rows, NEEDS, (), shared), rollouts)
 
 
 def score_branching(
@@ -140,9 +141,10 @@ def score_branching(
     """`score_answers`, and how many of the likeliest tokens hold 95 % of the mass at each,
     `MOST_BRANCHES` at most."""
     options = (("top_k", min(MOST_BRANCHES, model.config.vocab_size)),)
+    shared = shared_prompts(rollouts)
 
     def of_rows(rows):
-        stats = _score(model, params, rows, (*NEEDS, "topk_logp"), options)
+        stats = _score(model, params, rows, (*NEEDS, "topk_logp"), options, shared)
         sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
         return replace(stats, topk_logp=None), sizes
 

@@ -29,6 +29,7 @@ from rlvr_jax.policy.published import PUBLISHED
 from rlvr_jax.runs import compile as command
 from rlvr_jax.runs import compiled
 from rlvr_jax.runs.abstract import abstract_run
+from rlvr_jax.runs.compile_table import ROWS
 from rlvr_jax.runs.compiled import compile_run
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.types import replace
@@ -752,14 +753,23 @@ def test_layers_gather_their_weights_and_send_no_parts_around():
     assert list(facts.collectives) == ["all-gather"]
 
 
+# Of the rows of the table those whose compiling took least, and one of a size that people train.
+SOME_ROWS = [
+    ("grpo", "qwen2.5-0.5b", "v5e-1"),
+    ("grpo", "qwen2.5-0.5b", "v5e-256"),
+    ("grpo", "qwen2.5-0.5b", "v5p-8"),
+    ("grpo", "qwen2.5-1.5b", "v5e-4"),
+    ("clip_cov", "qwen2.5-7b", "v5e-256"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("topology", "model"), [("v5e-8", "qwen2.5-0.5b"), ("v5e-256", "qwen2.5-7b")]
-)
-def test_a_published_model_fits_a_slice(capsys, topology, model):
+@pytest.mark.parametrize(("method", "model", "topology"), SOME_ROWS)
+def test_a_published_model_fits_a_slice(capsys, method, model, topology):
     pytest.importorskip("libtpu")
+    assert (method, model, topology) in {row[:3] for row in ROWS}
     with jax.enable_x64(False):  # as users have it: where numbers have 64 bits no flash kernel runs
-        code, out, _ = run(capsys, topology, "--model", model, "--method", "clip_cov", "--json")
+        code, out, _ = run(capsys, topology, "--model", model, "--method", method, "--json")
     print(out)
     assert code == 0
     for program in json.loads(out)["programs"].values():

@@ -281,6 +281,39 @@ def test_rows_that_share_a_prompt_divide_the_rows():
         score(model, params, rollouts(), shared=3)
 
 
+def repeated(times):
+    """Each row of `rollouts` so many times, prompts alike, answers not."""
+    of_prompts = jax.tree.map(lambda x: np.repeat(np.asarray(x), times, axis=0), rollouts())
+    tokens = np.random.default_rng(2).integers(0, VOCABULARY, of_prompts.tokens.shape)
+    return replace(of_prompts, tokens=tokens.astype(np.int32))
+
+
+@pytest.mark.parametrize(
+    ("times", "at_once", "shared"),
+    [
+        ([6] * 4, 12, 6),
+        ([6] * 4, 64, 2),
+        ([6] * 4, 4, 2),
+        ([6, 6, 9, 3], 6, 3),
+        ([5, 1, 1, 1], 4, 1),
+    ],
+)
+def test_rows_in_pieces_share_their_prompts(times, at_once, shared):
+    rows = repeated(times)
+    found = scoring.shared_prompts(rows, at_once)
+    assert found == shared
+    model, params = policy()
+
+    def logp(number):
+        return scoring.in_pieces(
+            lambda x: score(model, params, x, shared=number).logp, rows, at_once
+        )
+
+    assert_allclose(logp(found), logp(1), **EXACT)
+    length = np.where(np.arange(len(rows.group)) % 2, 1, rows.prompt_length)
+    assert scoring.shared_prompts(replace(rows, prompt_length=length), at_once) == 1
+
+
 def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():
     model, params = policy()
     given = rollouts()

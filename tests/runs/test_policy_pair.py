@@ -180,7 +180,8 @@ def test_a_run_that_ended_is_set_against_its_start(tmp_path, capsys):
     shutil.copytree(PAIR / "grpo", run / "policy", ignore=shutil.ignore_patterns("rollouts"))
     main([str(run), *FEW, "--out", str(tmp_path / "page.html")])
     assert "Weights: The 14 matrices moved" in capsys.readouterr().out
-    assert f"against {START}, brackets" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert f"Diagnosis: {run / 'policy'}, brackets" in page and START not in page
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from rlvr_jax.judges import Judge
 from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.objectives.arguments import check_positive
 from rlvr_jax.policy import Model, Params
-from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts
 
@@ -219,7 +219,7 @@ def by_verdict(
 
     def score(batch):
         rows = asked_rows(batch, actor, answers, question).rollouts
-        logp = in_pieces(lambda part: said(params, part), rows).astype(float)
+        logp = run_in_pieces(lambda part: said(params, part), rows).astype(float)
         odds = 1 / (1 + np.exp(logp[:, 1] - logp[:, 0]))
         tokens = _context_tokens(rows) + float(rows.asked_length.sum())
         return np.where(rows.truncated, 0, odds), tokens
@@ -244,7 +244,7 @@ def by_implicit_reward(
 
     def score(batch):
         own, other = (
-            in_pieces(
+            run_in_pieces(
                 lambda part, run=run, params=params: run(params, part), batch.rollouts
             ).astype(float)
             for run, params in programs

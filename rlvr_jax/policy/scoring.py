@@ -19,8 +19,8 @@ from rlvr_jax.types import Rollouts, TokenStats, replace
 
 __all__ = [
     "hidden_states",
-    "in_pieces",
     "logits_of_ids",
+    "run_in_pieces",
     "score",
     "score_hidden",
     "score_prompts",
@@ -226,8 +226,8 @@ def hidden_states(
 
 
 def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
-    """How many rows that follow one another have the same prompt in every piece of `in_pieces`, as
-    a divisor of `at_once`: what `score` may take for `shared`."""
+    """How many rows that follow one another have the same prompt in every piece of
+    `run_in_pieces`, as a divisor of `at_once`: what `score` may take for `shared`."""
     prompts = np.column_stack([rollouts.prompt_length, rollouts.prompt_tokens])
     count = len(prompts)
     changes = np.flatnonzero((prompts[1:] != prompts[:-1]).any(axis=1)) + 1
@@ -235,7 +235,7 @@ def shared_prompts(rollouts: Rollouts, at_once: int = PIECE) -> int:
     return int(np.gcd.reduce([at_once, count, *changes]))
 
 
-def in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:
+def run_in_pieces(run: Callable[[Rollouts], Any], rollouts: Rollouts, at_once: int = PIECE) -> Any:
     """What a compiled program tells of all rows, on the host; some rows at a time, so that memory
     is bounded. The last piece is filled up with rows that came before.
 

@@ -18,7 +18,7 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
-from rlvr_jax.policy.scoring import in_pieces, shared_prompts
+from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.held_out import HeldOut, load_held_out
@@ -132,7 +132,7 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
     shared = shared_prompts(rollouts)
-    return in_pieces(lambda rows: _score(model, params, rows, NEEDS, (), shared), rollouts)
+    return run_in_pieces(lambda rows: _score(model, params, rows, NEEDS, (), shared), rollouts)
 
 
 def score_branching(
@@ -148,7 +148,7 @@ def score_branching(
         sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
         return replace(stats, topk_logp=None), sizes
 
-    return in_pieces(of_rows, rollouts)
+    return run_in_pieces(of_rows, rollouts)
 
 
 def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:

@@ -305,7 +305,7 @@ def test_rows_in_pieces_share_their_prompts(times, at_once, shared):
     model, params = policy()
 
     def logp(number):
-        return scoring.in_pieces(
+        return scoring.run_in_pieces(
             lambda x: score(model, params, x, shared=number).logp, rows, at_once
         )
 

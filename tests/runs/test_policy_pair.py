@@ -13,7 +13,7 @@ from analysis_runs import write_run
 from rlvr_jax import policy, tasks
 from rlvr_jax.analysis.diagnose import main
 from rlvr_jax.analysis.diagnosis import diagnose_answers
-from rlvr_jax.policy.scoring import in_pieces
+from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.runs.held_out import evaluation_settings
 from rlvr_jax.runs.kept_pair import load_answers, save_pair
@@ -48,7 +48,7 @@ def test_the_answers_that_ship_are_of_the_policies_that_ship():
             rollouts, stats, _ = load_rollouts(PAIR / method / "rollouts" / f"{name}.npz")
             for folder, logp in ((drew, rollouts.old_logp), (other, stats.logp)):
                 own = policy.load(folder)
-                found = in_pieces(lambda rows, own=own: score(*own, rows).logp, rollouts)
+                found = run_in_pieces(lambda rows, own=own: score(*own, rows).logp, rollouts)
                 np.testing.assert_allclose(found, logp, atol=ATOL, rtol=0)
 
 

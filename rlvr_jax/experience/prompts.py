@@ -53,9 +53,18 @@ class PromptTable:
     def encode(self, text: str, messages: Sequence[Mapping[str, str]] = ()) -> list[int]:
         """The tokens of another prompt's text behind its messages, as those of the table were made.
 
+        A view may show what a model wrote. Where a chat template puts the special tokens, those
+        that stand in a text are written with a blank behind their first character: they are words
+        that somebody said, and no border between turns.
+
         Raises:
           ValueError: as `encode_prompts`.
         """
+        if self.tokenizer.chat_template:
+            text = _as_words(self.tokenizer, text)
+            messages = [
+                {**turn, "content": _as_words(self.tokenizer, turn["content"])} for turn in messages
+            ]
         return _encoded(self.tokenizer, [text], [messages])[0]
 
 
@@ -177,6 +186,13 @@ def _as_one(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list
     """The tokens of all texts, in one call: 20,000 prompts of SmolLM2 then take 2.9 s of a core in
     place of 4.7."""
     return tokenizer(list(texts), add_special_tokens=special)["input_ids"] if len(texts) else []
+
+
+def _as_words(tokenizer: Any, text: str) -> str:
+    """A text with its special tokens written apart."""
+    for token in tokenizer.all_special_tokens:
+        text = text.replace(token, f"{token[0]} {token[1:]}")
+    return text
 
 
 def _by_template(tokenizer: Any, text: str, messages: Sequence[Mapping[str, str]]) -> str:

@@ -115,6 +115,20 @@ def test_a_question_with_a_special_token_is_refused(shown):
         shown("{{ messages[0].content }}", Prompt("1 <eos> 2"))
 
 
+def test_special_tokens_in_what_a_model_wrote_are_words(model):
+    tokenizer = policy.tokenizer(model)
+    tokenizer.chat_template = REST
+    table = encode_prompts(tokenizer, [QUESTION], 0, "train")
+    said = [{"role": "5", "content": "2 <eos> 3"}]
+    found = tokenizer.decode(table.encode("1 <eos><pad> 2", said), skip_special_tokens=False)
+    # "< eos>" is no word that this policy knows; the roles are none either.
+    assert "<eos>" not in found and "<pad>" not in found and "2 <unk>" in found
+    assert table.encode("1 + 2 =") == table.tokens[0].tolist()
+    # Without a template a text is what it is.
+    tokenizer.chat_template = None
+    assert tokenizer.eos_token_id in table.encode("1 <eos> 2")
+
+
 def test_what_a_template_is_given_reaches_it_or_is_refused(shown):
     template = "{% if thinking %}+ {% endif %}{{ messages[0].content }}"
     assert shown(template, thinking=True) == "+ 1 + 2 ="

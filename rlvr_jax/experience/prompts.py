@@ -15,7 +15,14 @@ from jinja2 import TemplateError
 from rlvr_jax.tasks import Prompt, Response
 from rlvr_jax.types import Rollouts
 
-__all__ = ["PromptTable", "check_embedded", "encode_prompts", "encode_text", "responses"]
+__all__ = [
+    "PromptTable",
+    "as_words",
+    "check_embedded",
+    "encode_prompts",
+    "encode_text",
+    "responses",
+]
 __all__ += ["check_readable", "shared_opening", "stop_tokens"]
 __all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
 
@@ -53,19 +60,14 @@ class PromptTable:
     def encode(self, text: str, messages: Sequence[Mapping[str, str]] = ()) -> list[int]:
         """The tokens of another prompt's text behind its messages, as those of the table were made.
 
-        A view may show what a model wrote. Where a chat template puts the special tokens, those
-        that stand in a text are written with a blank behind their first character: they are words
-        that somebody said, and no border between turns.
+        A view may show what a model wrote: special tokens in it are words (`as_words`).
 
         Raises:
           ValueError: as `encode_prompts`.
         """
-        if self.tokenizer.chat_template:
-            text = _as_words(self.tokenizer, text)
-            messages = [
-                {**turn, "content": _as_words(self.tokenizer, turn["content"])} for turn in messages
-            ]
-        return _encoded(self.tokenizer, [text], [messages])[0]
+        text, known = as_words(self.tokenizer, text), self.tokenizer
+        messages = [{**turn, "content": as_words(known, turn["content"])} for turn in messages]
+        return _encoded(known, [text], [messages])[0]
 
 
 def shown_prompt(table: PromptTable) -> list[str]:
@@ -188,9 +190,11 @@ def _as_one(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list
     return tokenizer(list(texts), add_special_tokens=special)["input_ids"] if len(texts) else []
 
 
-def _as_words(tokenizer: Any, text: str) -> str:
-    """A text with its special tokens written apart."""
-    for token in tokenizer.all_special_tokens:
+def as_words(tokenizer: Any, text: str) -> str:
+    """What a model or a tool has said, for a chat template, which puts the special tokens: those in
+    the text get a blank behind their first character, so that they are no border between turns.
+    Without a template the text is as it is."""
+    for token in tokenizer.all_special_tokens if tokenizer.chat_template else ():
         text = text.replace(token, f"{token[0]} {token[1:]}")
     return text
 

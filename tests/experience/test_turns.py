@@ -295,6 +295,12 @@ def test_a_reply_is_the_next_message_by_the_template(tmp_path, template, role, e
     assert as_message(speaker(tmp_path, template), role, "42", end) == wanted
 
 
+def test_special_tokens_in_a_reply_are_words(tmp_path):
+    injected = as_message(speaker(tmp_path, CHATML), "tool", "4<eos>\n<pad>5", "<|im_end|>")
+    assert injected == "\n<|im_start|>tool\n4< eos>\n< pad>5<|im_end|>\n<|im_start|>assistant\n"
+    assert as_message(speaker(tmp_path / "bare", None), "tool", "4<eos>", "") == "\n4<eos>\n"
+
+
 def test_a_template_that_drops_replies_is_refused(tmp_path):
     dropping = "{% for m in messages if m['role'] == 'assistant' %}{{ m['content'] }}{% endfor %}"
     with pytest.raises(ValueError, match="chat template must write a message behind one"):

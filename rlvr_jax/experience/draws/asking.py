@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 
 from rlvr_jax.experience.grades import unsaid
 from rlvr_jax.experience.parts import Actor, Turn
+from rlvr_jax.experience.prompts import as_words
 from rlvr_jax.experience.told import Told
 from rlvr_jax.parallel import gather
 from rlvr_jax.tasks import Grade
@@ -229,13 +230,15 @@ def environment_of(draw: str, given: Any, task: Any) -> Any:
 def as_message(tokenizer: Any, role: str, text: str, end: str) -> str:
     """What stands behind a message of the policy where a message of another role follows and the
     policy is to go on, by the tokenizer's chat template. A template that knows no such role is
-    given a user's message; without a template the text has a line of its own.
+    given a user's message; without a template the text has a line of its own. Special tokens in the
+    text are words of it.
 
     Args:
       end: what ended the policy's message, if it has ended it; it is not written again.
     """
     if not getattr(tokenizer, "chat_template", None):
         return f"\n{text}\n"
+    text = as_words(tokenizer, text)
     chat = [{"role": "user", "content": "."}, {"role": "assistant", "content": _MARK}]
     for known in dict.fromkeys((role, "user")):
         try:

@@ -226,6 +226,7 @@ def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     assert_allclose(rollouts.entropy[on], scored["entropy"][on], atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     run = training_runs.prepared(settings(policy, "unused", "arpo"))
     state, own = run.initial_state(), run.start.sampler

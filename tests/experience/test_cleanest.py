@@ -96,6 +96,7 @@ def test_tool_use_is_as_untidy_as_what_was_told_and_written(monkeypatch):
     assert again > 3 and tidy > 3
 
 
+@pytest.mark.slow
 def test_of_rows_that_call_tools_the_cleanest_right_ones_are_kept(tmp_path):
     chain = recipe("grpo_roc", tools=None).experience
     assert "untidy_tool_use" in chain.labels[-1]

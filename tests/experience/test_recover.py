@@ -130,6 +130,7 @@ def test_an_error_that_was_told_is_what_a_recovery_reads():
     assert "Error: two." in last_error("<output>Error: one.</output> <output>Error: two.</output>")
 
 
+@pytest.mark.slow
 def test_recoveries_from_a_tools_error_call_it_again(tmp_path, monkeypatch):
     monkeypatch.setattr(training_runs, "WORDS", [*training_runs.WORDS, "Error:"])
     policy = training_runs.write_policy(tmp_path / "policy", max_positions=64)

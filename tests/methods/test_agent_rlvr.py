@@ -106,6 +106,7 @@ def test_guidance_that_holds_the_solution_is_not_used(hints, shown):
     assert (text != prompt.text) == shown and text.endswith("look\nthere") == shown
 
 
+@pytest.mark.slow
 def test_training_makes_pairs_with_guided_successes(tmp_path):
     steps = training_runs.on_brackets("agent_rlvr", tmp_path)
     assert max(training_runs.values(steps, "experience/redrawn_share")) > 0

@@ -80,6 +80,7 @@ def test_aepo_learns_from_answers_of_the_tasks_environment(tmp_path):
     assert sum(training_runs.values(steps, "experience/forked_rows")) > 0
 
 
+@pytest.mark.slow
 def test_epo_learns_from_each_step_of_an_episode(tmp_path):
     steps = run_of(tmp_path, "epo", "max_steps=3")
     assert_turns_were_learned_from(steps)
@@ -154,6 +155,7 @@ def test_pairs_are_two_ways_to_take_one_turn(tmp_path):
     assert later > 0
 
 
+@pytest.mark.slow
 def test_ma_rlhf_learns_from_answers_of_turns_by_another_methods_experience(tmp_path):
     world = "small_environments:in_turns"
     steps = run_of(tmp_path, "ma_rlhf", experience=world, task="training_runs:sums")

@@ -36,6 +36,7 @@ def run_of(tmp_path, *hyperparameters, **changes):
     return steps
 
 
+@pytest.mark.slow
 def test_it_trains_on_answers_that_search(tmp_path):
     task = "small_environments:answering_sums"
     steps = run_of(tmp_path, "tools=None", task=task, response_tokens=10)

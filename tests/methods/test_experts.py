@@ -58,6 +58,7 @@ def test_what_helps_is_imitated_behind_the_prompt_it_was_written_to():
     assert kept > 0
 
 
+@pytest.mark.slow
 def test_training_with_experts(tmp_path):
     given = ("experts=|(", "capacity=2", "wrong_above=0.5")
     steps = training_runs.on_brackets("meml_grpo", tmp_path, hyperparameters=given)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy_actor
+import pytest
 import training_runs
 
 from rlvr_jax.methods import recipe
@@ -33,6 +34,7 @@ def test_groups_of_every_round_are_asked_again_with_a_hint():
     assert collected.metrics["redrawn_share"] == 1.0
 
 
+@pytest.mark.slow
 def test_training_learns_across_prompts(tmp_path):
     # A bound at which most groups are asked again, whatever the base has learned.
     steps = training_runs.on_brackets(

@@ -53,7 +53,7 @@ def rows(asked):
     )
 
 
-@pytest.mark.parametrize("asked", [[], [3, 4]])
+@pytest.mark.parametrize("asked", [pytest.param([], marks=pytest.mark.slow), [3, 4]])
 def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)
     batch = rows(asked)

@@ -14,6 +14,7 @@ def test_training_gives_the_first_rows_the_beginning_of_a_solution(tmp_path):
     assert lengths[0] == 3072
 
 
+@pytest.mark.slow
 def test_training_behind_prefixes(tmp_path):
     steps = training_runs.on_brackets("prefix_rl", tmp_path)
     assert max(training_runs.values(steps, "experience/prefixed_share")) > 0

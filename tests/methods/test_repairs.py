@@ -119,6 +119,7 @@ def test_training_on_answers_that_were_salvaged(tmp_path):
     assert max(training_runs.values(steps, "gradient_norm")) > 0
 
 
+@pytest.mark.slow
 def test_training_on_interventions(tmp_path):
     steps = training_runs.on_brackets(
         "intervention_training",

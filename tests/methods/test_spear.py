@@ -120,6 +120,7 @@ def test_calls_are_the_turns_of_a_row_or_a_reward_of_the_task():
         call_bonus(0.1, -1)
 
 
+@pytest.mark.slow
 def test_calls_of_tools_are_the_replies_that_a_row_has_read(tmp_path):
     batch = Rollouts.of_responses(
         np.ones((2, 4), int),

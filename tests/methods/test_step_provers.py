@@ -193,6 +193,7 @@ def test_rstar_math_trains_by_its_name(tmp_path):
 BFS = ("expansions=4", "separator= =", "low=0", "high=1")
 
 
+@pytest.mark.slow
 def test_bfs_prover_trains_by_its_name(tmp_path):
     config = run_of(
         tmp_path,

@@ -7,11 +7,6 @@ from check_golden import SLUGS, TOLERANCE, compare, difference
 
 from rlvr_jax.methods import names
 
-# Take the longest to compile: one case of each is enough for every day.
-LONG = {
-    *("ace", "arbitrary_entropy", "ares", "reinforce_plus_plus", "riskpo", "rpg", "simko"),
-    "verl_effective_rank",
-}
 # Have none: procedures over visits and rules about texts. By the test with their examples.
 WITHOUT = {
     "agent_rlvr": "test_agent_rlvr.py",
@@ -47,11 +42,10 @@ WITHOUT = {
 
 
 def every_vector():
-    """Golden cases by method."""
+    """Golden cases by method, of which one is enough for every day: compiling takes the time."""
     for slug in SLUGS:
         for number, case in enumerate(golden.CASES):
-            slow = number > 0 and slug in LONG
-            yield pytest.param(slug, case, marks=pytest.mark.slow if slow else ())
+            yield pytest.param(slug, case, marks=pytest.mark.slow if number else ())
 
 
 @pytest.mark.parametrize(("slug", "case"), list(every_vector()))

@@ -185,6 +185,7 @@ def test_a_written_problem_keeps_the_answer_of_its_prompt():
             assert all(ask.prompt.text.startswith("about ") for ask in batch.asks)
 
 
+@pytest.mark.slow
 def test_training_on_problems_that_the_policy_writes(tmp_path):
     given = ("high=0.9", "sources=8")
     steps = training_runs.on_brackets("svs", tmp_path, steps=3, hyperparameters=given)

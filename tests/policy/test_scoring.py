@@ -300,18 +300,21 @@ def repeated(times):
 )
 def test_rows_in_pieces_share_their_prompts(times, at_once, shared):
     rows = repeated(times)
-    found = scoring.shared_prompts(rows, at_once)
-    assert found == shared
-    model, params = policy()
-
-    def logp(number):
-        return scoring.run_in_pieces(
-            lambda x: score(model, params, x, shared=number).logp, rows, at_once
-        )
-
-    assert_allclose(logp(found), logp(1), **EXACT)
+    assert scoring.shared_prompts(rows, at_once) == shared
     length = np.where(np.arange(len(rows.group)) % 2, 1, rows.prompt_length)
     assert scoring.shared_prompts(replace(rows, prompt_length=length), at_once) == 1
+
+
+def test_pieces_whose_rows_share_prompts_score_as_each_row_would():
+    rows, (model, params) = repeated([6, 6, 9, 3]), policy()
+    logp = jax.jit(
+        lambda own, shared: score(model, params, own, shared=shared).logp, static_argnums=1
+    )
+    once, each = (
+        scoring.run_in_pieces(lambda own, shared=shared: logp(own, shared), rows, 6)
+        for shared in (3, 1)
+    )
+    assert_allclose(once, each, **EXACT)
 
 
 def test_a_budget_of_one_token_is_predicted_by_the_prompt_alone():

@@ -71,6 +71,7 @@ def test_rates_are_those_of_choosing_one_by_one(rule):
             assert rates[prompt] == pytest.approx(np.mean(hits))
 
 
+@pytest.mark.slow
 def test_many_prompts_are_looked_at_in_parts(monkeypatch):
     monkeypatch.setattr("rlvr_jax.experience.choosing.MOST_ROWS", 26)
     found = table(prompts=7)

@@ -245,6 +245,7 @@ def test_a_head_on_a_mesh_changes_nothing_but_rounding(model, monkeypatch):
     jax.tree.map(same, *(jax.device_get(state.critic.params) for state in (split, alone)))
 
 
+@pytest.mark.slow
 @in_float64
 def test_the_means_over_own_and_others_rows_count_alike():
     """One update descends `hybrid_critic_loss` itself, though the kinds differ in tokens."""

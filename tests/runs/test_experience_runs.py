@@ -5,7 +5,7 @@ import training_runs
 
 from rlvr_jax.runs import TrainConfig, loop
 
-FAST = ("dapo", "ghpo")
+FAST = ("dapo",)
 # Sizes with which each part can act within four steps.
 SIZES = dict(
     task="hinted_brackets:train=24",

@@ -65,6 +65,7 @@ def crash_at(call, config):
     return [row["step"] for row in training_runs.metrics(config.run_dir)]
 
 
+@pytest.mark.slow
 def test_a_run_that_crashed_twice_ends_in_the_same_bytes(model, tmp_path, uninterrupted):
     def config(**changes):
         return settings_of(model, tmp_path / "run", **changes)

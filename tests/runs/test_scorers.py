@@ -88,6 +88,7 @@ def test_a_flow_begins_with_the_distance_from_noise_and_learns_right_answers(own
     assert gain[1::2].mean() > 0
 
 
+@pytest.mark.slow
 def test_wrong_answers_teach_a_flow_nothing(own):
     scorer, batch = flow_scorer(0.8, 1), rows(own)
     optimizer, state = begun(own, scorer)

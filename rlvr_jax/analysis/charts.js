@@ -102,10 +102,12 @@ function scales(spec, width, height) {
   const left = 14 + 6.4 * Math.max(...yTicks.map((t) => tickText(t, yTicks).length));
   const [right, top, bottom] = [10, 8, 36];
   const warp = spec.x.log2 ? Math.log2 : (v) => v;
+  const whole = xs.every(Number.isInteger);  // layers, steps: nothing stands between them
   const across = (width - left - right) / (warp(xHigh) - warp(xLow));
   return {
     left, top, width, height, right: width - right, bottom: height - bottom, yTicks,
-    xTicks: spec.x.log2 ? [...new Set(xs)].sort((a, b) => a - b) : ticks(xLow, xHigh, width / 75),
+    xTicks: spec.x.log2 ? [...new Set(xs)].sort((a, b) => a - b)
+      : ticks(xLow, xHigh, width / 75).filter((t) => !whole || Math.abs(t - Math.round(t)) < 1e-9),
     x: (v) => left + (warp(v) - warp(xLow)) * across,
     y: (v) => height - bottom - ((v - low) / (high - low)) * (height - top - bottom),
   };

@@ -133,7 +133,7 @@ def prompt_lengths(tokenizer: Any, prompts: Sequence[Prompt]) -> list[int]:
 
 def encode_text(tokenizer: Any, text: str) -> list[int]:
     """The tokens of a text as it is, without a template and without special tokens."""
-    return _as_one(tokenizer, [text])[0]
+    return _tokenized(tokenizer, [text])[0]
 
 
 def stop_tokens(
@@ -165,16 +165,18 @@ def _encoded(
 ) -> list[list[int]]:
     if tokenizer.chat_template:
         chats = zip(texts, messages, strict=True)
-        return _as_one(tokenizer, [_by_template(tokenizer, *each) for each in chats])
+        return _tokenized(tokenizer, [_by_template(tokenizer, *each) for each in chats])
     for text, before in zip(texts, messages, strict=True):
         if before:
             raise ValueError(
                 "prompts with messages before the user's must have a tokenizer with a chat"
                 f" template, got {dict(before[0])!r} before {text[:80]!r} and a tokenizer without"
             )
-    bare = _as_one(tokenizer, texts)
+    bare = _tokenized(tokenizer, texts)
     rows = []
-    for text, whole, ids in zip(texts, bare, _as_one(tokenizer, texts, special=True), strict=True):
+    for text, whole, ids in zip(
+        texts, bare, _tokenized(tokenizer, texts, special=True), strict=True
+    ):
         if tokenizer.bos_token and text.startswith(tokenizer.bos_token):
             rows.append(whole)
             continue
@@ -184,7 +186,7 @@ def _encoded(
     return rows
 
 
-def _as_one(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list[list[int]]:
+def _tokenized(tokenizer: Any, texts: Sequence[str], special: bool = False) -> list[list[int]]:
     """The tokens of all texts, in one call: 20,000 prompts of SmolLM2 then take 2.9 s of a core in
     place of 4.7."""
     return tokenizer(list(texts), add_special_tokens=special)["input_ids"] if len(texts) else []

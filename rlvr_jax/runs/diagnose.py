@@ -65,7 +65,12 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("run", nargs="?", metavar="RUN", help="a run directory; with --task a policy folder, too")
+    add(
+        "run",
+        nargs="?",
+        metavar="RUN",
+        help="a run directory; with --task a policy folder or file, too",
+    )
     add("--against", metavar="FOLDER", help="another run, a policy folder or file")
     add("--answers", metavar="FOLDER", help="answers that --keep has written")
     add("--out", default="diagnosis.html", help="the page to write")

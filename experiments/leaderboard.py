@@ -70,7 +70,7 @@ GRPO on your machine with `--board objectives --entries grpo my_module:my_method
 parameters, and nothing of them is about language models. Settings are those of the papers but where
 `rlvr_jax/runs/presets.py` says why they are not.
 
-| board | methods | runs | task |
+| board | entries | runs | task |
 |---|---|---|---|
 """
 
@@ -171,8 +171,8 @@ def write_pages(out: Path) -> None:
         page = out / f"{name}.md"
         notes = _notes(board, ended)
         write_board(page, board.title, budget, own, baseline, notes, board.main)
-        methods = len({row["entry"] for row in ended})
-        links.append(f"| [{board.title}]({name}.md) | {methods} | {len(ended)} | `{board.task}` |")
+        entries = len({row["entry"] for row in ended})
+        links.append(f"| [{board.title}]({name}.md) | {entries} | {len(ended)} | `{board.task}` |")
     readme = out / "README.md"
     readme.write_text(_README + "\n".join(links) + "\n")
 

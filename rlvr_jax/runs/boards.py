@@ -58,6 +58,11 @@ def _values(settings: Mapping[str, Sequence[float | str]]) -> dict[str, str]:
     }
 
 
+def _at_the_edge(which: str, names: str) -> dict[str, str]:
+    """Notes on methods whose best value has none beyond it."""
+    return dict.fromkeys(names.split(), f"its value is the {which} of the three that were tried")
+
+
 _TWELVE = """
     grpo dapo gspo clip_cov kl_cov forking_tokens entropy_bonus siren simko passk_advantage nsr
     lp_reg
@@ -130,6 +135,30 @@ BOARDS: Mapping[str, Board] = {
         # Other boards begin with 0 and have ten at most.
         first_seed=100,
         chooses=True,
+    ),
+    "tuned": Board(
+        "Tuned: each method with the best of the three values that were tried, on other prompts",
+        "brackets",
+        # What the lines of "tuning" choose, by a test.
+        dict(
+            grpo="grpo:learning_rate=0.00015",
+            dapo="dapo:clip_high=0.28",
+            gspo="gspo:clip_high=0.013",
+            clip_cov="clip_cov:fraction=0.015",
+            kl_cov="kl_cov:fraction=0.04",
+            forking_tokens="forking_tokens:fraction=0.1",
+            entropy_bonus="entropy_bonus:entropy_coefficient=0.1",
+            siren="siren:coefficient=0.05",
+            simko="simko:share=0.2",
+            passk_advantage="passk_advantage:advantage=subset_normalized(6)",
+            nsr="nsr:right=0.1",
+            lp_reg="lp_reg:fraction=0.2",
+        ),
+        seeds=5,
+        notes={
+            **_at_the_edge("lowest", "grpo dapo forking_tokens"),
+            **_at_the_edge("highest", "clip_cov kl_cov entropy_bonus simko passk_advantage lp_reg"),
+        },
     ),
     "guidance": Board(
         "Guidance: hints, solutions and teachers beside what the policy draws",

@@ -106,7 +106,7 @@ def test_a_board_of_two_processors_pairs_within_one(tmp_path):
     )
 
     text, cells = page_of(tmp_path, rows)
-    assert "24 runs of 4 methods; commit a; processor" in text
+    assert "24 runs of 4 entries; commit a; processor" in text
     assert "one (10 runs), three (6 runs), two (8 runs)." in text
     assert "7 runs have no run of `grpo` with their seed on their commit and processor" in text
     assert "- Without two pairs to compare: `elsewhere`." in text and "cannot be told" not in text

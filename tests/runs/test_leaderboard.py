@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import random
+import re
 
 import pytest
 
 from experiments import leaderboard
 from rlvr_jax import methods
+from rlvr_jax.analysis.evidence.ranking import chosen_entries
 from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.boards import BOARDS, Board
@@ -203,6 +205,23 @@ def test_settings_are_chosen_on_prompts_and_seeds_that_are_not_reported():
     assert not any("held_out" in board.task for board in reported)
     # Candidates that look separated get seeds up to 9.
     assert all(board.first_seed + board.seeds <= 10 <= tuning.first_seed for board in reported)
+
+
+def test_the_tuned_methods_have_the_values_that_were_best():
+    rows = read_rows(leaderboard.Config().out / "results.jsonl")
+    tried = [row for row in rows if row["board"] == "tuning"]
+    chosen = chosen_entries(tried, BOARDS["tuning"].main)
+    settings = {method: BOARDS["tuning"].entries[entry] for method, entry in chosen.items()}
+    assert settings == BOARDS["tuned"].entries
+
+    def value(entry):
+        return float(re.split("[=(]", entry)[-1].strip(")"))
+
+    for method, entry in chosen.items():
+        values = [value(row["entry"]) for row in tried if row["method"] == method]
+        note = BOARDS["tuned"].notes.get(method, "")
+        assert ("lowest" in note) == (value(entry) == min(values))
+        assert ("highest" in note) == (value(entry) == max(values))
 
 
 def test_a_board_of_a_language_model_has_its_own_number(tmp_path, monkeypatch):

@@ -66,14 +66,14 @@ def write_board(
     lines = [
         f"# {title}",
         "",
-        f"{budget} {len(ended)} runs of {len(found)} methods; commit"
+        f"{budget} {len(ended)} runs of {len(found)} entries; commit"
         f" {_counted([row['commit'][:7] for row in ended])}; processor (name, family, model,"
         f" stepping) {_counted([row['processor'] for row in ended])}.",
         *_unpaired(found, baseline),
         "",
         "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
         f" `{baseline}` of the same commit and processor, and its interval is plain; `p` is of a"
-        " paired t-test, corrected for all methods of the table that have two pairs (Holm). `rank`"
+        " paired t-test, corrected for all lines of the table that have two pairs (Holm). `rank`"
         f" is by {main}, the range of 95 % of 10,000 resamples of the seeds; with few seeds it is"
         " too narrow. Entropy is that of the last evaluation's answers, in nats per token.",
         "",

@@ -33,6 +33,7 @@ import tyro
 from rich.console import Console
 
 from rlvr_jax.analysis.evidence.board_page import write_board
+from rlvr_jax.analysis.evidence.collapses import collapse_table
 from rlvr_jax.analysis.evidence.ranking import chosen_entries, prediction_interval
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
@@ -151,7 +152,7 @@ def run_missing(config: Config, console: Console) -> None:
 
 def write_pages(out: Path) -> None:
     """A page for each board that has lines, and README.md, which lists them."""
-    rows = read_rows(out / "results.jsonl")
+    rows, curves = (read_rows(out / f"{name}.jsonl") for name in ("results", "curves"))
     links = []
     for name, board in BOARDS.items():
         own = [row for row in rows if row["board"] == name]
@@ -170,7 +171,10 @@ def write_pages(out: Path) -> None:
             )
         page = out / f"{name}.md"
         notes = _notes(board, ended)
-        write_board(page, board.title, budget, own, baseline, notes, board.main)
+        behind = []
+        if board.every_run:
+            behind = collapse_table([row for row in curves if row["board"] == name], board.main)
+        write_board(page, board.title, budget, own, baseline, notes, board.main, behind)
         entries = len({row["entry"] for row in ended})
         links.append(f"| [{board.title}]({name}.md) | {entries} | {len(ended)} | `{board.task}` |")
     readme = out / "README.md"

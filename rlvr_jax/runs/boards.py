@@ -28,6 +28,7 @@ class Board:
       notes: what a reader of an entry's line has to know, by entry.
       chooses: whether its entries are values of settings, of which the page names the best of each
         method.
+      every_run: whether its page has a row for every run, with when it collapsed.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Board:
     main: str = "pass@32"
     notes: Mapping[str, str] = field(default_factory=dict)
     chooses: bool = False
+    every_run: bool = False
 
 
 def _named(names: str, **others: str) -> dict[str, str]:
@@ -83,6 +85,7 @@ def _of_smollm2(title: str, task: str, entries: Mapping[str, str], steps: int = 
         steps=steps,
         evaluate_every=20,
         main="pass@8",
+        every_run=True,
     )
 
 
@@ -208,6 +211,7 @@ BOARDS: Mapping[str, Board] = {
         drawn_tokens=0,
         steps=1000,
         evaluate_every=100,
+        every_run=True,
     ),
     "sums": _of_smollm2(
         "A language model: SmolLM2-135M on sums that it finds hard",

@@ -9,6 +9,7 @@ from matplotlib.image import imread
 from scipy import stats
 
 from rlvr_jax.analysis.evidence.board_page import write_board, write_picture
+from rlvr_jax.analysis.evidence.collapses import collapse_table, stays_from
 from rlvr_jax.analysis.evidence.ranking import (
     chosen_entries,
     holm,
@@ -68,6 +69,33 @@ def test_the_best_value_of_each_method_is_chosen_from_whole_ones():
     failed = {"board": "x", "entry": "c=1", "seed": 0, "method": "c", "failed": "loss is nan"}
     # a=3 has one seed of two; b=2 is no better than b=1, which stands first.
     assert chosen_entries([*rows, failed], "pass@32") == {"a": "a=2", "b": "b=1"}
+
+
+def test_what_is_lost_is_told_from_where_it_lasts():
+    steps = [0, 10, 20, 30]
+    assert stays_from(steps, [1.0, 0.05, 0.2, 0.05], 0.1) == 30
+    assert stays_from(steps, [1.0, 0.05, 0.02, 0.05], 0.1) == 10
+    assert stays_from(steps, [1.0, 0.05, 0.02, 0.1], 0.1) is None
+    # What was not measured is no collapse: an evaluation whose answers have no tokens.
+    assert stays_from(steps, [1.0, 0.05, None, 0.05], 0.1) == 30
+    assert stays_from(steps, [0.0] * 4, 0.0) is None
+
+
+def test_every_run_has_a_row():
+    curves = [
+        {"entry": "b", "seed": 1, "step": [0, 10, 20], "held_out/entropy": [0.4, 0.03, 0.0312]}
+        | {"held_out/pass@1": [0.5, 0.75, 0.25], "held_out/pass@8": [0.9, 0.9, 0.375]},
+        {"entry": "a", "seed": 0, "step": [0, 10], "held_out/entropy": [0.4, None]}
+        | {"held_out/pass@1": [0.5, 0.625], "held_out/pass@8": [0.9, 0.875]},
+        {"entry": "b", "seed": 0, "step": [0, 10], "held_out/entropy": [0.4, 0.25]}
+        | {"held_out/pass@1": [0.5, 0.5], "held_out/pass@8": [0.9, 0.75]},
+    ]
+    rows = [line.strip("| ").split(" | ") for line in collapse_table(curves, "pass@8")[4:]]
+    assert rows == [
+        ["`b`", "0", "0.500, 0", "0.500", "0.750", "0.2500", "–", "–"],
+        ["`b`", "1", "0.750, 10", "0.250", "0.375", "0.0312", "10", "20"],
+        ["`a`", "0", "0.625, 10", "0.625", "0.875", "–", "–", "–"],
+    ]
 
 
 def page_of(folder, rows):
@@ -260,6 +288,7 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     assert found["metrics_sha256"] == digest
     curves = curve_row(tmp_path / "run", "x", "grpo:clip_high=0.3")
     assert curves["held_out/pass@1"] == [0.25, 0.5, 0.5]
+    assert curves["held_out/entropy"] == [0.3, 0.1, 0.1]
     # Of the held-out answers where none was drawn.
     assert curves["entropy"] == [0.3, 0.12346, None]
     assert curves["drawn_tokens"] == [0, 21, 25]

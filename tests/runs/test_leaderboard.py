@@ -104,6 +104,19 @@ def test_the_pages_tell_what_survives(tmp_path, monkeypatch):
     )
 
 
+def test_a_page_may_show_every_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaderboard, "train_together", runs_all_but(("clip_cov", 1)))
+    place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]
+    leaderboard.main(place)
+    for shown in (True, False):
+        monkeypatch.setitem(BOARDS, "two", dataclasses.replace(BOARD, every_run=shown))
+        leaderboard.main([*place, "--page"])
+        page = (tmp_path / "out" / "two.md").read_text()
+        # Two evaluations that are alike: nothing fell.
+        assert ("| `grpo` | 1 | 0.300, 0 | 0.300 | 0.600 | 0.2000 | – | – |" in page) == shown
+        assert "- `few`, seed 1: step 3: loss is nan" in page
+
+
 def test_a_page_needs_the_baseline_and_tells_who_drew_less(tmp_path, monkeypatch):
     monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
     place = ["--board", "two", "--out", str(tmp_path / "out"), "--run-dir", str(tmp_path / "runs")]

@@ -47,6 +47,7 @@ def write_board(
     baseline: str,
     notes: Mapping[str, str] | None = None,
     main: str = "pass@32",
+    behind: Sequence[str] = (),
 ) -> None:
     """Writes one board as a Markdown page beside its picture, `<stem>.png`.
 
@@ -57,6 +58,7 @@ def write_board(
       baseline: the entry that all are compared with.
       notes: what a reader of an entry's line has to know, by entry.
       main: the number by which they are ranked and compared.
+      behind: further lines of the page.
     """
     ended = [row for row in rows if "end" in row]
     failed = [row for row in rows if "failed" in row]
@@ -93,6 +95,8 @@ def write_board(
     known = {entry: note for entry, note in (notes or {}).items() if entry in runs}
     if known:
         lines += ["", *(f"- `{entry}`: {note}" for entry, note in known.items())]
+    if behind:
+        lines += ["", *behind]
     if failed:
         lines += ["", "Runs that did not come to their end:", ""]
         lines += [f"- `{row['entry']}`, seed {row['seed']}: {row['failed']}" for row in failed]

@@ -95,16 +95,17 @@ def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
-    """The curves of a run, thinned to its evaluations: pass@k, entropy, drawn tokens so far."""
+    """The curves of a run, thinned to its evaluations: pass@k, the entropy of their answers and of
+    the batch that was trained on, drawn tokens so far."""
     run = load_run(path)
     evaluated = [row for row in run.metrics if "held_out/n" in row]
     drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
-    names = [n for n in evaluated[0] if n.startswith("held_out/pass@")]
-    curves = {name: [_rounded(row[name]) for row in evaluated] for name in names}
+    names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
+    curves = {name: [_rounded_or_none(row.get(name)) for row in evaluated] for name in names}
     # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
     # A step that trained on no token has none.
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]
-    curves["entropy"] = [None if value is None else _rounded(value) for value in entropy]
+    curves["entropy"] = [_rounded_or_none(value) for value in entropy]
     steps = [row["step"] for row in run.metrics]
     curves["drawn_tokens"] = [int(drawn[steps.index(row["step"])]) for row in evaluated]
     key = {"board": board, "entry": entry, "seed": run.seed}
@@ -176,6 +177,10 @@ def _held_out(row: Mapping[str, Any]) -> dict[str, float]:
 def _edge(run: Run, which: int) -> dict[str, float]:
     values = run.series("entropy")[1]
     return {"train_entropy": _rounded(values[which])} if len(values) else {}
+
+
+def _rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
 
 
 def _rounded(value: float) -> float:

@@ -1,0 +1,63 @@
+"""Every run of a board: what it came to, and from which evaluation on it had lost what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["collapse_table", "stays_from"]
+
+SMALL = 0.1
+"""Of the start's entropy, below which these pages say from when on it stayed: a convention."""
+
+
+def collapse_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]:
+    """Lines of Markdown: a row for every run, in the order of the lines.
+
+    Args:
+      curves: lines of `curves.jsonl` of one board.
+      main: pass@k that stands beside pass@1.
+    """
+    names = list(dict.fromkeys(curve["entry"] for curve in curves))
+    head = ["method", "seed", "best pass@1, at step", "pass@1 at the end", f"{main} at the end"]
+    head += ["entropy at the end", "entropy small from", "pass@1 below the start's from"]
+    rows = [head, ["---"] * len(head)]
+    for name in names:
+        own = [curve for curve in curves if curve["entry"] == name]
+        rows += [_row(curve, main) for curve in sorted(own, key=lambda curve: curve["seed"])]
+    return [
+        f"Every run. Entropy is small below {SMALL:g} times that of the start. `from`: the step of"
+        " the first evaluation from which on it was so to the end; a dash: it was not.",
+        "",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+
+
+def stays_from(steps: Sequence[int], values: Sequence[float | None], bound: float) -> int | None:
+    """The first of the evaluations from which on all values are below a bound; None: there is none.
+
+    Args:
+      steps: of the evaluations.
+      values: at them; a missing one is not below.
+    """
+    found = None
+    for step, value in zip(reversed(steps), reversed(values), strict=True):
+        if value is None or not value < bound:
+            break
+        found = step
+    return found
+
+
+def _row(curve: Mapping[str, Any], main: str) -> list[str]:
+    steps, entropy = curve["step"], curve["held_out/entropy"]
+    first, many = curve["held_out/pass@1"], curve[f"held_out/{main}"]
+    best = max(range(len(steps)), key=lambda place: first[place])
+    start = 0.0 if entropy[0] is None else entropy[0]
+    lost = (
+        stays_from(steps, entropy, SMALL * start),
+        stays_from(steps, first, first[0]),
+    )
+    cells = [f"`{curve['entry']}`", str(curve["seed"]), f"{first[best]:.3f}, {steps[best]}"]
+    cells += [f"{first[-1]:.3f}", f"{many[-1]:.3f}"]
+    cells += ["–" if entropy[-1] is None else f"{entropy[-1]:.4f}"]
+    return [*cells, *("–" if step is None else str(step) for step in lost)]

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["collapse_table", "stays_from"]
 
-SMALL = 0.1
+SMALL = 0.2
 """Of the start's entropy, below which these pages say from when on it stayed: a convention."""
 
 

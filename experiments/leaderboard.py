@@ -33,7 +33,7 @@ import tyro
 from rich.console import Console
 
 from rlvr_jax.analysis.evidence.board_page import write_board
-from rlvr_jax.analysis.evidence.collapses import collapse_table
+from rlvr_jax.analysis.evidence.every_run import every_run_table
 from rlvr_jax.analysis.evidence.ranking import chosen_entries, prediction_interval
 from rlvr_jax.analysis.evidence.rows import (
     append_row,
@@ -173,7 +173,7 @@ def write_pages(out: Path) -> None:
         notes = _notes(board, ended)
         behind = []
         if board.every_run:
-            behind = collapse_table([row for row in curves if row["board"] == name], board.main)
+            behind = every_run_table([row for row in curves if row["board"] == name], board.main)
         write_board(page, board.title, budget, own, baseline, notes, board.main, behind)
         entries = len({row["entry"] for row in ended})
         links.append(f"| [{board.title}]({name}.md) | {entries} | {len(ended)} | `{board.task}` |")

@@ -40,7 +40,7 @@ MAPS = Path("/proc/self/maps")
 _tests = itertools.count(1)
 
 # The thousands of tests that are collected are millions of objects. To look through them for
-# garbage at Python's usual pace took a seventh of the processor's time.
+# garbage at Python's usual pace took a seventeenth of the processor's time.
 gc.set_threshold(20_000, 10, 10)
 
 

@@ -28,7 +28,7 @@ class Board:
       notes: what a reader of an entry's line has to know, by entry.
       chooses: whether its entries are values of settings, of which the page names the best of each
         method.
-      every_run: whether its page has a row for every run, with when it collapsed.
+      every_run: whether its page has a row for every run, with when entropy and pass@1 fell.
     """
 
     title: str

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from scipy import stats
 
 from rlvr_jax.analysis.evidence.board_page import write_board, write_picture
-from rlvr_jax.analysis.evidence.collapses import collapse_table, stays_from
+from rlvr_jax.analysis.evidence.every_run import every_run_table, stays_from
 from rlvr_jax.analysis.evidence.ranking import (
     chosen_entries,
     holm,
@@ -89,12 +89,16 @@ def test_every_run_has_a_row():
         | {"held_out/pass@1": [0.5, 0.625], "held_out/pass@8": [0.9, 0.875]},
         {"entry": "b", "seed": 0, "step": [0, 10], "held_out/entropy": [0.4, 0.25]}
         | {"held_out/pass@1": [0.5, 0.5], "held_out/pass@8": [0.9, 0.75]},
+        # A line from before curves had it.
+        {"entry": "old", "seed": 0, "step": [0, 10], "entropy": [0.4, 0.01]}
+        | {"held_out/pass@1": [0.5, 0.25], "held_out/pass@8": [0.9, 0.75]},
     ]
-    rows = [line.strip("| ").split(" | ") for line in collapse_table(curves, "pass@8")[4:]]
+    rows = [line.strip("| ").split(" | ") for line in every_run_table(curves, "pass@8")[4:]]
     assert rows == [
         ["`b`", "0", "0.500, 0", "0.500", "0.750", "0.2500", "–", "–"],
         ["`b`", "1", "0.750, 10", "0.250", "0.375", "0.0312", "10", "20"],
         ["`a`", "0", "0.625, 10", "0.625", "0.875", "–", "–", "–"],
+        ["`old`", "0", "0.500, 0", "0.250", "0.750", "–", "–", "10"],
     ]
 
 

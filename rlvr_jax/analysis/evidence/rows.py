@@ -101,7 +101,7 @@ def curve_row(path: Path, board: str, entry: str) -> dict[str, Any]:
     evaluated = [row for row in run.metrics if "held_out/n" in row]
     drawn = np.cumsum([row.get("drawn_tokens", 0) for row in run.metrics])
     names = [n for n in evaluated[0] if n.startswith("held_out/pass@")] + ["held_out/entropy"]
-    curves = {name: [_rounded_or_none(row.get(name)) for row in evaluated] for name in names}
+    curves = {name: [_rounded_or_none(row[name]) for row in evaluated] for name in names}
     # Before the first step nothing was drawn; what was evaluated then has an entropy all the same.
     # A step that trained on no token has none.
     entropy = [row.get("entropy", row["held_out/entropy"]) for row in evaluated]

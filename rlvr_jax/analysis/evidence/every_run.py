@@ -1,21 +1,22 @@
-"""Every run of a board: what it came to, and from which evaluation on it had lost what."""
+"""Every run of a board: what it came to, and from when on its entropy or its pass@1 was low."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["collapse_table", "stays_from"]
+__all__ = ["every_run_table", "stays_from"]
 
 SMALL = 0.2
 """Of the start's entropy, below which these pages say from when on it stayed: a convention."""
 
 
-def collapse_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]:
-    """Lines of Markdown: a row for every run, in the order of the lines.
+def every_run_table(curves: Sequence[Mapping[str, Any]], main: str) -> list[str]:
+    """Lines of Markdown: a row for every run, by method, then by seed.
 
     Args:
-      curves: lines of `curves.jsonl` of one board.
+      curves: lines of `curves.jsonl` of one board. Older ones have no entropy of held-out answers,
+        and dashes in its place.
       main: pass@k that stands beside pass@1.
     """
     names = list(dict.fromkeys(curve["entry"] for curve in curves))
@@ -49,7 +50,8 @@ def stays_from(steps: Sequence[int], values: Sequence[float | None], bound: floa
 
 
 def _row(curve: Mapping[str, Any], main: str) -> list[str]:
-    steps, entropy = curve["step"], curve["held_out/entropy"]
+    steps = curve["step"]
+    entropy = curve.get("held_out/entropy", [None] * len(steps))
     first, many = curve["held_out/pass@1"], curve[f"held_out/{main}"]
     best = max(range(len(steps)), key=lambda place: first[place])
     start = 0.0 if entropy[0] is None else entropy[0]

@@ -46,7 +46,12 @@ def method(name: str) -> Method:
             f"method: name must be a method, got {name!r}: {why}. It is here as {here}"
         )
     if name not in names():
-        raise ValueError(f"method: name must be a method ({_closest(name, names())}), got {name!r}")
+        # Of some two hundred names a reader finds none in a list.
+        close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+        hint = f"closest: {', '.join(close)}; " if close else ""
+        raise ValueError(
+            f"method: name must be a method ({hint}all: python -m rlvr_jax.methods), got {name!r}"
+        )
     return importlib.import_module(f"{__name__}.{name}").METHOD
 
 

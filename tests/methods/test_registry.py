@@ -44,6 +44,8 @@ def test_listing_names_loads_no_jax():
 def test_an_unknown_method_is_refused_with_the_closest_names():
     with pytest.raises(ValueError, match=r"closest: clip_cov.*got 'clipcov'"):
         method("clipcov")
+    with pytest.raises(ValueError, match=r"method \(all: python -m rlvr_jax.methods\), got '1'"):
+        method("1")
 
 
 def test_what_has_no_method_is_refused_with_the_reason(capsys, monkeypatch):

@@ -36,5 +36,11 @@ def kernel_work(name: str, operands: Sequence[tuple[str, Sequence[int]]], moved:
     if name.startswith("token_stats"):
         (tokens, width), (vocabulary, _) = floats[:2]
         return Work(2.0 * tokens * vocabulary * width, moved)
+    if name.startswith("ragged-dot") and floats:
+        (rows, _), (_, *matrix) = floats[:2]
+        return Work(2.0 * rows * math.prod(matrix), moved)
+    if name.startswith("tgmm"):  # the gradient of the matrices of the former
+        (rows, width), (_, inner) = floats[:2]
+        return Work(2.0 * rows * width * inner, moved)
     # Those that pass over arrays and multiply nothing.
     return Work(0.0, moved)

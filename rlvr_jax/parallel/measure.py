@@ -55,7 +55,7 @@ def measured(
         by_hand["roofline_seconds"] = max(times)
         by_hand["roofline_limit"] = ("flops", "memory")[times.index(max(times))]
     try:
-        compiled, text, made = _compiled(lowered, dumped=chip is not None)
+        compiled, text, made, temporaries = _compiled(lowered, dumped=chip is not None)
     except _TooLargeError as error:
         return {
             "fits": False,
@@ -72,7 +72,7 @@ def measured(
         **given,
         "other inputs": given_bytes - sum(given.values()),
         "output": memory.output_size_in_bytes - memory.alias_size_in_bytes,
-        "temporaries": memory.temp_size_in_bytes,
+        "temporaries": memory.temp_size_in_bytes if temporaries is None else temporaries,
         "code": memory.generated_code_size_in_bytes,
         **{f"{name} (beside the program)": size for name, size in rest.items()},
     }
@@ -103,6 +103,8 @@ def measured(
         found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
         if facts.counted_once:
             found["loops_counted_once"] = list(facts.counted_once)
+        if facts.not_estimated:
+            found["not_estimated"] = list(facts.not_estimated)
         sent = sum(c.bytes for c in facts.collectives.values())
         found["collective_seconds"] = sent / chip.ici_bandwidth
     if not found["fits"]:
@@ -135,9 +137,9 @@ class _TooLargeError(Exception):
 
 def _compiled(
     lowered: jax.stages.Lowered, dumped: bool
-) -> tuple[jax.stages.Compiled, str, dict[str, int]]:
-    """A program, its text, which libtpu cannot give where a SparseCore works, but dumps, and its
-    largest arrays.
+) -> tuple[jax.stages.Compiled, str, dict[str, int], int | None]:
+    """A program, its text, which libtpu cannot give where a SparseCore works, but dumps, its
+    largest arrays, and the bytes of its temporaries, where the dumps say.
 
     Raises:
       _TooLargeError: it does not fit by itself.
@@ -153,9 +155,10 @@ def _compiled(
             size = int(float(needed[1]) * _UNITS[needed[2]])
             raise _TooLargeError(size, _largest(Path(folder))) from None
         if not dumped:
-            return compiled, compiled.as_text() or "", {}
+            return compiled, compiled.as_text() or "", {}, None
         text = _longest(Path(folder), "*after_codegen.txt")
-        return compiled, text, _largest(Path(folder))
+        assigned = _longest(Path(folder), "*after_optimizations-buffer-assignment.txt")
+        return compiled, text, _largest(Path(folder)), hlo.temporaries(assigned)
 
 
 def _largest(folder: Path) -> dict[str, int]:

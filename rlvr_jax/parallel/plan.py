@@ -40,21 +40,31 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
 def sample_mesh(config: ModelConfig, topology: Topology) -> str:
     """As few devices on tensor as leave three quarters of the memory beside the weights, or all
     that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
-    every token. Only weights that take over half of the memory even so are split over fsdp too.
+    every token. Weights that take over half of the memory even so are split over more devices on
+    tensor, each of which has all key/value heads, and only if that is too little over fsdp too.
     """
     devices = topology.num_devices
     weights = computed_bytes(config) * num_parameters(config)
     sizes = _tensor_sizes(config, devices)
     tensor = next((n for n in sizes if weights / n <= topology.hbm_bytes / 4), sizes[-1])
+    half = topology.hbm_bytes / 2
+    if weights / tensor > half:
+        wider = _tensor_sizes(config, devices, whole_keys=True)
+        tensor = next((n for n in wider if weights / n <= half), wider[-1])
     fsdp = 1
-    while weights / tensor / fsdp > topology.hbm_bytes / 2 and tensor * fsdp < devices:
+    while weights / tensor / fsdp > half and tensor * fsdp < devices:
         fsdp *= 2
     return _mesh(data=devices // tensor // fsdp, fsdp=fsdp, tensor=tensor)
 
 
-def _tensor_sizes(config: ModelConfig, devices: int) -> list[int]:
-    """Numbers of devices that divide the key/value heads, and with them everything else."""
-    sizes = config.num_kv_heads, config.num_heads, config.vocab_size, config.mlp_width, devices
+def _tensor_sizes(config: ModelConfig, devices: int, whole_keys: bool = False) -> list[int]:
+    """Numbers of devices that divide the heads and everything else.
+
+    Args:
+      whole_keys: but for the key/value heads, which may lie whole on each.
+    """
+    keys = config.num_kv_heads * (config.head_size if whole_keys else 1)
+    sizes = keys, config.num_heads, config.vocab_size, config.mlp_width, devices
     return [n for n in range(1, 9) if all(size % n == 0 for size in sizes)]
 
 

@@ -108,6 +108,8 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
             yield f"  of the estimate, kernels at their own roofline: {named}"
         if once := program.get("loops_counted_once"):
             yield f"  too small by loops whose rounds are not known: {', '.join(once)}"
+        if missing := program.get("not_estimated"):
+            yield f"  too small by what the compiler gives no time: {', '.join(missing)}"
         if longest := program.get("longest_operations"):
             yield "  the operations that the compiler gives most time:"
             for name, seconds in longest.items():

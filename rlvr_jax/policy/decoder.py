@@ -24,7 +24,7 @@ from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
-from rlvr_jax.policy.layout import HEADS, ROWS, VOCABULARY, constrain, on_tpu
+from rlvr_jax.policy.layout import HEADS, ROWS, constrain, on_tpu
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
 __all__ = ["Block", "Decoder"]
@@ -226,11 +226,12 @@ class Decoder(nn.Module):
         embedding = self.param("embedding", _NORMAL, (config.vocab_size, config.width), kept)
         if not config.tied:
             self.param("unembedding", _NORMAL, (config.vocab_size, config.width), kept)
-        if caches is None:
-            # Gathered over fsdp like every matrix: else the gradient of the lookup would gather
-            # the stream, all rows on every device.
-            embedding = constrain(embedding, self.mesh, VOCABULARY)
-        x = (embedding[tokens] if tokens.ndim == 2 else tokens).astype(config.compute_dtype)
+        ids = tokens.ndim == 2
+        x = (embedding[tokens] if ids else tokens).astype(config.compute_dtype)
+        if ids and caches is None:
+            # Looked up by width, as the table lies over fsdp, and then exchanged for rows: what is
+            # sent is the stream, and neither the table nor its gradient is whole on any device.
+            x = constrain(x, self.mesh, ("data",), (), ("fsdp",))
         if config.scaled_embedding:
             x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
         x = constrain(x, self.mesh, ROWS)

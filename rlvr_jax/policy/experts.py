@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
-from rlvr_jax.policy.layout import HEADS, ROWS, partition
+from rlvr_jax.policy.layout import HEADS, ROWS, on_tpu, partition
 
 __all__ = ["mixture"]
 
@@ -41,7 +41,11 @@ def mixture(
     MegaBlocks, https://arxiv.org/abs/2211.15841.
     """
     own = partial(
-        _mixture, activation=activation, experts_per_token=experts_per_token, normalized=normalized
+        _mixture,
+        activation=activation,
+        experts_per_token=experts_per_token,
+        normalized=normalized,
+        tpu=on_tpu(mesh),
     )
     if mesh is None or mesh.size == 1:
         return own(x, router, gate, up, output)
@@ -57,11 +61,14 @@ def mixture(
     def shared(x, *matrices):
         return jax.lax.psum(own(x, *matrices), tensor)
 
-    given = jax.shard_map(shared, mesh=mesh, in_specs=(rows, *weights), out_specs=rows)
+    # Unchecked, as a kernel of Pallas does not say over which axes its result differs.
+    given = jax.shard_map(
+        shared, mesh=mesh, in_specs=(rows, *weights), out_specs=rows, check_vma=False
+    )
     return given(x, router, gate, up, output)
 
 
-def _mixture(x, router, gate, up, output, activation, experts_per_token, normalized):
+def _mixture(x, router, gate, up, output, activation, experts_per_token, normalized, tpu):
     """`mixture` of the rows and of the part of M that are there."""
     tokens, experts = x.shape[0], router.shape[1]
     shares = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
@@ -72,9 +79,9 @@ def _mixture(x, router, gate, up, output, activation, experts_per_token, normali
     order = jnp.argsort(chosen.reshape(-1))
     visits = x[order // experts_per_token]
     counts = jnp.bincount(chosen.reshape(-1), length=experts).astype(jnp.int32)
-    hidden = activation(products.ragged_dot(visits, gate, counts))
-    hidden = hidden * products.ragged_dot(visits, up, counts)
-    given = products.ragged_dot(hidden, output, counts)
+    hidden = activation(products.ragged_dot(visits, gate, counts, tpu))
+    hidden = hidden * products.ragged_dot(visits, up, counts, tpu)
+    given = products.ragged_dot(hidden, output, counts, tpu)
 
     given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
     return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)

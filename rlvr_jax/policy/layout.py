@@ -13,16 +13,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.kernels.tpu_blocks import device
 
-__all__ = ["HEADS", "ROWS", "VOCABULARY", "constrain", "on_tpu", "partition", "split_rows"]
+__all__ = ["HEADS", "ROWS", "constrain", "on_tpu", "partition", "split_rows"]
 
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
 
 HEADS = ("tensor",)
 """Mesh axes over which attention heads are split."""
-
-VOCABULARY = ("tensor",)
-"""Mesh axes over which the vocabulary is split."""
 
 
 def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Array:

@@ -12,9 +12,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.pallas.ops.tpu.megablox.gmm import tgmm
 from jaxtyping import Array, Float
 
-__all__ = ["einsum", "matmul", "ragged_dot"]
+__all__ = ["einsum", "gradient_of_matrices", "matmul", "ragged_dot", "tile_of"]
 
 
 def einsum(
@@ -33,11 +34,60 @@ def matmul(left: Float[Array, "N D"], right: Float[Array, "D E"]) -> Float[Array
 
 
 def ragged_dot(
-    rows: Float[Array, "N D"], matrices: Float[Array, "G D E"], sizes: Array
+    rows: Float[Array, "N D"], matrices: Float[Array, "G D E"], sizes: Array, tpu: bool = False
 ) -> Float[Array, "N E"]:
-    """`jax.lax.ragged_dot` in the precision of its operands."""
+    """`jax.lax.ragged_dot` in the precision of its operands.
+
+    Args:
+      tpu: it runs on one. The gradient of matrices in bfloat16 is then MegaBlocks' kernel, as
+        libtpu (0.0.42.1) has none: it multiplies all rows by every matrix.
+    """
     precision = _precision(rows, matrices)
+    narrow = precision is None and not jax.config.jax_enable_x64  # the kernel counts in 32 bits
+    if tpu and narrow and tile_of(rows.shape[0]):
+        return _ragged_dot(rows, matrices, sizes)
     return jax.lax.ragged_dot(rows, matrices, sizes, precision=precision)
+
+
+def tile_of(number: int) -> int:
+    """How many rows `gradient_of_matrices` multiplies at once, which divides their number; 0: none
+    does that a TPU takes."""
+    return next((tile for tile in (512, 256, 128) if number % tile == 0), 0)
+
+
+def gradient_of_matrices(
+    rows: Float[Array, "N D"],
+    slope: Float[Array, "N E"],
+    sizes: Array,
+    interpret: bool = False,
+) -> Float[Array, "G D E"]:
+    """Of each group of rows, rowsᵀ slope: the gradient of the matrices of `ragged_dot`, on a TPU.
+
+    Source: MegaBlocks, https://arxiv.org/abs/2211.15841; the kernel is JAX's.
+    """
+    # Numbers of columns are whole or in tiles of 128; a block of 512 × 512 leaves room for others.
+    wide = [512 if size % 512 == 0 else size for size in (rows.shape[1], slope.shape[1])]
+    tiling = tile_of(rows.shape[0]), *wide
+    with jax.numpy_dtype_promotion("standard"):  # it adds numbers of several types
+        return tgmm(rows.swapaxes(0, 1), slope, sizes, rows.dtype, tiling, interpret=interpret)
+
+
+@jax.custom_vjp
+def _ragged_dot(rows, matrices, sizes):
+    return jax.lax.ragged_dot(rows, matrices, sizes)
+
+
+def _forward(rows, matrices, sizes):
+    return _ragged_dot(rows, matrices, sizes), (rows, matrices, sizes)
+
+
+def _backward(kept, slope):
+    rows, matrices, sizes = kept
+    _, pull = jax.vjp(lambda rows: jax.lax.ragged_dot(rows, matrices, sizes), rows)
+    return *pull(slope), gradient_of_matrices(rows, slope, sizes), None
+
+
+_ragged_dot.defvjp(_forward, _backward)
 
 
 def _precision(*operands: Array) -> jax.lax.Precision | None:

@@ -190,6 +190,11 @@ def test_kernels_are_counted_by_their_operands():
     matrices = (("s32", ()), ("bf16", (512, 8)), ("bf16", (100, 8)), ("f32", (1, 512)))
     assert kernel_work("token_stats", matrices, 7) == Work(2.0 * 512 * 100 * 8, 7)
     assert kernel_work("selection", matrices, 7) == Work(0.0, 7)
+    visits, experts = ("bf16", (512, 8)), ("bf16", (3, 8, 20))
+    for call in (visits, experts), (("bf16", (512, 20)), experts):
+        assert kernel_work("ragged-dot-none", call, 7) == Work(2.0 * 512 * 8 * 20, 7)
+    assert kernel_work("ragged-dot-metadata", (("s32", (3,)),), 7) == Work(0.0, 7)
+    assert kernel_work("tgmm", (visits, ("bf16", (512, 20))), 7) == Work(2.0 * 512 * 8 * 20, 7)
 
 
 def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():
@@ -207,6 +212,26 @@ def test_loops_whose_rounds_are_not_known_are_named():
     facts = hlo.read(named.replace("constant(5)", "parameter(0)"))
     assert facts.counted_once == ("decode/while",)
     assert facts.cycles == 10 + 7
+
+
+def test_operations_without_an_estimate_are_named_and_count_as_none():
+    told, none = '"estimated_cycles":"7"', f'"estimated_cycles":"{2**63 - 1}"'
+    assert PROGRAM.count(told) == 1
+    whole, facts = hlo.read(PROGRAM), hlo.read(PROGRAM.replace(told, none))
+    assert facts.cycles == whole.cycles - 7
+    (missing,) = facts.not_estimated
+    assert whole.operations[missing] == 7 and whole.not_estimated == ()
+    assert missing not in facts.operations
+
+
+def test_temporaries_are_those_of_the_devices_own_memory():
+    text = (
+        "BufferAssignment:\nallocation 7: size 12, parameter 3, shape |f32[3]|:\n"
+        " value: <1 x @0>\nallocation 8: size 140, color 2, preallocated-temp:\n"
+    )
+    assert hlo.temporaries(text) is None
+    for place in ("", "page 0, "):
+        assert hlo.temporaries(f"{text}allocation 9: size 99, {place}preallocated-temp:\n") == 99
 
 
 @pytest.mark.parametrize("needs", [{"logp"}, {"logp", "topk_logp"}])
@@ -254,6 +279,7 @@ def test_the_largest_arrays_are_named_with_what_makes_them():
 """  # noqa: E501
     assert hlo.largest(MEMORY, text) == {
         "bf16[256,16] of while/body/cond/layout_constraint": 8 * 2**30,
+        "bf16[1025,4736]": 8 * 2**30,
         "bf16[16,1,128]": 32 * 2**20,
     }
     assert hlo.largest("", "") == {}
@@ -284,8 +310,19 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
             ):
                 sizes = dict(part.split("=") for part in spec.split(","))
                 assert math.prod(map(int, sizes.values())) == topology.num_devices, name
-                assert config.num_kv_heads % int(sizes.get("tensor", 1)) == 0
+                heads = config.num_heads if name == "qwen3-30b-a3b" else config.num_kv_heads
+                assert heads % int(sizes.get("tensor", 1)) == 0
                 assert config.width % int(sizes.get("fsdp", 1)) == 0
+
+
+def test_weights_are_gathered_for_every_token_only_where_nothing_else_is_left():
+    """Of four key/value heads each device has all, where the weights need eight devices."""
+    shape = dataclasses.replace(PUBLISHED["qwen3-30b-a3b"], compute_dtype="bfloat16")
+    meshes = {name: sample_mesh(shape, describe(name)) for name in SLICES}
+    assert meshes == SLICES
+
+
+SLICES = {"v5e-128": "data=16,tensor=8", "v6e-32": "data=8,tensor=4", "v5p-16": "data=2,tensor=4"}
 
 
 def test_more_is_split_over_tensor_where_a_reference_is_kept():
@@ -687,8 +724,10 @@ def test_versions_that_were_not_tried_are_warned_of():
     program = dict(fits=True, bytes=1, flops=1, hand_bytes=1, compile_seconds=1)
     program |= dict.fromkeys(("roofline_seconds", "compiler_seconds", "collective_seconds"), 1)
     program |= {"roofline_limit": "flops", "loops_counted_once": ["decode/while", "sort"]}
+    program |= {"not_estimated": ["scatter-add f32[8]"]}
     report["programs"] = {"update": program}
     assert "too small by loops whose rounds are not known: decode/while, sort\n" in told()
+    assert "too small by what the compiler gives no time: scatter-add f32[8]\n" in told()
     assert "jax 0.10.2\n" in told(libtpu=None) and "warning" not in told(libtpu=None)
 
 
@@ -750,7 +789,9 @@ def test_layers_gather_their_weights_and_send_no_parts_around():
     with jax.enable_x64(False):
         run = run_on("v5e-32", shape, 512, 16, 1024, 8192, **options)
         facts = hlo.read(run.lower_score().compile().as_text())
-    assert list(facts.collectives) == ["all-gather"]
+    assert list(facts.collectives) == ["all-gather", "all-to-all"]
+    looked_up = 256 * 2 * 9216 * 4096  # bfloat16, once a micro-batch
+    assert facts.collectives["all-to-all"].bytes <= 1.01 * looked_up
 
 
 # Of the rows of the table those whose compiling took least, and one of a size that people train.

@@ -1,5 +1,6 @@
 """The decoder against an independent one in numpy, and against itself with and without a cache."""
 
+import re
 from dataclasses import replace
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
+from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
 from rlvr_jax.policy import Model, ModelConfig, RopeScaling, decoder, named_config, save
 
 SIZE = dict(vocab_size=11, width=12, num_layers=2, num_heads=4, mlp_width=20)
@@ -397,3 +399,25 @@ def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, m
     scanned = model.hidden(params, tokens())
     monkeypatch.setattr(decoder, "MOST_UNROLLED_LAYERS", 5)
     assert_allclose(model.hidden(params, tokens()), scanned, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("spec", "part"),
+    [("fsdp=8", "512,4"), ("data=2,fsdp=4", "512,8"), ("fsdp=4,tensor=2", "256,8")],
+)
+def test_neither_embeddings_nor_their_gradient_are_whole_on_a_device(spec, part):
+    """Of a vocabulary of 150,000 that would be gigabytes on each."""
+    config = replace(named_config("tiny", vocab_size=512), tied=False)
+    mesh = make_mesh(spec)
+    model, shardings = Model(config, mesh=mesh), parameter_shardings(config, mesh)
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+    params = jax.tree.map(
+        lambda x, own: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=own), shapes, shardings
+    )
+    tokens = jax.ShapeDtypeStruct((8, 16), jnp.int32, sharding=row_sharding(mesh))
+    slope = jax.jit(
+        jax.grad(lambda params, tokens: jnp.sum(model.hidden(params, tokens) ** 2)),
+        out_shardings=shardings,
+    )
+    text = slope.lower(params, tokens).compile().as_text()
+    assert set(re.findall(r"f32\[((?:512|256),\d+)\]", text)) == {part}

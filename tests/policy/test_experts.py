@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
-from rlvr_jax.policy import Model, ModelConfig
+from rlvr_jax.policy import Model, ModelConfig, products
 from rlvr_jax.policy.experts import mixture
 
 TOKENS, WIDTH, INNER, EXPERTS = 9, 6, 4, 5
@@ -136,3 +136,34 @@ def test_no_device_computes_what_another_one_does(spec):
         return ours.lower(*placed).compile().cost_analysis()["flops"]
 
     assert flops(mesh) < 1.5 / 8 * flops(None)
+
+
+@pytest.mark.parametrize(("number", "width", "inner"), [(256, 192, 96), (512, 512, 192)])
+def test_the_kernel_for_the_gradient_of_experts_agrees_with_the_one_of_jax(number, width, inner):
+    """In bfloat16, with an expert that nobody visits."""
+    random = np.random.default_rng(5)
+    rows, slope = (
+        jnp.asarray(random.normal(size=(number, size)), jnp.bfloat16) for size in (width, inner)
+    )
+    sizes = jnp.asarray(random.multinomial(number, [0.4, 0, 0.1, 0.5]), jnp.int32)
+    with jax.enable_x64(False):
+        found = products.gradient_of_matrices(rows, slope, sizes, interpret=True)
+
+    def given(matrices):
+        return products.ragged_dot(rows.astype(jnp.float32), matrices, sizes)
+
+    zeros = jnp.zeros((4, width, inner), jnp.float32)
+    (wanted,) = jax.vjp(given, zeros)[1](slope.astype(jnp.float32))
+    assert found.dtype == jnp.bfloat16
+    assert_allclose(found.astype(jnp.float32), wanted, rtol=2**-8, atol=1e-4)
+    assert not found[1].any()
+
+
+def test_rows_that_no_tile_divides_are_left_to_jax():
+    assert [products.tile_of(number) for number in (512, 768, 384, 64, 73_728)] == [
+        512,
+        256,
+        128,
+        0,
+        512,
+    ]

@@ -64,7 +64,8 @@ def _tensor_sizes(config: ModelConfig, devices: int, whole_keys: bool = False) -
       whole_keys: but for the key/value heads, which may lie whole on each.
     """
     keys = config.num_kv_heads * (config.head_size if whole_keys else 1)
-    sizes = keys, config.num_heads, config.vocab_size, config.mlp_width, devices
+    mlp = config.num_experts or config.mlp_width
+    sizes = keys, config.num_heads, config.vocab_size, mlp, devices
     return [n for n in range(1, 9) if all(size % n == 0 for size in sizes)]
 
 

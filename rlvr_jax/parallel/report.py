@@ -29,6 +29,7 @@ _HELP = {
     "activations of an MLP": "tensor, more micro-batches",
     "scores of a block of queries": "tensor, more micro-batches",
     "unembedding, gathered, and its gradient": "tensor",
+    "experts of two layers, gathered, and their gradient": "tensor",
 }
 """What makes a buffer smaller."""
 

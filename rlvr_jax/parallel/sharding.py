@@ -18,9 +18,11 @@ LOGICAL_TO_MESH: Mapping[str, str | None] = {
     "heads": "tensor",
     "kv_heads": "tensor",
     "mlp": "tensor",
+    "expert": "tensor",
     "embed": "fsdp",
     "head": None,
-    "expert": None,
+    "inner": None,
+    "choice": None,
     "rank": None,
 }
 """The sharding table: logical axis of a parameter to mesh axis; None is replicated."""
@@ -36,7 +38,7 @@ def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
         "vocab": config.vocab_size,
         "heads": config.num_heads * config.head_size,
         "kv_heads": config.num_kv_heads * config.head_size,
-        "mlp": config.mlp_width,
+        "expert" if config.num_experts else "mlp": config.num_experts or config.mlp_width,
         "embed": config.width,
     }
     for name, size in sizes.items():

@@ -8,7 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy import products
 from rlvr_jax.policy.config import wide_dtype
@@ -34,8 +34,9 @@ def mixture(
     sorted by expert, so that each expert multiplies its own rows only and the work is that of k
     experts, whatever their number; no visit is dropped.
 
-    On a mesh each device sorts and multiplies the visits of its own rows, with its part of every
-    expert's M; sorted as a whole, they would be those of all devices on each.
+    On a mesh each device sorts the visits of its own rows, as sorted as a whole they would be those
+    of all devices on each, and multiplies those to its own experts: of matrices split by M a TPU
+    would fill up what is left of its lanes.
 
     Source: Qwen3 Technical Report, https://arxiv.org/abs/2505.09388; the sorted form is that of
     MegaBlocks, https://arxiv.org/abs/2211.15841.
@@ -51,15 +52,11 @@ def mixture(
         return own(x, router, gate, up, output)
     rows = partition(x, mesh, ROWS)
     (tensor,) = HEADS
-    weights = (
-        PartitionSpec(),
-        PartitionSpec(None, None, tensor),
-        PartitionSpec(None, None, tensor),
-        PartitionSpec(None, tensor),
-    )
+    weights = PartitionSpec(), *[PartitionSpec(tensor)] * 3
 
     def shared(x, *matrices):
-        return jax.lax.psum(own(x, *matrices), tensor)
+        first = jax.lax.axis_index(tensor) * matrices[-1].shape[0]
+        return jax.lax.psum(own(x, *matrices, first=first), tensor)
 
     # Unchecked, as a kernel of Pallas does not say over which axes its result differs.
     given = jax.shard_map(
@@ -68,20 +65,38 @@ def mixture(
     return given(x, router, gate, up, output)
 
 
-def _mixture(x, router, gate, up, output, activation, experts_per_token, normalized, tpu):
-    """`mixture` of the rows and of the part of M that are there."""
-    tokens, experts = x.shape[0], router.shape[1]
+def _mixture(
+    x: Float[Array, "n D"],
+    router: Float[Array, "D E"],
+    gate: Float[Array, "e D M"],
+    up: Float[Array, "e D M"],
+    output: Float[Array, "e M D"],
+    activation: Callable[[Array], Array],
+    experts_per_token: int,
+    normalized: bool,
+    tpu: bool,
+    first: Int[Array, ""] | int = 0,
+) -> Float[Array, "n D"]:
+    """What the experts first, …, first + e - 1 of `mixture` add to it."""
+    tokens, experts, own = x.shape[0], router.shape[1], gate.shape[0]
     shares = jax.nn.softmax(products.matmul(x, router).astype(wide_dtype(x.dtype)), axis=-1)
     share, chosen = jax.lax.top_k(shares, experts_per_token)
     if normalized:
         share = share / jnp.sum(share, axis=-1, keepdims=True)
 
-    order = jnp.argsort(chosen.reshape(-1))
+    # One's own experts come first, so that what others are given stands behind all that is read.
+    chosen = (chosen.reshape(-1) - first) % experts
+    order = jnp.argsort(chosen)
     visits = x[order // experts_per_token]
-    counts = jnp.bincount(chosen.reshape(-1), length=experts).astype(jnp.int32)
+    counts = jnp.bincount(chosen, length=experts).astype(jnp.int32)
+    here = (chosen[order] < own)[:, None]
+    if own < experts:
+        visits = jnp.where(here, visits, 0)
     hidden = activation(products.ragged_dot(visits, gate, counts, tpu))
     hidden = hidden * products.ragged_dot(visits, up, counts, tpu)
     given = products.ragged_dot(hidden, output, counts, tpu)
+    if own < experts:
+        given = jnp.where(here, given, 0)
 
     given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
     return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)

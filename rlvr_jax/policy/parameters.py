@@ -79,10 +79,10 @@ def parameter_table(config: ModelConfig) -> list[ParameterEntry]:
     else:
         expert = "mlp.experts.{expert}."
         table += [
-            matrix("router", "mlp.gate", ("embed", "expert")),
-            matrix("gate", f"{expert}gate_proj", ("expert", "embed", "mlp")),
-            matrix("up", f"{expert}up_proj", ("expert", "embed", "mlp")),
-            matrix("mlp_output", f"{expert}down_proj", ("expert", "mlp", "embed")),
+            matrix("router", "mlp.gate", ("embed", "choice")),
+            matrix("gate", f"{expert}gate_proj", ("expert", "embed", "inner")),
+            matrix("up", f"{expert}up_proj", ("expert", "embed", "inner")),
+            matrix("mlp_output", f"{expert}down_proj", ("expert", "inner", "embed")),
         ]
     if config.qkv_bias:
         table += [

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.megablox.gmm import tgmm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 __all__ = ["einsum", "gradient_of_matrices", "matmul", "ragged_dot", "tile_of"]
 
@@ -34,11 +34,16 @@ def matmul(left: Float[Array, "N D"], right: Float[Array, "D E"]) -> Float[Array
 
 
 def ragged_dot(
-    rows: Float[Array, "N D"], matrices: Float[Array, "G D E"], sizes: Array, tpu: bool = False
+    rows: Float[Array, "N D"],
+    matrices: Float[Array, "G D E"],
+    sizes: Int[Array, "g"],
+    tpu: bool = False,
 ) -> Float[Array, "N E"]:
     """`jax.lax.ragged_dot` in the precision of its operands.
 
     Args:
+      sizes: numbers of rows, N together. Rows of groups without a matrix, g - G of them at the end,
+        become anything.
       tpu: it runs on one. The gradient of matrices in bfloat16 is then MegaBlocks' kernel, as
         libtpu (0.0.42.1) has none: it multiplies all rows by every matrix.
     """
@@ -46,7 +51,8 @@ def ragged_dot(
     narrow = precision is None and not jax.config.jax_enable_x64  # the kernel counts in 32 bits
     if tpu and narrow and tile_of(rows.shape[0]):
         return _ragged_dot(rows, matrices, sizes)
-    return jax.lax.ragged_dot(rows, matrices, sizes, precision=precision)
+    own = sizes[: matrices.shape[0]]
+    return jax.lax.ragged_dot(rows, matrices, own, precision=precision)
 
 
 def tile_of(number: int) -> int:
@@ -58,23 +64,26 @@ def tile_of(number: int) -> int:
 def gradient_of_matrices(
     rows: Float[Array, "N D"],
     slope: Float[Array, "N E"],
-    sizes: Array,
+    sizes: Int[Array, "g"],
+    number: int,
     interpret: bool = False,
 ) -> Float[Array, "G D E"]:
-    """Of each group of rows, rowsᵀ slope: the gradient of the matrices of `ragged_dot`, on a TPU.
+    """Of each of the first `number` groups of rows, rowsᵀ slope: the gradient of the matrices of
+    `ragged_dot`, on a TPU.
 
     Source: MegaBlocks, https://arxiv.org/abs/2211.15841; the kernel is JAX's.
     """
     # Numbers of columns are whole or in tiles of 128; a block of 512 × 512 leaves room for others.
     wide = [512 if size % 512 == 0 else size for size in (rows.shape[1], slope.shape[1])]
     tiling = tile_of(rows.shape[0]), *wide
+    options = dict(tiling=tiling, num_actual_groups=number, interpret=interpret)
     with jax.numpy_dtype_promotion("standard"):  # it adds numbers of several types
-        return tgmm(rows.swapaxes(0, 1), slope, sizes, rows.dtype, tiling, interpret=interpret)
+        return tgmm(rows.swapaxes(0, 1), slope, sizes, rows.dtype, **options)
 
 
 @jax.custom_vjp
 def _ragged_dot(rows, matrices, sizes):
-    return jax.lax.ragged_dot(rows, matrices, sizes)
+    return jax.lax.ragged_dot(rows, matrices, sizes[: matrices.shape[0]])
 
 
 def _forward(rows, matrices, sizes):
@@ -83,8 +92,9 @@ def _forward(rows, matrices, sizes):
 
 def _backward(kept, slope):
     rows, matrices, sizes = kept
-    _, pull = jax.vjp(lambda rows: jax.lax.ragged_dot(rows, matrices, sizes), rows)
-    return *pull(slope), gradient_of_matrices(rows, slope, sizes), None
+    number = matrices.shape[0]
+    _, pull = jax.vjp(lambda rows: jax.lax.ragged_dot(rows, matrices, sizes[:number]), rows)
+    return *pull(slope), gradient_of_matrices(rows, slope, sizes, number), None
 
 
 _ragged_dot.defvjp(_forward, _backward)

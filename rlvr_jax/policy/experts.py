@@ -84,19 +84,30 @@ def _mixture(
     if normalized:
         share = share / jnp.sum(share, axis=-1, keepdims=True)
 
-    # One's own experts come first, so that what others are given stands behind all that is read.
+    # One's own experts come first, so that what others are given stands behind all that is read;
+    # what the products make of it is anything.
     chosen = (chosen.reshape(-1) - first) % experts
     order = jnp.argsort(chosen)
     visits = x[order // experts_per_token]
     counts = jnp.bincount(chosen, length=experts).astype(jnp.int32)
-    here = (chosen[order] < own)[:, None]
     if own < experts:
-        visits = jnp.where(here, visits, 0)
+        visits = _pulled_where(visits, (chosen[order] < own)[:, None])
     hidden = activation(products.ragged_dot(visits, gate, counts, tpu))
     hidden = hidden * products.ragged_dot(visits, up, counts, tpu)
     given = products.ragged_dot(hidden, output, counts, tpu)
-    if own < experts:
-        given = jnp.where(here, given, 0)
 
     given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
+    if own < experts:
+        given = jnp.where(chosen.reshape(tokens, -1, 1) < own, given, 0)
     return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)
+
+
+@jax.custom_vjp
+def _pulled_where(visits, here):
+    """The visits; their gradient is 0 elsewhere. To write zeros into them would be a pass more."""
+    return visits
+
+
+_pulled_where.defvjp(
+    lambda visits, here: (visits, here), lambda here, slope: (jnp.where(here, slope, 0), None)
+)

@@ -167,3 +167,34 @@ def test_rows_that_no_tile_divides_are_left_to_jax():
         0,
         512,
     ]
+
+
+@jax.custom_vjp
+def _poisoned(rows, beyond):
+    return rows
+
+
+_poisoned.defvjp(
+    lambda rows, beyond: (rows, beyond),
+    lambda beyond, slope: (jnp.where(beyond, jnp.nan, slope), None),
+)
+
+
+def test_what_a_kernel_leaves_in_the_rows_of_others_is_not_read(monkeypatch):
+    """On a CPU they are zeros; nothing promises that."""
+
+    def ragged_dot(rows, matrices, sizes, tpu):
+        own = sizes[: matrices.shape[0]]
+        beyond = (jnp.arange(len(rows)) >= jnp.sum(own))[:, None]
+        found = jax.lax.ragged_dot(_poisoned(rows, beyond), matrices, own)
+        return jnp.where(beyond, jnp.nan, found)
+
+    given = wide_arrays()
+    slopes = jax.grad(lambda *given: jnp.sum(mixture(*given) ** 2), argnums=(0, 1, 2, 3, 4))
+    expected = slopes(*given, jnp.tanh, 2, True)
+    monkeypatch.setattr(products, "ragged_dot", ragged_dot)
+    for spec in ("tensor=8", "data=2,fsdp=2,tensor=2"):
+        mesh = make_mesh(spec)
+        found = jax.jit(lambda *given, mesh=mesh: slopes(*given, jnp.tanh, 2, True, mesh))(*given)
+        for gradient, other in zip(found, expected, strict=True):
+            assert_allclose(gradient, other, **EXACT)

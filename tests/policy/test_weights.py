@@ -52,7 +52,7 @@ CONFIGS = {
         head_size=4,
         qk_norm=True,
         tied=False,
-        num_experts=3,
+        num_experts=4,
         experts_per_token=2,
     ),
 }
@@ -167,7 +167,7 @@ def test_weights_are_read_into_their_sharding_and_written_from_it(spec, name, tm
     save(tmp_path / "first", model, params)
     mesh = make_mesh(spec)
     # axes that the mesh divides; the small vocabulary and the head are on every device
-    split = {"embed": "fsdp", "mlp": "tensor", "heads": "tensor"}
+    split = {"embed": "fsdp", "mlp": "tensor", "expert": "tensor", "heads": "tensor"}
 
     def shardings(config):
         tree = {"layers": {}}

@@ -43,7 +43,6 @@ def update_buffers(
     vocabulary = config.vocab_size * config.width / parts
     kept = {"none": 14, "attention": 8, "layers": 1}[config.remat]
     wide, number = config.mlp_width / parts, computed_bytes(config)
-    experts = 3 * (config.num_experts or 0) * config.width * config.mlp_width / parts
     if config.experts_per_token:
         # A device holds all visits of its rows, those to others' experts too.
         wide = config.experts_per_token * (config.mlp_width + config.width)
@@ -59,8 +58,11 @@ def update_buffers(
         * min(tokens, QUERIES)
         * tokens,
         "unembedding, gathered, and its gradient": (number + WIDE) * vocabulary,
-        "experts of two layers, gathered, and their gradient": 4 * number * experts,
     }
+    if config.num_experts:
+        # Those of the next layer are gathered meanwhile.
+        experts = 3 * config.num_experts * config.width * config.mlp_width / parts
+        buffers["experts of two layers, gathered, and their gradient"] = 4 * number * experts
     return _largest_first(buffers)
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.megablox.gmm import tgmm
 from jaxtyping import Array, Float, Int
 
-__all__ = ["einsum", "gradient_of_matrices", "matmul", "ragged_dot", "tile_of"]
+__all__ = ["einsum", "gradient_of_matrices", "matmul", "ragged_dot"]
 
 
 def einsum(
@@ -49,16 +49,10 @@ def ragged_dot(
     """
     precision = _precision(rows, matrices)
     narrow = precision is None and not jax.config.jax_enable_x64  # the kernel counts in 32 bits
-    if tpu and narrow and tile_of(rows.shape[0]):
+    if tpu and narrow and _tile_of(rows.shape[0]):
         return _ragged_dot(rows, matrices, sizes)
     own = sizes[: matrices.shape[0]]
     return jax.lax.ragged_dot(rows, matrices, own, precision=precision)
-
-
-def tile_of(number: int) -> int:
-    """How many rows `gradient_of_matrices` multiplies at once, which divides their number; 0: none
-    does that a TPU takes."""
-    return next((tile for tile in (512, 256, 128) if number % tile == 0), 0)
 
 
 def gradient_of_matrices(
@@ -73,12 +67,18 @@ def gradient_of_matrices(
 
     Source: MegaBlocks, https://arxiv.org/abs/2211.15841; the kernel is JAX's.
     """
-    # Numbers of columns are whole or in tiles of 128; a block of 512 × 512 leaves room for others.
-    wide = [512 if size % 512 == 0 else size for size in (rows.shape[1], slope.shape[1])]
-    tiling = tile_of(rows.shape[0]), *wide
+    # A block of the result lies in VMEM, in float32; the last one may be narrower.
+    wide = [size if size < 1024 else 512 for size in (rows.shape[1], slope.shape[1])]
+    tiling = _tile_of(rows.shape[0]), *wide
     options = dict(tiling=tiling, num_actual_groups=number, interpret=interpret)
     with jax.numpy_dtype_promotion("standard"):  # it adds numbers of several types
         return tgmm(rows.swapaxes(0, 1), slope, sizes, rows.dtype, **options)
+
+
+def _tile_of(number: int) -> int:
+    """How many rows `gradient_of_matrices` multiplies at once, which divides their number; 0: none
+    does that a TPU takes."""
+    return next((tile for tile in (512, 256, 128) if number % tile == 0), 0)
 
 
 @jax.custom_vjp

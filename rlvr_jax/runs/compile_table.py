@@ -39,7 +39,8 @@ class Row(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-# Beside v5e-256 the smallest slices of their kind that hold the model.
+# Beside v5e-256 the smallest slices of their kind that hold the model, of the mixture of experts on
+# v5p and v6e by arithmetic alone.
 _SLICES = {
     "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
     "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),

@@ -138,7 +138,9 @@ def test_no_device_computes_what_another_one_does(spec):
     assert flops(mesh) < 1.5 / 8 * flops(None)
 
 
-@pytest.mark.parametrize(("number", "width", "inner"), [(256, 192, 96), (512, 512, 192)])
+@pytest.mark.parametrize(
+    ("number", "width", "inner"), [(256, 192, 96), (512, 512, 192), (128, 1100, 24)]
+)
 def test_the_kernel_for_the_gradient_of_experts_agrees_with_the_one_of_jax(number, width, inner):
     """In bfloat16, with an expert that nobody visits and one that another device has."""
     random = np.random.default_rng(5)
@@ -159,14 +161,34 @@ def test_the_kernel_for_the_gradient_of_experts_agrees_with_the_one_of_jax(numbe
     assert not found[1].any()
 
 
-def test_rows_that_no_tile_divides_are_left_to_jax():
-    assert [products.tile_of(number) for number in (512, 768, 384, 64, 73_728)] == [
-        512,
-        256,
-        128,
-        0,
-        512,
-    ]
+@pytest.mark.parametrize(("number", "calls"), [(256, 1), (192, 0)])
+def test_on_a_tpu_the_gradient_of_experts_is_the_kernels(number, calls, monkeypatch):
+    """Unless no tile divides the rows; nothing else differs."""
+    random = np.random.default_rng(6)
+    shapes = (number, 24), (3, 24, 40), (number, 40)
+    rows, matrices, weight = (jnp.asarray(random.normal(size=s), jnp.bfloat16) for s in shapes)
+    sizes = jnp.asarray([number // 2, number // 4, number // 4], jnp.int32)
+    kernel, called = products.gradient_of_matrices, []
+
+    def interpreted(*given):
+        called.append(given)
+        return kernel(*given, interpret=True)
+
+    monkeypatch.setattr(products, "gradient_of_matrices", interpreted)
+
+    def slopes(tpu):
+        def loss(rows, matrices):
+            found = products.ragged_dot(rows, matrices, sizes, tpu) * weight
+            return jnp.sum(found.astype(jnp.float32))
+
+        return jax.grad(loss, argnums=(0, 1))(rows, matrices)
+
+    with jax.enable_x64(False):
+        found, wanted = slopes(True), slopes(False)
+    assert len(called) == calls
+    for gradient, other in zip(found, wanted, strict=True):
+        # Either is rounded to the eight digits of bfloat16.
+        assert_allclose(gradient.astype("float32"), other.astype("float32"), rtol=2**-7, atol=1e-4)
 
 
 @jax.custom_vjp

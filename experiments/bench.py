@@ -40,7 +40,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rlvr_jax import parallel
-from rlvr_jax.policy import shipped_weights
+from rlvr_jax.policy import products, shipped_weights
 from rlvr_jax.runs import described, guarded
 from rlvr_jax.runs.bench_work import ACCELERATED, STEPS, prepared
 from rlvr_jax.runs.profile import Operation, profiled
@@ -265,11 +265,11 @@ def _floor(
 
 
 def _matmul_rate(dtype: str) -> float:
-    """FLOP/s of a large matrix product."""
+    """FLOP/s of a large matrix product that keeps the digits of its operands, as a policy's do."""
     size = 8192 if parallel.has_accelerator() else 4096
     # Zeros and ones let some chips run faster than anybody's numbers do.
     x = jax.random.normal(jax.random.key(0), (size, size), dtype)
-    return 2 * size**3 / _best(jax.jit(lambda x: x @ x), x)
+    return 2 * size**3 / _best(jax.jit(lambda x: products.matmul(x, x)), x)
 
 
 def _bandwidth() -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "encode_prompts",
     "encode_text",
     "responses",
+    "row_texts",
 ]
 __all__ += ["check_readable", "shared_opening", "stop_tokens"]
 __all__ += ["prompt_lengths", "shown_prompt", "token_texts", "tokens_fingerprint", "told_tokens"]
@@ -347,17 +348,21 @@ def shared_opening(tables: Sequence[PromptTable]) -> int:
 def responses(tokenizer: Any, rollouts: Rollouts) -> list[Response]:
     """The responses of rollouts (as numpy arrays) as text, without the stop token."""
     ends = rollouts.length - ~rollouts.truncated
-    texts = _texts(tokenizer, [row[:end] for row, end in zip(rollouts.tokens, ends, strict=True)])
+    texts = row_texts(
+        tokenizer, [row[:end] for row, end in zip(rollouts.tokens, ends, strict=True)]
+    )
     prompts = zip(rollouts.prompt_tokens, rollouts.prompt_length, strict=True)
-    tails = _texts(tokenizer, [row[max(0, end - TAIL) : end] for row, end in prompts])
+    tails = row_texts(tokenizer, [row[max(0, end - TAIL) : end] for row, end in prompts])
     rows = zip(texts, rollouts.truncated, tails, strict=True)
     return [Response(text, bool(cut), tail) for text, cut, tail in rows]
 
 
-def _texts(tokenizer: Any, ids: Sequence[np.ndarray]) -> list[str]:
+def row_texts(tokenizer: Any, ids: Sequence[np.ndarray]) -> list[str]:
     """Rows of tokens as text; rows that are equal are decoded once."""
     rows = [tuple(row.tolist()) for row in ids]
     known = list(dict.fromkeys(rows))
+    if not known:
+        return []  # some versions of transformers, as 5.17, say [""]
     decoded = tokenizer.batch_decode(list(map(list, known)), clean_up_tokenization_spaces=False)
     texts = dict(zip(known, decoded, strict=True))
     return [texts[row] for row in rows]

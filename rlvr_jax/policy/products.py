@@ -15,7 +15,21 @@ import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.megablox.gmm import tgmm
 from jaxtyping import Array, Float, Int
 
-__all__ = ["einsum", "gradient_of_matrices", "matmul", "ragged_dot"]
+__all__ = ["compiler_options", "einsum", "gradient_of_matrices", "matmul", "ragged_dot"]
+
+
+def compiler_options(dtype: str) -> dict[str, bool] | None:
+    """Options of `jax.jit` for a program whose products are of arrays of this type; of the
+    outermost program, as JAX takes none within another.
+
+    On a GPU XLA tries dozens of Triton's kernels for every product, and one that keeps the digits
+    of float32 takes seconds to compile: on an H200 (jax 0.11.2, 2026-11-27) the quickstart's first
+    step took 38.5 s with them and 9.7 without, and its warm steps as long. In bfloat16 they compile
+    fast, and sampling needs them (docs/speed.md).
+    """
+    if jax.default_backend() != "gpu" or dtype == "bfloat16":
+        return None
+    return {"xla_gpu_enable_triton_gemm": False}
 
 
 def einsum(

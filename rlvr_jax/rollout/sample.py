@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from rlvr_jax.keys import checked_key
 from rlvr_jax.objectives.arguments import check_count
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.config import wide_dtype
 from rlvr_jax.policy.layout import ROWS, split_rows
 from rlvr_jax.policy.model import check_opening
@@ -121,7 +121,11 @@ def sample(
             f" for the {positions} positions of this model, got {response_tokens}"
         )
     check_opening(opening, width)
-    return draw_groups(
+    options = products.compiler_options(model.config.compute_dtype)
+    traced = (params, prompt_tokens, prompt_length, key, temperature, weight_version)
+    nested = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(traced))
+    draw = draw_groups if nested or not options else _drawing(tuple(options.items()))
+    return draw(
         model,
         params,
         prompt_tokens,
@@ -143,18 +147,10 @@ def sample(
     )
 
 
-@partial(
-    jax.jit,
-    static_argnames=(
-        "model",
-        "samples",
-        "response_tokens",
-        "sampling",
-        "opening",
-        "at_once",
-        "record_top",
-    ),
-)
+_STATIC = ("model", "samples", "response_tokens", "sampling", "opening", "at_once", "record_top")
+
+
+@partial(jax.jit, static_argnames=_STATIC)
 def draw_groups(
     model: Model,
     params: Params,
@@ -230,6 +226,13 @@ def draw_groups(
         rollout_id=jnp.arange(prompts * samples, dtype=jnp.int32),
     )
     return jax.tree.map(lambda leaf: split_rows(leaf, mesh), rollouts)
+
+
+@cache
+def _drawing(options: tuple[tuple[str, Any], ...]) -> Any:
+    """`draw_groups` as a program of its own, with options of the compiler."""
+    function = draw_groups.__wrapped__
+    return jax.jit(function, static_argnames=_STATIC, compiler_options=dict(options))
 
 
 def _draw_groups(

@@ -223,7 +223,8 @@ def jitted_critic(
         )
 
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
+    jit = partial(jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype))
     return (
-        jax.jit(values, out_shardings=rows),
-        jax.jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
+        jit(values, out_shardings=rows),
+        jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
     )

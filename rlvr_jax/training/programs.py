@@ -14,7 +14,7 @@ import optax
 from rlvr_jax import policy
 from rlvr_jax.objectives import Objective, masked_mean
 from rlvr_jax.parallel import distribute, replicated, row_sharding
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.gradient import old_statistics
 from rlvr_jax.training.layout import make_reshard, state_shardings
@@ -150,7 +150,8 @@ def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
 
-    return jax.jit(measure, out_shardings=row_sharding(model.mesh))
+    options = products.compiler_options(model.config.compute_dtype)
+    return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
 def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
@@ -164,7 +165,8 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
         )
         return {"prompt_logp": joined(found, model.mesh)}
 
-    return jax.jit(score, out_shardings=row_sharding(model.mesh))
+    options = products.compiler_options(model.config.compute_dtype)
+    return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
 def jitted(
@@ -218,8 +220,9 @@ def jitted(
 
     shardings = state_shardings(model, optimizer)
     decide = objective.decide_once
+    jit = partial(jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype))
     return (
-        jax.jit(score, out_shardings=rows),
-        decide and jax.jit(decide, out_shardings=(rows, whole, whole)),
-        jax.jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
+        jit(score, out_shardings=rows),
+        decide and jit(decide, out_shardings=(rows, whole, whole)),
+        jit(step, donate_argnums=0, out_shardings=(shardings, whole, rows)),
     )

@@ -11,7 +11,7 @@ from pool_rows import sequences
 from scipy.stats import chi2
 
 from rlvr_jax.parallel import make_mesh
-from rlvr_jax.policy import Model, named_config, score
+from rlvr_jax.policy import Model, named_config, products, score
 from rlvr_jax.rollout import Processor, Sampling, row_keys, sample
 from rlvr_jax.rollout.sample import draw_groups
 from rlvr_jax.types import replace
@@ -301,6 +301,25 @@ def test_a_shape_is_compiled_once():
         draw(np.array([1, 2, 0]), first_sample=9, seed=4)
         draw(sampling=Sampling())
     assert len(compiled) == 1
+
+
+def test_float32_on_a_gpu_has_options_of_the_compiler(monkeypatch):
+    usual = draw()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert products.compiler_options("bfloat16") is None
+    assert products.compiler_options("float32") == {"xla_gpu_enable_triton_gemm": False}
+    with compilations("draw_groups") as compiled:
+        assert_array_equal(draw().tokens, usual.tokens)
+        draw(seed=3)
+    assert len(compiled) == 1
+
+
+def test_options_of_the_compiler_reach_it_but_from_within_a_program(monkeypatch):
+    monkeypatch.setattr(products, "compiler_options", lambda dtype: {"no_such_option": True})
+    with pytest.raises(Exception, match="no_such_option"):
+        draw()
+    # JAX takes those of the outermost program alone.
+    assert jax.jit(lambda seed: draw(seed=seed).tokens)(1).shape == (3 * SAMPLES, BUDGET)
 
 
 @NEEDS_EIGHT_DEVICES

@@ -30,6 +30,7 @@ from rlvr_jax.objectives.advantages.hybrid_critic import (
 )
 from rlvr_jax.objectives.advantages.returns import discounted_returns
 from rlvr_jax.objectives.transforms.target_temperature import mix_in_tempered_policy
+from rlvr_jax.policy import products
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.abstract import abstract_run
 from rlvr_jax.runs.checkpoints import Checkpoints
@@ -341,6 +342,20 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
     assert told(made.critic()) == told(state.critic)
     assert told(made.rollouts()) == told(given[0])
     assert told(made.lower_fit().out_info[0]) == told(state.critic)
+
+
+def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypatch):
+    monkeypatch.setattr(products, "compiler_options", lambda dtype: {"no_such_option": True})
+    config = training_runs.settings(model, "unused", method="ppo", minibatches=2)
+    run = training_runs.prepared(config)
+    sampler = run.start.sampler
+    given = dict(mesh="data=1", prompt_tokens=8, response_tokens=sampler.response_tokens)
+    config = replace(run.config, **given)
+    shape = run.start.model.config
+    made = abstract_run(config, shape, run.recipe, jax.devices()[:1], sampler.opening)
+    for lowered in (made.lower_score(), made.lower_update(), made.lower_fit()):
+        with pytest.raises(Exception, match="no_such_option"):
+            lowered.compile()
 
 
 @pytest.mark.parametrize("estimator", [group_normalized(), mix_in_tempered_policy(0, 1, 1, 0, 1)])

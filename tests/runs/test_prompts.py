@@ -16,6 +16,7 @@ from rlvr_jax.experience.prompts import (
     encode_prompts,
     prompt_lengths,
     responses,
+    row_texts,
     shared_opening,
     token_texts,
     tokens_fingerprint,
@@ -297,3 +298,9 @@ def test_a_template_that_takes_no_system_message_is_named_with_the_roles(model):
     system = [{"role": "system", "content": "4"}]
     with pytest.raises(ValueError, match="user's message behind messages of system, got"):
         encode_prompts(refuses, [Prompt("1 + 2", messages=system)], 0, "train")
+
+
+def test_no_rows_have_no_texts(tokenizer, monkeypatch):
+    # As transformers 5.17 has it.
+    monkeypatch.setattr(tokenizer, "batch_decode", lambda rows, **options: [""])
+    assert row_texts(tokenizer, []) == []

@@ -14,6 +14,7 @@ import numpy as np
 from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
 from rlvr_jax.experience.draws.asking import Driver, Episode
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tools import Reply
 from rlvr_jax.types import Rollouts, axes_of
@@ -95,9 +96,8 @@ class Half:
             full |= self._used_up()
         asked = self.open[~full[self.open]] if self.turn < self.how.limit else self.open[:0]
         ends = rollouts.length - ~rollouts.truncated
-        ids = [rollouts.tokens[row, self.begin[row] : ends[row]].tolist() for row in asked]
-        texts = self.batch.tokenizer.batch_decode(ids, clean_up_tokenization_spaces=False)
-        return asked.tolist(), texts
+        written = [rollouts.tokens[row, self.begin[row] : ends[row]] for row in asked]
+        return asked.tolist(), row_texts(self.batch.tokenizer, written)
 
     def _used_up(self) -> np.ndarray:
         """Which rows have the most tokens that a turn may have, and no end of an action, [B]."""

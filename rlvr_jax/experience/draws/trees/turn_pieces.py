@@ -12,6 +12,7 @@ from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.draws.asking import Driver, Episode, environment_of
 from rlvr_jax.experience.draws.trees.branching import Row
 from rlvr_jax.experience.draws.trees.pieces import Pieces
+from rlvr_jax.experience.prompts import row_texts
 from rlvr_jax.objectives import TOOL
 from rlvr_jax.tasks import Grade, Task
 from rlvr_jax.tools import Environment, Reply
@@ -162,10 +163,8 @@ def answer_turns(
     # Neither what it was given nor the end of a response is a part of what it says.
     said = (pieces.source[tips] == tips[:, None]) & (rollouts.origin[tips] == 0)
     said &= np.arange(budget) < (rollouts.length[tips] - ~paused)[:, None]
-    texts = pieces.batch.tokenizer.batch_decode(
-        [rollouts.tokens[tips[place]][said[place]].tolist() for place in asked],
-        clean_up_tokenization_spaces=False,
-    )
+    written = [rollouts.tokens[tips[place]][said[place]] for place in asked]
+    texts = row_texts(pieces.batch.tokenizer, written)
     keys, waiting = {}, {}
     for place, text in zip(asked, texts, strict=True):
         row = rows[place]

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from devices import NEEDS_EIGHT_DEVICES
 from jax.sharding import Mesh, PartitionSpec
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -68,6 +69,7 @@ def test_a_small_ratio_counts_what_lies_far_below_the_largest_logit():
         assert_allclose(found, ratio * logits[:, 15] - expected, rtol=FLOAT64)
 
 
+@NEEDS_EIGHT_DEVICES
 def test_merging_over_devices_is_merging():
     logits, target = case()
     mesh = Mesh(np.array(jax.devices()[:2]), ("tensor",))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
@@ -401,6 +402,7 @@ def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, m
     assert_allclose(model.hidden(params, tokens()), scanned, **EXACT)
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize(
     ("spec", "part"),
     [("fsdp=8", "512,4"), ("data=2,fsdp=4", "512,8"), ("fsdp=4,tensor=2", "256,8")],

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose
 
 from rlvr_jax.parallel import make_mesh, parameter_shardings, row_sharding
@@ -67,6 +68,7 @@ def test_no_visit_is_dropped_when_all_tokens_want_the_same_expert():
     assert_allclose(given, expected, **EXACT)
 
 
+@NEEDS_EIGHT_DEVICES
 def test_a_mesh_changes_nothing():
     config = ModelConfig(
         vocab_size=16,
@@ -104,6 +106,7 @@ def wide_arrays():
     return [jnp.asarray(random.normal(size=shape)) for shape in shapes]
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("spec", ["data=8", "data=2,fsdp=4", "data=2,fsdp=2,tensor=2", "tensor=8"])
 def test_devices_share_the_visits_and_their_gradients(spec):
     mesh = make_mesh(spec)
@@ -123,6 +126,7 @@ def test_devices_share_the_visits_and_their_gradients(spec):
         assert_allclose(gradient, other, **EXACT)
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("spec", ["data=8", "data=2,fsdp=2,tensor=2"])
 def test_no_device_computes_what_another_one_does(spec):
     """An eighth of the arithmetic each, the router and its sums aside."""
@@ -202,6 +206,7 @@ _poisoned.defvjp(
 )
 
 
+@NEEDS_EIGHT_DEVICES
 def test_what_a_kernel_leaves_in_the_rows_of_others_is_not_read(monkeypatch):
     """On a CPU they are zeros; nothing promises that."""
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from jax.experimental.pallas.ops.tpu.splash_attention import make_splash_mqa
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.testing import assert_allclose
@@ -52,6 +53,7 @@ def assert_close(found, wanted):
         assert_allclose(ours, other, rtol=0, atol=TOLERANCE * float(jnp.max(jnp.abs(other))))
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "size", "mesh"),
     [
@@ -83,6 +85,7 @@ def test_the_kernel_gives_what_blocks_of_scores_give(heads, kv_heads, size, mesh
     assert_close((y, found), (wanted, gradients))
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("responses", [1, 2])
 @pytest.mark.parametrize(
     "remat", ["layers", *(pytest.param(x, marks=pytest.mark.slow) for x in ("none", "attention"))]
@@ -130,6 +133,7 @@ def test_what_no_key_is_visible_to_is_finite():
         assert bool(jnp.all(jnp.isfinite(x)))
 
 
+@NEEDS_EIGHT_DEVICES
 def test_the_kernel_serves_long_sequences_on_tpus():
     tpu = SimpleNamespace(devices=np.array([SimpleNamespace(platform="tpu")]))
     config = named_config("tiny", 16, compute_dtype="bfloat16")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from jax.sharding import PartitionSpec
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file, save_file
@@ -167,6 +168,7 @@ def test_names_and_layouts_are_those_of_peft(tmp_path):
     assert_array_equal(tensors[f"{stem}B.weight"].T, adapter["layers"]["mlp_output_lora_b"][1])
 
 
+@NEEDS_EIGHT_DEVICES
 def test_an_adapter_lies_on_the_mesh_as_its_matrices_do(tmp_path):
     base, adapter = parameters()
     lora.save(tmp_path, MODEL, single(adapter), base_model="some/base")

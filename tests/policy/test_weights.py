@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from numpy.testing import assert_array_equal
 from safetensors.numpy import load_file, save_file
@@ -160,6 +161,7 @@ def test_large_policies_are_saved_in_shards(name, tmp_path):
     assert_same(load(tmp_path / "shards")[1], params)
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("name", ["qwen2-untied", "gemma3_text", "qwen3_moe"])
 @pytest.mark.parametrize("spec", ["fsdp=2,tensor=2,data=2", "data=8"])
 def test_weights_are_read_into_their_sharding_and_written_from_it(spec, name, tmp_path):
@@ -188,6 +190,7 @@ def test_weights_are_read_into_their_sharding_and_written_from_it(spec, name, tm
     assert first == second
 
 
+@NEEDS_EIGHT_DEVICES
 def test_no_more_of_a_tensor_is_read_than_a_device_holds(tmp_path, monkeypatch):
     model, params = policy("llama")
     save(tmp_path, model, params)

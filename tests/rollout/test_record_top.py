@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import (
     EXACT,
@@ -72,6 +73,7 @@ def test_it_moves_with_its_row_and_is_cut_with_it():
     assert not np.any(rollouts.drawn_topk_logp[:, 4:])
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("mesh, at_once", [(None, 5), ("data=4", None), ("data=2,tensor=2", None)])
 def test_the_same_is_recorded_in_turn_and_over_meshes(mesh, at_once):
     def drawn(model, at_once=None):

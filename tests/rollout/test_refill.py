@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.parallel import make_mesh
@@ -220,6 +221,7 @@ def test_a_window_and_several_blocks_of_slots(monkeypatch):
     assert_same(draw(model, 4), wanted)
 
 
+@NEEDS_EIGHT_DEVICES
 def test_every_device_has_its_own_turns():
     model, mesh = model_of(), make_mesh("data=3", jax.devices()[:3])
     assert_same(draw(replace(model, mesh=mesh), 6), draw(model, None))
@@ -230,12 +232,14 @@ def test_as_many_as_there_are_is_all_at_once():
     assert_same(draw(model, 6 * SAMPLES), draw(model, None))
 
 
+@NEEDS_EIGHT_DEVICES
 def test_rows_that_are_not_the_devices_own_are_refused():
     model = replace(model_of(), mesh=make_mesh("data=4,tensor=2"))
     with pytest.raises(ValueError, match=r"at_once needs a mesh of data alone .* and 6 prompts"):
         draw(model, 4)
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("at_once", [0, 4])
 def test_a_number_that_the_devices_cannot_share_is_refused(at_once):
     model = replace(model_of(), mesh=make_mesh("data=3", jax.devices()[:3]))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import compilations
+from devices import NEEDS_EIGHT_DEVICES
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import (
     EXACT,
@@ -148,6 +149,7 @@ def test_composed_processors_divide_by_the_product_and_see_the_row_s_temperature
     assert_allclose(found.drawn_temperature, wanted, **EXACT)
 
 
+@NEEDS_EIGHT_DEVICES
 @pytest.mark.parametrize("mesh, at_once", [(None, 5), ("data=4", None), ("data=2,tensor=2", None)])
 def test_the_same_is_drawn_in_turn_and_over_meshes(mesh, at_once):
     settings = dict(sampling=ANNEALED, temperature=TEMPERATURES, constants=CONSTANTS)

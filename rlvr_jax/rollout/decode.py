@@ -1,4 +1,4 @@
-"""Drawing tokens: the loop of the sampler, and the draw from a distribution."""
+"""Drawing tokens: the loop of the sampler."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.objectives.arguments import check_count
 from rlvr_jax.policy import LayerCache, Model, Params, SharedCache
 from rlvr_jax.rollout.arguments import stop_ids, temperatures
+from rlvr_jax.rollout.distribution import chosen, entropy, tiled
 from rlvr_jax.rollout.pool import BUDGET, FINISHED, OPTIONAL, RUNNING, Pool, paused_at_limit
 from rlvr_jax.rollout.processors import Processor, Sampling, StepContext
 from rlvr_jax.rollout.records import with_records
@@ -21,8 +22,6 @@ from rlvr_jax.rollout.soft import SoftThinking, mixture, mixture_input, thinks
 from rlvr_jax.rollout.stops import aligned, paused_at_sequence
 
 __all__ = ["decode", "draw", "keep", "look_ahead", "uniforms"]
-
-_TILE = 512  # tokens of the vocabulary that one uniform number chooses among
 
 
 def decode(
@@ -238,7 +237,7 @@ def look_ahead(
         carry = keep(running, state, carry)
     # A soft row's token is not drawn: its log-prob is the policy's all the same.
     kept = None if processor is None and sampling.soft is None else policy
-    ahead = Ahead(kept, *_tiled(sampled), _entropy(policy), temperature, drawn)
+    ahead = Ahead(kept, *tiled(sampled), entropy(policy), temperature, drawn)
     if record_top:
         largest, ids = jax.lax.top_k(policy, record_top)
         logp = largest - jax.nn.logsumexp(policy, axis=-1, keepdims=True)
@@ -271,7 +270,7 @@ def draw(
     def own(array):
         return array if rows is None else array[rows]
 
-    token, behaviour_logp = _token(ahead.tiles, ahead.mass, uniform, seat)
+    token, behaviour_logp = chosen(ahead.tiles, ahead.mass, uniform, seat)
     logp = behaviour_logp
     if ahead.policy is not None:
         if seat is None:
@@ -331,7 +330,7 @@ def _softly(
     mixed = mixture(how, sampled, thinking, pool.key, pool.length, stop_tokens)
     alone = jnp.arange(vocabulary, dtype=jnp.int32)[None] == mixed.token[:, None]
     alone = jnp.where(alone, jnp.zeros((), sampled.dtype), -jnp.inf)
-    tiles, mass = _tiled(jnp.where(thinking[:, None], alone, sampled))
+    tiles, mass = tiled(jnp.where(thinking[:, None], alone, sampled))
     own = jnp.take_along_axis(policy, mixed.token[:, None], axis=-1)[:, 0]
     own -= jax.nn.logsumexp(policy, axis=-1)
     behaviour_logp = jnp.where(mixed.soft, mixed.logp, own)
@@ -344,58 +343,6 @@ def _softly(
         candidate_noisy_logp=mixed.candidate_noisy_logp,
         behaviour_logp=jnp.where(thinking, behaviour_logp, jnp.nan),
     )
-
-
-def _tiled(logits: Float[Array, "R V"]) -> tuple[Float[Array, "R n t"], Float[Array, "R n"]]:
-    """Logits less the largest of the row, tile by tile, and Σ exp over each tile."""
-    rows, vocabulary = logits.shape
-    tile = min(_TILE, vocabulary)
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    padding = (0, 0), (0, -vocabulary % tile)
-    tiles = jnp.pad(shifted, padding, constant_values=-jnp.inf).reshape(rows, -1, tile)
-    return tiles, jnp.sum(jnp.exp(tiles), axis=-1)
-
-
-def _token(
-    tiles: Float[Array, "R n t"],
-    mass: Float[Array, "R n"],
-    uniform: Float[Array, "Q 2"],
-    seat: Int[Array, "Q"] | None = None,
-) -> tuple[Int[Array, "Q"], Float[Array, "Q"]]:
-    """Draws a token of the row in each seat, first a tile of the vocabulary, then a token of it.
-
-    One float32 sum and one float32 uniform over a large vocabulary would move a few tenths of a
-    percent of the mass between rare tokens.
-
-    Returns:
-      (tokens, log-probs).
-    """
-    if seat is not None:
-        mass = mass[seat]
-    place = _invert(mass, uniform[:, 1])
-    if seat is None:
-        inside = jnp.take_along_axis(tiles, place[:, None, None], axis=1)[:, 0]
-    else:
-        inside = tiles[seat, place]
-    offset = _invert(jnp.exp(inside), uniform[:, 0])
-    chosen = jnp.take_along_axis(inside, offset[:, None], axis=-1)[:, 0]
-    return place * tiles.shape[-1] + offset, chosen - jnp.log(jnp.sum(mass, axis=-1))
-
-
-def _invert(mass: Float[Array, "R n"], uniform: Float[Array, "R"]) -> Int[Array, "R"]:
-    """The first entry with mass whose cumulative mass exceeds u · total."""
-    # A parallel cumulative sum may rise by rounding where an entry has no mass.
-    cumulative = jnp.where(mass > 0, jnp.cumsum(mass, axis=-1), 0)
-    total = jnp.max(cumulative, axis=-1, keepdims=True)
-    target = uniform[:, None].astype(total.dtype) * total
-    return jnp.argmax(cumulative > target, axis=-1).astype(jnp.int32)
-
-
-def _entropy(logits: Float[Array, "R V"]) -> Float[Array, "R"]:
-    shifted = logits - jnp.max(logits, axis=-1, keepdims=True)
-    mass = jnp.exp(shifted)
-    total = jnp.sum(mass, axis=-1)
-    return jnp.log(total) - jnp.sum(mass * shifted, axis=-1) / total
 
 
 def keep(running: Bool[Array, "R"], new: Any, old: Any) -> Any:

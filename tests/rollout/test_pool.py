@@ -46,7 +46,7 @@ from rlvr_jax.rollout import (
     to_rollouts,
     widen,
 )
-from rlvr_jax.rollout.decode import _invert, _tiled, _token
+from rlvr_jax.rollout.distribution import _invert, chosen, tiled
 
 
 def test_an_empty_pool_is_free_and_stays_so():
@@ -358,8 +358,8 @@ def test_the_middle_of_a_token_s_share_of_the_uniforms_draws_it():
         place = token // tile
         before = np.sum(inside[place * tile : token])
         uniform[row] = before + inside[token] / 2, np.mean(bounds[place : place + 2]) / bounds[-1]
-    tiles, sums = jax.jit(_tiled)(jnp.broadcast_to(logits, (len(wanted), vocabulary)))
-    token, logp = jax.jit(_token)(tiles, sums, uniform)
+    tiles, sums = jax.jit(tiled)(jnp.broadcast_to(logits, (len(wanted), vocabulary)))
+    token, logp = jax.jit(chosen)(tiles, sums, uniform)
     assert_array_equal(token, wanted)
     # float32 sums of 100 003 terms, added in tiles
     assert_allclose(logp, np.log(mass / mass.sum())[wanted], atol=1e-5, rtol=0)

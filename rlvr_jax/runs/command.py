@@ -169,6 +169,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
         )
 
     card["first_prompt"] = shown_prompt(run.start.train_table)
+    card["device"] = jax.devices()[0].device_kind
     _say(run, card, console, alone=watch is None)
     # What the first process makes, the others must not find when they check the directory.
     parallel.barrier("checked")

@@ -21,6 +21,7 @@ from rlvr_jax.analysis.evidence.rows import (
     commit_of,
     curve_row,
     failed_row,
+    processor,
     read_rows,
     run_row,
 )
@@ -290,6 +291,12 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     assert found["parts"] == {"hint/acted": 0.5}
     assert (found["drawn_tokens"], found["steps"], found["seconds"]) == (25, 3, 4)
     assert found["metrics_sha256"] == digest
+    # Of a run that does not say its devices, or says a CPU.
+    assert found["processor"] == processor()
+    card = json.loads((tmp_path / "run" / "config.json").read_text())
+    for device, wanted in ("cpu", processor()), ("NVIDIA H200", "NVIDIA H200"):
+        (tmp_path / "run" / "config.json").write_text(json.dumps(card | {"device": device}))
+        assert run_row(tmp_path / "run", "x", "grpo", "c0ffee")["processor"] == wanted
     curves = curve_row(tmp_path / "run", "x", "grpo:clip_high=0.3")
     assert curves["held_out/pass@1"] == [0.25, 0.5, 0.5]
     assert curves["held_out/entropy"] == [0.3, 0.1, 0.1]

@@ -89,6 +89,7 @@ def test_a_finished_run_leaves_everything_that_is_read_later(finished):
     config = json.loads((run_dir / "config.json").read_text())
     assert config["method"] == "grpo" and len(config["loss_terms"]) == 4
     assert config["hyperparameters"]["kl_coefficient"] == 0.04
+    assert config["device"] == jax.devices()[0].device_kind
 
 
 def test_a_report_stands_from_the_first_evaluation_on_and_outlives_the_run(model, tmp_path):

@@ -61,7 +61,7 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
         "settings": _told(run.config["settings"]),
         "metrics_sha256": hashlib.sha256((path / "metrics.jsonl").read_bytes()).hexdigest(),
         "commit": commit,
-        "processor": processor(),
+        "processor": processor(run.config.get("device", "cpu")),
         "versions": dict(run.config["versions"]),
         "seconds": round(sum(row.get("wall_s", 0.0) for row in run.timings)),
     }
@@ -150,8 +150,15 @@ def commit_of(folder: Path) -> str:
     return found
 
 
-def processor() -> str:
-    """The model of this machine's processor; numbers of another one may round differently."""
+def processor(device: str = "cpu") -> str:
+    """What computed: the model of this machine's processor, or an accelerator; numbers of another
+    one may round differently.
+
+    Args:
+      device: kind of the devices that ran, as JAX calls it.
+    """
+    if device != "cpu":
+        return device
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,9 @@ def run_missing(config: Config, console: Console) -> None:
             row = run_row(run.run_dir, config.board, entry, commit)
             append_row(config.out / "curves.jsonl", curve_row(run.run_dir, config.board, entry))
         append_row(results, row)
+        if "end" in row:
+            # Gigabytes a run of a language model, and what has a line is not run again.
+            shutil.rmtree(run.run_dir / "checkpoints", ignore_errors=True)
 
     try:
         train_together(configs, console, config.jobs, ended=note)

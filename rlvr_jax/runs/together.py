@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import errno
 import functools
 import json
 import multiprocessing
@@ -64,8 +65,8 @@ def train_together(
       jobs: runs at a time; 0: `default_jobs`.
       work: (config, console, watch) -> summary, what each process does.
       ended: told (config, summary, or what ended it) of every run as it ends, and first of those
-        that have ended before; not of one that was stopped or killed from outside, which says
-        nothing about it.
+        that have ended before; not of one that was stopped or killed from outside, or found the
+        disk full, which says nothing about it.
     Returns:
       The summaries, in the order of the configurations.
     Raises:
@@ -114,7 +115,7 @@ def train_together(
                 del running[connection]
                 if isinstance(result, dict):
                     summaries[run.number] = result
-                if not isinstance(result, Stopped | _Killed):
+                if not _from_outside(result):
                     ended(run.config, result)
     if asked:
         raise Stopped("stopped; the runs are saved")
@@ -155,6 +156,12 @@ def _refusals(configs: Sequence[TrainConfig]) -> list[str]:
 
 class _Killed(RuntimeError):
     """A run's process was ended from outside, as by a machine that had no memory left."""
+
+
+def _from_outside(result: Any) -> bool:
+    """Whether a run was ended by what is no matter of its own."""
+    full = isinstance(result, OSError) and result.errno in (errno.ENOSPC, errno.EDQUOT)
+    return full or isinstance(result, Stopped | _Killed)
 
 
 class _Run:

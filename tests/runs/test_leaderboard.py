@@ -29,7 +29,7 @@ def board(monkeypatch):
 
 def write_run(config, value):
     """What a run of these settings leaves behind, as far as it is read."""
-    config.run_dir.mkdir(parents=True)
+    (config.run_dir / "checkpoints").mkdir(parents=True)
     card = {
         "method": config.method,
         "seed": config.seed,
@@ -77,6 +77,8 @@ def test_what_is_missing_is_run_and_written_down(tmp_path, monkeypatch, capsys):
     assert all(row["settings"]["drawn_tokens"] == 1000 for row in rows)
     assert len(read_rows(tmp_path / "out" / "curves.jsonl")) == 3
     assert "4 of 4 runs are missing; commit c0ffee" in capsys.readouterr().out
+    assert len(list((tmp_path / "runs").rglob("config.json"))) == 3
+    assert not list((tmp_path / "runs").rglob("checkpoints"))
     # What stands is not run again, what failed neither; another method joins.
     monkeypatch.setattr(leaderboard, "train_together", runs_all_but(None))
     leaderboard.main([*place, "--entries", "grpo", "rloo"])

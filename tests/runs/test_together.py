@@ -1,6 +1,7 @@
 """Runs side by side: what they show, how they stop, what is run at all."""
 
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -142,18 +143,20 @@ def test_what_an_earlier_version_did_not_write_is_not_compared(tmp_path):
 
 
 def fails_or_counts(config, console, watch):
-    """Three runs fail, each in its way; another one counts."""
+    """Four runs fail, each in its way; another one counts."""
     if config.run_dir.name == "first":
         raise FloatingPointError("step 3: loss is nan")
     if config.run_dir.name == "second":
         os._exit(7)
     if config.run_dir.name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if config.run_dir.name == "full":
+        raise OSError(errno.ENOSPC, "No space left on device")
     return counts(config, console, watch)
 
 
 def test_a_run_that_fails_ends_alone(tmp_path):
-    runs = [config(tmp_path, name) for name in ("first", "second", "killed", "third")]
+    runs = [config(tmp_path, name) for name in ("first", "second", "killed", "full", "third")]
     told = {}
     with pytest.raises(RunsFailed) as failed:
         train_together(
@@ -168,10 +171,11 @@ def test_a_run_that_fails_ends_alone(tmp_path):
         "first": "step 3: loss is nan",
         "second": "the process ended with exit code 7; go on with --resume",
         "killed": "the process was ended by signal 9; go on with --resume",
+        "full": "[Errno 28] No space left on device",
     }
     assert str(failed.value).splitlines()[0] == f"{runs[0].run_dir}: step 3: loss is nan"
     assert told["third"]["name"] == "third"
-    # One that was killed may come to its end the next time.
+    # One that was killed, or had no room, may come to its end the next time.
     assert list(told) == ["first", "second", "third"]
 
 

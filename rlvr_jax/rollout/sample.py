@@ -122,9 +122,9 @@ def sample(
         )
     check_opening(opening, width)
     options = products.compiler_options(model.config.compute_dtype)
-    traced = (params, prompt_tokens, prompt_length, key, temperature, weight_version)
-    nested = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(traced))
-    draw = draw_groups if nested or not options else _drawing(tuple(options.items()))
+    # Whatever is computed within a program is traced, also where all that is given is known.
+    nested = options and isinstance(jnp.zeros(()), jax.core.Tracer)
+    draw = _drawing(tuple(options.items())) if options and not nested else draw_groups
     return draw(
         model,
         params,

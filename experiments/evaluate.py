@@ -42,7 +42,7 @@ from rlvr_jax.keys import plain_key
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs import TrainConfig, described, guarded
 from rlvr_jax.runs.held_out import HeldOut, evaluation_settings, load_held_out
-from rlvr_jax.runs.judging import scoring_judge
+from rlvr_jax.runs.judging import check_asked, scoring_judge
 from rlvr_jax.runs.loading import load_policy
 
 SCORERS = ("logp", "verdict", "judge", "implicit_prm")
@@ -203,6 +203,7 @@ def _scorer(config: Config, settings: TrainConfig, asked: HeldOut) -> Score:
         )
     actor = asked.actor()
     if config.scorer == "judge":
+        check_asked(settings, loaded)
         judge, sampling = scoring_judge(settings, config.judge_replies)
         return by_judge(judge, actor, named_key(config.seed, "judge", 0), sampling)
     own = loaded.model, loaded.params

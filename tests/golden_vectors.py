@@ -393,7 +393,7 @@ def experience_batch(batch):
     place = np.arange(len(rows.group)) - np.searchsorted(rows.group, rows.group)
     asks = [
         Ask(
-            Prompt(f"prompt {g}", solution=("a", "b")),
+            Prompt(f"prompt {g}", "4", solution=("a", "b")),
             int(g),
             int(size[g]),
             first_sample=int(first),
@@ -437,7 +437,7 @@ def staged(experience, batch, samples=None):
     drawn = int(np.bincount(np.asarray(batch.group)).max())
     rewards = 0 if batch.component_rewards is None else batch.component_rewards.shape[1]
     names = [f"reward_{k}" for k in range(rewards)]
-    sides = [Prompt("train")], [Prompt("test")]
+    sides = [Prompt("train", "4")], [Prompt("test", "4")]
     task = Task(
         "golden", *sides, None, rewards=names, answers=True, score_steps=lambda prompt, text: []
     )

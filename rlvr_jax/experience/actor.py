@@ -141,16 +141,18 @@ class RunActor:
         sampling: Mapping[str, Any] | None = None,
     ) -> list[Written | None]:
         """Free texts; see `Actor`. Without a chat template the contents stand behind each other,
-        empty lines between them. The budget is that of a response."""
+        empty lines between them."""
+        how = dict(sampling or {})
+        budget = how.pop("tokens", self.sampler.response_tokens)
         # Free texts do not begin as the task's prompts do.
-        writer = replace(self, sampler=replace(self.sampler, opening=0))
-        room = self.sampler.model.config.max_positions - self.sampler.response_tokens
+        writer = replace(self, sampler=replace(self.sampler, opening=0, response_tokens=budget))
+        room = self.sampler.model.config.max_positions - budget
         asks = [writer._free(*pair) for pair in zip(chats, attempts, strict=True)]
         fits = [len(writer._prompt(ask)) <= room for ask in asks]
         own = [ask for ask, there in zip(asks, fits, strict=True) if there]
         if not own:
             return [None] * len(asks)
-        drawn = writer.draw(own, key, sampling)
+        drawn = writer.draw(own, key, how)
         told = (
             Written(response.text, int(length))
             for response, length in zip(drawn.responses, drawn.rollouts.length, strict=True)

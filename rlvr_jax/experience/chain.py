@@ -114,6 +114,11 @@ class Experience(Alike):
             )
         return replace(task, rewards=every) if more else task
 
+    def verified(self, task: Task) -> Task:
+        """The task of `graded` with the rewards that its own verifier gives."""
+        more = {name for stage in self.stages.values() for name in stage.rewards}
+        return replace(task, rewards=[name for name in task.rewards if name not in more])
+
     def drawn_samples(self, samples: int) -> int:
         """Rollouts of a group that are drawn first, for so many to be trained on."""
         for stage in reversed(self.stages.values()):

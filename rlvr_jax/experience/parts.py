@@ -164,7 +164,7 @@ class Actor(Protocol):
           chats: messages, each {"role": …, "content": …}; the last one is the user's.
           key: of the part and step; an answer depends on it, the chat and the attempt.
           attempts: number of the try at each chat.
-          sampling: as for `draw`.
+          sampling: as for `draw`; and "tokens", of an answer at most, else those of a response.
         Returns:
           None for a chat that leaves no room for an answer.
         """

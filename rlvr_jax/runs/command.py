@@ -186,7 +186,7 @@ def _train_claimed(config: TrainConfig, console: Console, watch: Watch | None) -
 
 def _say(run: Run, card: dict[str, Any], console: Console, alone: bool) -> None:
     """What is said before the first step; of a run beside others, what is to be looked at."""
-    config, check = run.config, tasks.self_check(run.task)
+    config, check = run.config, tasks.self_check(run.experience.verified(run.task))
     plainly = dict(highlight=False, markup=False, soft_wrap=True)
     if config.verbose:
         print_settings(console, f"{config.method} on {config.task}", shown_settings(card))

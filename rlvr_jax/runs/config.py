@@ -54,9 +54,9 @@ class TrainConfig:
     the judge policy, again: whether it gives an answer that it is shown again, 1 or 0. Empty: a
     question for a number from 0 to 10."""
     judge_options: tuple[str, ...] = ()
-    """As name=value: temperature (0), tries (1), tokens (512) and seconds (60) of a reply, at_once
-    (32), retries (4), highest (10) of a number without a rubric, visible (false): it is shown what
-    stands behind <response> alone."""
+    """As name=value: temperature (0), tries (1), tokens (512, of the policy itself those of a
+    response) and seconds (60) of a reply, at_once (32), retries (4), highest (10) of a number
+    without a rubric, visible (false): it is shown what stands behind <response> alone."""
     judge_budget: tuple[str, ...] = ()
     """Most calls and tokens of the run, as calls=1000 tokens=1000000; behind it there is no
     verdict."""

@@ -37,12 +37,14 @@ from rlvr_jax.parallel import parameter_shardings
 from rlvr_jax.rollout import Sampling, named_key
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.hyperparameters import read_arguments
+from rlvr_jax.runs.loading import LoadedPolicy
 from rlvr_jax.training.layout import make_meshes
 from rlvr_jax.types import replace
 from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
 from rlvr_jax.verifiers.texts.rlmt import visible
 
-__all__ = ["REPLIES", "asked_by_files", "check_criteria", "judge_of", "judging", "scoring_judge"]
+__all__ = ["REPLIES", "asked_by_files", "check_asked", "check_criteria", "judge_of", "judging"]
+__all__ += ["scoring_judge"]
 
 REPLIES = "judge.jsonl"
 """File of a run directory with what judges said."""
@@ -58,6 +60,17 @@ CONSTRAINTS = "constraints"
 
 TWO = ["first", "second"]
 """Names of the numbers of a judge that compares."""
+
+WORDS = 512
+"""Tokens of a reply at most; of a policy that judges itself it is as many as of a response."""
+
+_OPTIONS = {
+    "policy": ("temperature", "tokens"),
+    "folder": ("temperature", "tokens"),
+    "server": ("temperature", "tokens", "at_once", "seconds", "retries"),
+    "module": ("at_once", "seconds"),
+}
+"""By kind of judge: what of `judge_options` is about the asking; the others are all judges'."""
 
 FOLDER_PROMPTS = 16
 """Texts that another folder answers at a time."""
@@ -132,6 +145,40 @@ def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -
             )
 
 
+def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
+    """Refuses a policy as its own judge that has no tokens for what it would be asked, or no room.
+
+    Raises:
+      ValueError: about no answer to any prompt it could be asked.
+    """
+    if config.judge != "policy" or config.judge_prompt == AGAIN:
+        return
+    asked, sampling = judge_of(config, None)
+    table = start.train_table
+    shortest = min(table.prompts, key=lambda prompt: len(prompt.text))
+
+    def question_of(prompt):
+        texts = dict(prompt=prompt, response="", other="", reference=str(shortest.answer))
+        return [each["content"] for each in asked.prompt_of(**texts, meta=shortest.meta)]
+
+    unknown = getattr(table.tokenizer, "unk_token_id", None)
+    for text in question_of(""):
+        if unknown is not None and unknown in table.encode(text):
+            raise ValueError(
+                "TrainConfig: judge must be a policy with tokens for what it is asked, got"
+                f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"
+            )
+    words = sampling.get("tokens", start.sampler.response_tokens)
+    room = start.model.config.max_positions - words
+    length = sum(len(table.encode(text)) for text in question_of(shortest.text))
+    if length > room:
+        raise ValueError(
+            f"TrainConfig: judge must have room for what it is asked, got 'policy' with {room}"
+            f" tokens beside a reply of {words}, and a question of {length} about an empty answer"
+            " to the shortest prompt"
+        )
+
+
 def _check_again(config: TrainConfig) -> None:
     others = ("judge_rubric", "judge_options", "judge_budget")
     given = [name for name in others if getattr(config, name)]
@@ -155,7 +202,7 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
             if given := getattr(config, name):
                 raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
         return None
-    options = _read(_options, "judge_options", config.judge_options)
+    options = _options_of(config)
     budget = _read(_budget, "judge_budget", config.judge_budget)
     if config.judge_rubric and config.judge_prompt:
         raise ValueError(
@@ -187,6 +234,8 @@ def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str
     if options["visible"]:
         prompt_of = shown_by(prompt_of, visible)
     sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
+    if config.judge == "policy" and options["tokens"]:
+        sampling["tokens"] = options["tokens"]
     asked = Judge(
         _call(config, options, sampling),
         prompt_of,
@@ -211,10 +260,33 @@ def asked_by_files(config: TrainConfig) -> dict[str, str]:
     }
 
 
+def _options_of(config: TrainConfig) -> dict[str, Any]:
+    """The `judge_options`, all of them.
+
+    Raises:
+      ValueError: one that judges of this kind have not, or that cannot be read.
+    """
+    options = _read(_options, "judge_options", config.judge_options)
+    kind = config.judge.partition(":")[0]
+    own = _OPTIONS.get(kind, _OPTIONS["module"])
+    wanted = [*own, "tries", "highest", "visible"]
+    given = [pair.partition("=")[0] for pair in config.judge_options]
+    if idle := [name for name in given if name not in wanted]:
+        raise ValueError(
+            f"TrainConfig: judge_options of judge {config.judge!r} must be among"
+            f" {', '.join(wanted)}, got {', '.join(idle)}"
+        )
+    if options["tokens"] is not None and options["tokens"] < 1:
+        raise ValueError(
+            f"TrainConfig: judge_options: tokens must be at least 1, got {options['tokens']}"
+        )
+    return options
+
+
 def _options(
     temperature: float = 0.0,
     tries: int = 1,
-    tokens: int = 512,
+    tokens: int | None = None,
     seconds: float = 60.0,
     at_once: int = 32,
     retries: int = 4,
@@ -246,10 +318,10 @@ def _call(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]
     if config.judge == "policy":
         return None
     if kind == "server":
-        own = ("temperature", "tokens", "at_once", "seconds", "retries")
-        return server(name, **{option: options[option] for option in own})
+        own = {option: options[option] for option in _OPTIONS["server"]}
+        return server(name, **own | {"tokens": options["tokens"] or WORDS})
     if kind == "folder":
-        return _of_folder(name, options["tokens"], config, sampling)
+        return _of_folder(name, options["tokens"] or WORDS, config, sampling)
     function = own_function("judge", config.judge)
     return by_function(function, config.judge, options["at_once"], options["seconds"])
 

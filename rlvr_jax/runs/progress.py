@@ -16,6 +16,7 @@ __all__ = ["RunProgress", "print_settings", "progress_bar"]
 
 PLAIN_SECONDS = 30.0
 TRUNCATION_WARNING = 0.2
+UNJUDGED_WARNING = 0.5
 TWO_COLUMNS = 110
 
 
@@ -65,7 +66,7 @@ class RunProgress:
         self._printed_at = -math.inf
         self._started = time.perf_counter()
         self._first_step = first_step
-        self._warned = False
+        self._warned: set[str] = set()
         self._task = bar.add_task(label, total=steps, completed=first_step, numbers="")
 
     def __call__(
@@ -73,13 +74,14 @@ class RunProgress:
     ) -> None:
         """Shows one finished step (0: the evaluation before the first)."""
         self._warn_truncation(metrics)
+        self._warn_unjudged(metrics)
         evaluated = "held_out/pass@1" in metrics
         if evaluated:
             self._held_out = f"{metrics['held_out/pass@1']:.3f} (n={metrics['held_out/n']:.0f})"
         numbers = f"held-out pass@1 {self._held_out}"
         if step:
             numbers = (
-                f"reward {metrics['reward']:.3f}  entropy {metrics['entropy']:.3f}"
+                f"reward {_told(metrics['reward'], 3)}  entropy {_told(metrics['entropy'], 3)}"
                 f"  cut {metrics['truncated_share']:.0%}  {numbers}"
                 f"  {timings['tokens_per_s']:,.0f} tokens/s"
             )
@@ -101,18 +103,34 @@ class RunProgress:
         held_out = f"pass@1 {self._held_out[:5]}"
         if "reward" not in metrics:
             return held_out
-        return f"reward {metrics['reward']:.2f} entropy {metrics['entropy']:.2f} {held_out}"
+        reward, entropy = (_told(metrics[name], 2) for name in ("reward", "entropy"))
+        return f"reward {reward} entropy {entropy} {held_out}"
 
     def _warn_truncation(self, metrics: Mapping[str, float]) -> None:
         """Says once that many responses hit the budget, with the quantiles of length."""
         share = metrics.get("truncated_share", 0.0)
-        if share > TRUNCATION_WARNING and not self._warned:
-            self._warned = True
+        if share > TRUNCATION_WARNING and "cut" not in self._warned:
+            self._warned.add("cut")
             quantiles = ", ".join(f"{q} %: {metrics[f'length/p{q}']:.0f}" for q in (10, 50, 90))
             self._console.print(
                 f"[yellow]warning:[/] {share:.0%} of the responses were cut by the budget of"
                 f" response_tokens (length quantiles {quantiles}); mask_truncated says whether they"
                 " are learned from",
+                highlight=False,
+            )
+
+    def _warn_unjudged(self, metrics: Mapping[str, float]) -> None:
+        """Says once that a judge has no verdict on most answers, and why."""
+        told = {n.removeprefix("experience/judge_"): value for n, value in metrics.items()}
+        without = told.get("no_verdict", 0.0) / max(told.get("asked", 0.0), 1.0)
+        if without > UNJUDGED_WARNING and "judge" not in self._warned:
+            self._warned.add("judge")
+            why = {n.removeprefix("failed/"): v for n, v in told.items() if n.startswith("failed/")}
+            why["unreadable"] = told.get("unreadable", 0.0)
+            counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
+            self._console.print(
+                f"[yellow]warning:[/] the judge has no verdict on {without:.0%} of the answers"
+                f" ({counts}), which are not learned from",
                 highlight=False,
             )
 
@@ -122,3 +140,8 @@ class RunProgress:
             return ""
         left = (now - self._started) / done * (self._steps - step)
         return f"  {left:.0f} s left"
+
+
+def _told(value: float, digits: int) -> str:
+    """A number; a dash where there is nothing that it is the mean of."""
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -24,6 +24,7 @@ from rlvr_jax.policy import Params, lora
 from rlvr_jax.rollout import Sampling, named_key
 from rlvr_jax.runs.composition import setting_of, with_environment
 from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.judging import check_asked
 from rlvr_jax.runs.loading import (
     LoadedPolicy,
     StartWeights,
@@ -242,8 +243,9 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
       config: checked already.
       model_path: folder of the policy.
     Raises:
-      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size` and
-        `TrainConfig.sampling`; a method that reads the log-probs of a sampler with a cut.
+      ValueError: as `load_policy`, `check_needs`, `check_grades_suffice`, `check_group_size`,
+        `check_asked` and `TrainConfig.sampling`; a method that reads the log-probs of a sampler
+        with a cut.
     """
     chain = recipe.experience
     task = chain.graded(with_environment(task, chain.draw[1].environment))
@@ -273,6 +275,7 @@ def make_run(config: TrainConfig, task: Task, recipe: Recipe, model_path: str) -
         chain.views,
         chain.drawn_samples(config.samples_per_prompt),
     )
+    check_asked(config, start)
     setting = setting_of(
         config, task, chain, start.model.config.vocab_size, start.model.config.width
     )

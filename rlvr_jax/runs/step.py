@@ -59,7 +59,7 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
         "update_s": now - learning,
         "tokens_per_s": float(batch.rollouts.length.sum()) / (now - started),
     }
-    metrics = {"reward": _mean(batch.rollouts.reward[batch.decided]), **collected.metrics}
+    metrics = dict(collected.metrics)
     # A part of an objective must not pass for what was measured of the batch.
     taken = metrics.keys() & learned.keys()
     metrics |= {f"objective/{n}" if n in taken else n: value for n, value in learned.items()}
@@ -72,13 +72,15 @@ def take_step(run: Run, state: TrainState, step: int) -> Taken:
 
 
 def collect(run: Run, state: TrainState, step: int) -> Collected:
-    """The experience of one step, with numbers about all that was drawn, before any filter."""
+    """The experience of one step, with numbers about all that was drawn, before any filter, and the
+    mean reward of what is trained on."""
     params = run.sampler_params(state)
     version = step * run.config.updates_per_step()
     actor = RunActor(run.start.sampler, params, run.start.tables, version, run.scorer(state))
     collected = run.experience.collect(actor, state.data, step, run.setting)
     whole = concatenate([part for part in collected.seen if not part.asks[0].rating])
-    metrics = _outcome_metrics(whole)
+    reward = collected.batch.rollouts.reward[collected.batch.decided]
+    metrics = {"reward": _mean(reward[~np.isnan(reward)]), **_outcome_metrics(whole)}
     metrics["sampled_rollouts"] = float(sum(map(len, collected.seen)))
     batch = with_grades(collected.batch, run.task, run.recipe.objective.needs)
     counts = ("drawn_tokens", "given_tokens", "scored_tokens")

@@ -1,5 +1,6 @@
 """Runs with a judge: who may be one, what it costs, and what a resumed run is told."""
 
+import io
 import json
 import shutil
 
@@ -7,11 +8,12 @@ import judge_server
 import numpy as np
 import pytest
 import training_runs
+from rich.console import Console
 from training_runs import contents, metrics, quietly, settings, values
 
 from rlvr_jax.analysis.page import embedded_json
 from rlvr_jax.runs import parse_config
-from rlvr_jax.runs.command import run_card
+from rlvr_jax.runs.command import run_card, train
 from rlvr_jax.runs.judging import check_criteria, judge_of, judging
 from rlvr_jax.runs.settings import check_same_run
 
@@ -74,6 +76,53 @@ def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     more = [whole - 16 * mean for whole, mean in zip(drawn, own, strict=True)]
     assert all(count > 1 for count in more) if kind == "policy" else np.allclose(more, 0, atol=1e-3)
     assert (run_dir / "judge.jsonl").exists() == (kind == "folder")
+
+
+def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
+    model, tmp_path, prompt
+):
+    run_dir = tmp_path / "run"
+    options = ("temperature=1.0", "tokens=12")
+    quietly(
+        judged(
+            model,
+            run_dir,
+            "policy",
+            judge_prompt=prompt,
+            judge_options=options,
+            response_tokens=3,
+            samples_kept=16,
+        )
+    )
+    rows = samples(run_dir)
+    assert max(len(row["response"].split()) for row in rows) <= 3
+    assert 3 < max(len(row["said"].split()) for row in rows) <= 12
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ("Is {response} right?", "with tokens for what it is asked, got 'policy' .*'again'"),
+        ("= " * 40 + "{response}", "room for what it is asked, .* and a question of 4"),
+    ],
+)
+def test_a_policy_that_cannot_read_what_it_is_asked_is_no_judge(model, tmp_path, asked, said):
+    path = tmp_path / "prompt.txt"
+    path.write_text(asked)
+    config = judged(model, tmp_path / "run", "policy", judge_prompt=str(path))
+    with pytest.raises(ValueError, match=said):
+        training_runs.prepared(config)
+
+
+def test_a_judge_without_any_verdict_is_said_and_gives_no_zeros(model, tmp_path, prompt):
+    shown = io.StringIO()
+    config = judged(model, tmp_path / "run", "own_judges:broken", judge_prompt=prompt)
+    train(config, Console(file=shown, width=200))
+    assert values(metrics(tmp_path / "run"), "reward") == [None, None]
+    text = shown.getvalue()
+    assert "no verdict on 100% of the answers (OSError: " in text and "reward –" in text
+    # What a judge gives the task's own grades do not lack.
+    assert "self-check" not in text
 
 
 def test_a_killed_run_goes_on_in_the_same_bytes_without_the_server(
@@ -331,6 +380,12 @@ def test_points_of_a_judge_are_shares_of_their_most(tmp_path):
         ({"judge": "policy", "judge_rubric": "nowhere"}, "rubric: must be a file"),
         ({"judge": "policy", "judge_options": ("hot=1",)}, "must be among temperature, tries"),
         ({"judge": "policy", "judge_options": ("tries=0",)}, "tries must be at least 1"),
+        (
+            {"judge": "policy", "judge_options": ("at_once=2", "tries=2")},
+            "of judge 'policy' must be among temperature, tokens, .* got at_once$",
+        ),
+        ({"judge": FAIR, "judge_options": ("tokens=9",)}, "among at_once, .* got tokens$"),
+        ({"judge": "policy", "judge_options": ("tokens=0",)}, "tokens must be at least 1, got 0"),
         ({"judge": FAIR, "judge_budget": ("calls=-1",)}, "most_calls must be at least 0"),
         ({"judge": FAIR, "judge_budget": ("euros=1",)}, "must be among calls, tokens"),
         ({"judge": "policy", "judge_budget": ("calls=1",)}, "empty where the policy is the judge"),

@@ -162,7 +162,7 @@ def write_pages(out: Path) -> None:
         own = [row for row in rows if row["board"] == name]
         if not own:
             continue
-        most = f"draw {board.drawn_tokens / 1e6:g} million tokens"
+        most = f"draw {_told(board.drawn_tokens)} tokens"
         most = most if board.drawn_tokens else f"take {board.steps} steps"
         model = ", SmolLM2-135M-Instruct" * (board.model == "smollm2")
         budget = f"Task `{board.task}`{model}, its presets; each run may {most}."
@@ -185,6 +185,11 @@ def write_pages(out: Path) -> None:
     readme.write_text(_README + "\n".join(links) + "\n")
 
 
+def _told(tokens: float) -> str:
+    """A number of tokens in words: 1.34 million, 48,000."""
+    return f"{tokens / 1e6:.3g} million" if tokens >= 1e6 else f"{tokens:,.0f}"
+
+
 def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The board's notes, which entries came to their last step before they had drawn all, and which
     are the best of their method where the board is for choosing."""
@@ -198,7 +203,7 @@ def _notes(board: Board, ended: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         if min(drawn) < board.drawn_tokens:
             short = sum(each < board.drawn_tokens for each in drawn)
             note = f"{short} of {len(drawn)} runs took all their steps before they had drawn the"
-            note += f" budget: {np.mean(drawn) / 1e6:.2f} million tokens in the mean"
+            note += f" budget: {_told(np.mean(drawn))} tokens in the mean"
             add(entry, note)
     if board.chooses:
         for method, entry in chosen_entries(ended, board.main).items():

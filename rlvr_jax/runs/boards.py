@@ -71,7 +71,9 @@ _TWELVE = """
 """
 
 
-def _of_smollm2(title: str, task: str, entries: Mapping[str, str], steps: int = 60) -> Board:
+def _of_smollm2(
+    title: str, task: str, entries: Mapping[str, str], steps: int = 60, drawn_tokens: int = 0
+) -> Board:
     """A board of SmolLM2, whose held-out questions have 16 samples each. A step takes a core some
     20 s; GRPO's entropy on hard sums is at .05 to .10 nats by step 40
     (docs/results/arithmetic_hard)."""
@@ -81,7 +83,7 @@ def _of_smollm2(title: str, task: str, entries: Mapping[str, str], steps: int = 
         entries,
         model="smollm2",
         seeds=2,
-        drawn_tokens=0,
+        drawn_tokens=drawn_tokens,
         steps=steps,
         evaluate_every=20,
         main="pass@8",
@@ -217,6 +219,9 @@ BOARDS: Mapping[str, Board] = {
         "A language model: SmolLM2-135M on sums that it finds hard",
         "arithmetic:hard",
         _named(_TWELVE),
+        # What GRPO draws in 60 steps. DAPO draws up to three batches for one.
+        steps=100,
+        drawn_tokens=48_000,
     ),
     "sums_rewards": _of_smollm2(
         "A language model and rewards without a verifier: SmolLM2-135M on easy sums and products",

@@ -14,6 +14,7 @@ from rlvr_jax.analysis.evidence.rows import append_row, read_rows
 from rlvr_jax.runs import RunsFailed
 from rlvr_jax.runs.boards import BOARDS, Board
 from rlvr_jax.runs.hyperparameters import parse_hyperparameters
+from rlvr_jax.training.update import check_needs
 
 ENTRIES = {"grpo": "grpo", "few": "clip_cov:fraction=0.01"}
 NOTES = {"few": "mind this", "gone": "has no run"}
@@ -211,6 +212,10 @@ def test_every_entry_of_a_board_has_settings_that_can_be_read(name, monkeypatch)
     assert {each.model for each in read} == {"somewhere/small.gguf" if board.model else ""}
     assert next(iter(board.entries.values())).startswith("grpo")
     assert len({dataclasses.replace(each, seed=1) for each in read}) == len(board.entries)
+    for each in read:
+        recipe = methods.recipe(each.method, **each.method_arguments(16))
+        given = recipe.experience.gives if recipe.experience else ()
+        check_needs(recipe, each.method, each.updates_per_step(), given)
 
 
 def test_settings_are_chosen_on_prompts_and_seeds_that_are_not_reported():

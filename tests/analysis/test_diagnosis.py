@@ -103,6 +103,10 @@ def test_an_evaluation_that_is_too_small_says_how_large_it_should_be():
     floor, again = topic.missing
     assert floor == "A floor at k = 4 needs 8 samples per problem; there are 4."
     assert again.endswith("needs 4 more samples of it.")
+    # The bound of two samples is 1.5.
+    assert not any("are not seen" in sentence for sentence in topic.sentences)
+    more = reach(counts(before), counts(after), ("a", "b"))
+    assert any("Solve rates below 0.37 are not seen" in sentence for sentence in more.sentences)
 
 
 def test_one_sample_a_problem_is_compared_at_the_first_try():

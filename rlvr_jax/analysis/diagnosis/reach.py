@@ -181,12 +181,14 @@ def _support(
         f" ({signed(excess[name])})"
         for name, value in (("found", counts.expanded), ("lost", counts.shrunk))
     ]
+    unseen = unseen_mass(k)
+    below = f" Solve rates below {unseen:.2g} are not seen." if unseen < 1 else ""
     topic.sentences.append(
         f"With {k} samples, of {problems} problems {counts.preserved:.1f} are solved by both,"
         f" {parts[0]}, and {parts[1]}. Chance is what a second draw of {names[0]} would find and"
         f" lose. Retention {counts.retention:.3f} (a second draw: {floor.retention:.3f}),"
         f" discovery {counts.discovery:.3f} ({floor.discovery:.3f}), net change"
-        f" {signed_number(counts.net_change)}. Solve rates below {unseen_mass(k):.2g} are not seen."
+        f" {signed_number(counts.net_change)}.{below}"
     )
     topic.missing.append(
         f"A floor at k = {size} needs {2 * size} samples per problem; there are {size}."

@@ -128,9 +128,10 @@ class RunProgress:
             why = {n.removeprefix("failed/"): v for n, v in told.items() if n.startswith("failed/")}
             why["unreadable"] = told.get("unreadable", 0.0)
             counts = ", ".join(f"{name}: {value:.0f}" for name, value in why.items() if value)
+            left_out = ", which are not learned from"
             self._console.print(
                 f"[yellow]warning:[/] the judge has no verdict on {without:.0%} of the answers"
-                f" ({counts}), which are not learned from",
+                f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}",
                 highlight=False,
             )
 

@@ -223,6 +223,15 @@ class Run:
             found.append(
                 f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
             )
+        stages = self.experience.stages.values()
+        judged = [name for stage in stages for name in stage.rewards]
+        # A part of the method, if there is any, may read them in its own way.
+        read = "component_rewards" in self.recipe.objective.needs
+        if judged and all(stage.rewards for stage in stages) and not read:
+            found.append(
+                f"{', '.join(judged)}: nothing of {self.config.method} reads what the judge says;"
+                " it is told in curves (info/) and beside the samples."
+            )
         return found
 
 

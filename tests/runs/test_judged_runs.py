@@ -60,6 +60,21 @@ def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_pat
     assert 0 < reward < 0.6
 
 
+def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
+    model, tmp_path, prompt
+):
+    shown = io.StringIO()
+    given = dict(method="grpo", judge_prompt=prompt)
+    train(
+        judged(model, tmp_path / "run", "own_judges:broken", **given),
+        Console(file=shown, width=200),
+    )
+    text = shown.getvalue()
+    assert "note: judge: nothing of grpo reads what the judge says" in text
+    assert "no verdict on 100% of the answers" in text and "not learned from" not in text
+    assert np.isfinite(values(metrics(tmp_path / "run"), "reward")).all()
+
+
 @pytest.mark.parametrize("kind", ["policy", "folder"])
 def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     judge = "policy" if kind == "policy" else f"folder:{model}"
@@ -121,6 +136,7 @@ def test_a_judge_without_any_verdict_is_said_and_gives_no_zeros(model, tmp_path,
     assert values(metrics(tmp_path / "run"), "reward") == [None, None]
     text = shown.getvalue()
     assert "no verdict on 100% of the answers (OSError: " in text and "reward –" in text
+    assert "which are not learned from" in text and "nothing of" not in text
     # What a judge gives the task's own grades do not lack.
     assert "self-check" not in text
 

@@ -22,7 +22,7 @@ from rlvr_jax.experience.stages.grading.verdicts import asked_rows
 from rlvr_jax.judges import Judge
 from rlvr_jax.objectives import choose, lower_bound, own_score, vote_count, vote_sum
 from rlvr_jax.objectives.arguments import check_positive
-from rlvr_jax.policy import Model, Params
+from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.training.statistics import verdicts
 from rlvr_jax.types import Rollouts
@@ -215,7 +215,7 @@ def by_verdict(
       answers: yes and no, texts of one token each.
     Source: RL^V, https://arxiv.org/abs/2505.04842.
     """
-    said = jax.jit(partial(verdicts, model))
+    said = _program(verdicts, model)
 
     def score(batch):
         rows = asked_rows(batch, actor, answers, question).rollouts
@@ -240,7 +240,7 @@ def by_implicit_reward(
     Source: https://github.com/PRIME-RL/ImplicitPRM.
     """
     check_positive("by_implicit_reward", scale=scale)
-    programs = [(jax.jit(partial(_logp, model)), params) for model, params in (reward, reference)]
+    programs = [(_program(_logp, model), params) for model, params in (reward, reference)]
 
     def score(batch):
         own, other = (
@@ -253,6 +253,12 @@ def by_implicit_reward(
         return 1 / (1 + np.exp(-scale * total)), 2 * _context_tokens(batch.rollouts)
 
     return score
+
+
+def _program(function: Callable[..., jax.Array], model: Model) -> Callable[..., jax.Array]:
+    """A function of a policy that computes, weights and rollouts, compiled for the policy."""
+    options = products.compiler_options(model.config.compute_dtype)
+    return jax.jit(partial(function, model), compiler_options=options)
 
 
 def _logp(model, params, rollouts):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlvr_jax.policy import products
 from rlvr_jax.policy.model import Model, Params
 from rlvr_jax.policy.scoring import score
 from rlvr_jax.types import Rollouts
@@ -76,13 +77,14 @@ def score_texts(
     # Texts of like lengths together: least padding.
     order = sorted(range(len(every)), key=lambda place: len(every[place]))
     found: dict[int, ScoredText] = {}
+    program = _program(model.config.compute_dtype)
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
         rows = [every[place] for place in places]
         width = -(-(max(map(len, rows)) - 1) // _PIECE) * _PIECE
         width = min(width, model.config.max_positions - 1)
         padded = [*rows, *[rows[0]] * (batch - len(rows))]
-        told = jax.device_get(_scored(model, top, params, *_arrays(padded, width)))
+        told = jax.device_get(program(model, top, params, *_arrays(padded, width)))
         for row, place in enumerate(places):
             found[place] = _of_row(every[place], {k: v[row] for k, v in told.items()})
     return [found[place] for place in range(len(every))]
@@ -96,7 +98,12 @@ def _arrays(rows: Sequence[Sequence[int]], width: int) -> tuple[np.ndarray, np.n
     return tokens, np.array(list(map(len, rows)), np.int32)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.cache
+def _program(dtype: str) -> Callable[..., dict[str, jax.Array]]:
+    options = products.compiler_options(dtype)
+    return jax.jit(_scored, static_argnums=(0, 1), compiler_options=options)
+
+
 def _scored(model: Model, top: int, params: Params, tokens, length) -> dict[str, jax.Array]:
     """Statistics of the tokens behind the first one, [B, width]."""
     rows, width = tokens.shape[0], tokens.shape[1] - 1

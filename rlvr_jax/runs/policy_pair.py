@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rlvr_jax.analysis.diagnosis.topics import Topic
 from rlvr_jax.analysis.entropy.entropy_patterns import branching_of_top
 from rlvr_jax.experience import Ask, Batch
 from rlvr_jax.experience.evaluation import prompt_weights
+from rlvr_jax.policy import products
 from rlvr_jax.policy.scoring import run_in_pieces, shared_prompts
 from rlvr_jax.rollout import named_key
 from rlvr_jax.runs.config import TrainConfig
@@ -42,8 +44,12 @@ MOST_BRANCHES = 16
 SHOWN_PROMPTS, SHOWN_RESPONSES = 4, 4
 """Of either end of the order by change; of a prompt and policy. On a page that people read."""
 
-# Policies of one shape have one program.
-_score = jax.jit(policy.score, static_argnums=(0, 3, 4, 5))
+
+@functools.cache
+def _scoring(dtype: str) -> Callable[..., TokenStats]:
+    """`policy.score` of policies that compute in a type; those of one shape have one program."""
+    options = products.compiler_options(dtype)
+    return jax.jit(policy.score, static_argnums=(0, 3, 4, 5), compiler_options=options)
 
 
 def compare_policies(
@@ -131,8 +137,8 @@ def draw_pair(settings: TrainConfig, against: str | Path) -> Pair:
 
 def score_answers(model: policy.Model, params: policy.Params, rollouts: Rollouts) -> TokenStats:
     """What a policy says about the tokens of rollouts, on the host: `logp` and `entropy`."""
-    shared = shared_prompts(rollouts)
-    return run_in_pieces(lambda rows: _score(model, params, rows, NEEDS, (), shared), rollouts)
+    shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
+    return run_in_pieces(lambda rows: run(model, params, rows, NEEDS, (), shared), rollouts)
 
 
 def score_branching(
@@ -141,10 +147,10 @@ def score_branching(
     """`score_answers`, and how many of the likeliest tokens hold 95 % of the mass at each,
     `MOST_BRANCHES` at most."""
     options = (("top_k", min(MOST_BRANCHES, model.config.vocab_size)),)
-    shared = shared_prompts(rollouts)
+    shared, run = shared_prompts(rollouts), _scoring(model.config.compute_dtype)
 
     def of_rows(rows):
-        stats = _score(model, params, rows, (*NEEDS, "topk_logp"), options, shared)
+        stats = run(model, params, rows, (*NEEDS, "topk_logp"), options, shared)
         sizes = branching_of_top(stats.topk_logp).astype(np.uint8)
         return replace(stats, topk_logp=None), sizes
 

@@ -7,6 +7,7 @@ import pytest
 import training_runs
 
 from rlvr_jax import policy
+from rlvr_jax.policy import products, texts
 
 FLOAT32 = 2e-5  # log-probs of some nats, by another order of sums
 BFLOAT16 = 0.15  # nats: eight bits of activations through two layers
@@ -81,3 +82,11 @@ def test_another_dtype_is_refused(folder):
         ValueError, match="load: dtype must be one of float32, bfloat16, got 'int8'"
     ):
         policy.load(folder, dtype="int8")
+
+
+def test_options_of_the_compiler_reach_the_scorer_of_texts(folder, monkeypatch):
+    monkeypatch.setattr(products, "compiler_options", lambda dtype: {"no_such_option": True})
+    monkeypatch.setattr(texts, "_program", texts._program.__wrapped__)
+    given = policy.load(folder), policy.tokenizer(folder)
+    with pytest.raises(Exception, match="no_such_option"):
+        policy.score_texts(*given[0], given[1], TEXTS)

@@ -20,6 +20,8 @@ from rlvr_jax.experience.choosing import (
     sizes_up_to,
 )
 from rlvr_jax.experience.evaluation import answered
+from rlvr_jax.policy import products
+from rlvr_jax.runs import policy_pair
 from rlvr_jax.runs.loading import load_policy
 
 
@@ -144,6 +146,20 @@ def test_a_verdict_is_the_odds_of_yes(loaded):
     assert (score[~whole] == 0).all() and len(np.unique(score[whole])) > 1
     context = batch.rollouts.prompt_length.sum() + batch.rollouts.length.sum()
     assert tokens == context + 2 * 16
+
+
+def test_options_of_the_compiler_reach_what_scores_answers(loaded, monkeypatch):
+    batch, own = rows(loaded), (loaded.model, loaded.params)
+    monkeypatch.setattr(products, "compiler_options", lambda dtype: {"no_such_option": True})
+    monkeypatch.setattr(policy_pair, "_scoring", policy_pair._scoring.__wrapped__)
+    actor = RunActor(loaded.sampler, loaded.params, {"plain": loaded.test_table}, 0, None)
+    for score in (
+        by_verdict(actor, *own, "+ =", ("8", "7")),
+        by_implicit_reward(own, own, 1),
+        lambda batch: policy_pair.score_answers(*own, batch.rollouts),
+    ):
+        with pytest.raises(Exception, match="no_such_option"):
+            score(batch)
 
 
 def asked(model, *more):

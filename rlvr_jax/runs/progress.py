@@ -17,6 +17,7 @@ __all__ = ["RunProgress", "print_settings", "progress_bar"]
 PLAIN_SECONDS = 30.0
 TRUNCATION_WARNING = 0.2
 UNJUDGED_WARNING = 0.5
+STEPS_WITHOUT_GRADIENT = 3
 TWO_COLUMNS = 110
 
 
@@ -67,6 +68,7 @@ class RunProgress:
         self._started = time.perf_counter()
         self._first_step = first_step
         self._warned: set[str] = set()
+        self._still: int | None = 0
         self._task = bar.add_task(label, total=steps, completed=first_step, numbers="")
 
     def __call__(
@@ -75,6 +77,7 @@ class RunProgress:
         """Shows one finished step (0: the evaluation before the first)."""
         self._warn_truncation(metrics)
         self._warn_unjudged(metrics)
+        self._warn_still(metrics)
         evaluated = "held_out/pass@1" in metrics
         if evaluated:
             self._held_out = f"{metrics['held_out/pass@1']:.3f} (n={metrics['held_out/n']:.0f})"
@@ -132,6 +135,20 @@ class RunProgress:
             self._console.print(
                 f"[yellow]warning:[/] the judge has no verdict on {without:.0%} of the answers"
                 f" ({counts}){left_out * ('experience/rows_without_reward' in metrics)}",
+                highlight=False,
+            )
+
+    def _warn_still(self, metrics: Mapping[str, float]) -> None:
+        """Says that the first steps have taught nothing."""
+        if "gradient_norm" not in metrics or self._still is None:
+            return
+        self._still = self._still + 1 if metrics["gradient_norm"] == 0 else None
+        if self._still == STEPS_WITHOUT_GRADIENT:
+            self._still = None
+            self._console.print(
+                f"[yellow]warning:[/] the first {STEPS_WITHOUT_GRADIENT} steps had no gradient"
+                f" (mean reward {_told(metrics['reward'], 3)}); one cause is that all answers to a"
+                " prompt earn the same",
                 highlight=False,
             )
 

@@ -248,6 +248,20 @@ def test_each_run_has_one_line_that_fits(width):
     assert all("pass@1 0.251" in text and "120/300" in text for text in texts)
 
 
+@pytest.mark.parametrize("norms, told", [((0, 0, 0, 0), 1), ((0, 0, 1, 0, 0, 0), 0)])
+def test_first_steps_without_a_gradient_are_said(norms, told):
+    shown = io.StringIO()
+    console = Console(file=shown, width=300)
+    with progress_bar(console) as bar:
+        line = RunProgress(console, bar, "rlpr seed 0", 300, 0)
+        line(0, {"held_out/pass@1": 0.251, "held_out/n": 64.0}, {})
+        for step, norm in enumerate(norms, 1):
+            known = {"reward": 0.5, "entropy": 0.25, "truncated_share": 0.0, "gradient_norm": norm}
+            line(step, known, {"tokens_per_s": 12345.0})
+    said = "the first 3 steps had no gradient (mean reward 0.500)"
+    assert shown.getvalue().count(said) == told
+
+
 def test_the_quickstart_begins_with_six_lines_and_ends_with_three_commands(tmp_path):
     config = quickstart.Config(run_dir=tmp_path, steps=600)
     runs = {method: preset("brackets", method) for method in quickstart.METHODS}

@@ -22,9 +22,9 @@ from rlvr_jax.runs.config_checks import check_config
 
 __all__ = ["Paper", "Setting", "compiled", "laptop", "run_paper", "settings"]
 
-# Of a run that only shows that it works: the base of brackets writes equations of small numbers.
+# Of a run that only shows that it works: sums and products of two-digit numbers, and their base.
 _LAPTOP = {
-    "task": "brackets",
+    "task": "calculations",
     "steps": 2,
     "prompts_per_step": 16,
     "samples_per_prompt": 4,
@@ -117,7 +117,7 @@ def settings(paper: Paper) -> TrainConfig:
 
 
 def laptop(paper: Paper) -> TrainConfig:
-    """The same with the base model of brackets, a few prompts and two steps."""
+    """The same with the small base model of calculations, a few prompts and two steps."""
     config = settings(paper)
     pairs = {name: each.value for name, each in paper.hyperparameters.items()} | paper.laptop
     updates = min(config.minibatches, _MOST_UPDATES)
@@ -163,7 +163,7 @@ def run_paper(paper: Paper, arguments: Sequence[str]) -> int:
     )
     add("--compile", metavar="SLICE", help="v5e-256, v5p-64, …: does it fit, what does it cost")
     add("--json", action="store_true", help="with --compile: the report as one object")
-    add("--laptop", action="store_true", help="two steps with a small model on brackets")
+    add("--laptop", action="store_true", help="two steps of arithmetic with a small model")
     own, others = parser.parse_known_args(arguments)
     if own.compile:
         # With libtpu there JAX would look for a TPU; only shapes are computed with.

@@ -94,6 +94,8 @@ def calculations(
         answers=True,
         environment=calculator_calls(),
         show_hint=_show_hint,
+        # The gold answer again.
+        derived=("solution",),
     )
 
 
@@ -104,7 +106,8 @@ def _show_hint(prompt: Prompt, text: str) -> str:
 
 def _prompt(kind: str, a: int, b: int) -> Prompt:
     value = a + b if kind == "sum" else a * b
-    return Prompt(f"{a}{KINDS[kind]}{b}=", answer=value, kind=kind, gold=str(value))
+    gold = str(value)
+    return Prompt(f"{a}{KINDS[kind]}{b}=", value, kind, gold=gold, solution=(gold,))
 
 
 def _verify(

@@ -248,6 +248,23 @@ def test_each_run_has_one_line_that_fits(width):
     assert all("pass@1 0.251" in text and "120/300" in text for text in texts)
 
 
+@pytest.mark.parametrize("left_out", [{}, {"experience/rows_without_reward": 12.0}])
+def test_a_judge_without_verdicts_is_said_once(left_out):
+    shown = io.StringIO()
+    console = Console(file=shown, width=300)
+    known = {"reward": float("nan"), "entropy": float("nan"), "truncated_share": 0.0}
+    counts = {"asked": 16, "no_verdict": 12, "unreadable": 3, "failed/no room": 9, "calls": 16}
+    known |= {f"experience/judge_{name}": float(count) for name, count in counts.items()}
+    with progress_bar(console) as bar:
+        line = RunProgress(console, bar, "rlbff seed 0", 300, 0)
+        for step in (1, 2):
+            line(step, known | left_out, {"tokens_per_s": 12345.0})
+    text = shown.getvalue()
+    said = "the judge has no verdict on 75% of the answers (no room: 9, unreadable: 3)"
+    assert text.count(said) == 1 and "reward –  entropy –" in text
+    assert ("which are not learned from" in text) == bool(left_out)
+
+
 @pytest.mark.parametrize("norms, told", [((0, 0, 0, 0), 1), ((0, 0, 1, 0, 0, 0), 0)])
 def test_first_steps_without_a_gradient_are_said(norms, told):
     shown = io.StringIO()

@@ -1,0 +1,95 @@
+"""Who is asked: the policy itself, another folder, a server, or a function of one's own."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlvr_jax import policy
+from rlvr_jax.experience import RunActor, Sampler
+from rlvr_jax.experience.prompts import PromptTable, stop_tokens
+from rlvr_jax.experience.stages.grading.judge import writing
+from rlvr_jax.judges import Call, by_function, server
+from rlvr_jax.own import own_function
+from rlvr_jax.parallel import parameter_shardings
+from rlvr_jax.rollout import Sampling, named_key
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.training.layout import make_meshes
+from rlvr_jax.types import replace
+
+__all__ = ["call_of", "options_of_call"]
+
+_WORDS = 512
+"""Tokens of a reply at most; of a policy that judges itself it is as many as of a response."""
+
+_OPTIONS = {
+    "policy": ("temperature", "tokens"),
+    "folder": ("temperature", "tokens"),
+    "server": ("temperature", "tokens", "at_once", "seconds", "retries"),
+    "module": ("at_once", "seconds"),
+}
+"""By kind of judge."""
+
+_FOLDER_PROMPTS = 16
+"""Texts that another folder answers at a time."""
+
+
+def options_of_call(judge: str) -> tuple[str, ...]:
+    """Which of `judge_options` are about the asking of a judge of this name."""
+    return _OPTIONS.get(judge.partition(":")[0], _OPTIONS["module"])
+
+
+def call_of(config: TrainConfig, options: dict[str, Any], sampling: dict[str, Any]) -> Call | None:
+    """Who is asked; None for the policy itself.
+
+    Args:
+      options: `judge_options`, all of them.
+      sampling: of a policy.
+    Raises:
+      ValueError: a folder, a server or a function that is not there.
+    """
+    kind, _, name = config.judge.partition(":")
+    if config.judge == "policy":
+        return None
+    if kind == "server":
+        own = {option: options[option] for option in _OPTIONS["server"]}
+        return server(name, **own | {"tokens": options["tokens"] or _WORDS})
+    if kind == "folder":
+        return _of_folder(name, options["tokens"] or _WORDS, config, sampling)
+    function = own_function("judge", config.judge)
+    return by_function(function, config.judge, options["at_once"], options["seconds"])
+
+
+def _of_folder(path: str, tokens: int, config: TrainConfig, sampling: dict[str, Any]) -> Call:
+    """Another policy in this process, loaded when it is asked first."""
+    if not Path(path).is_dir():
+        raise ValueError(f"judge: folder must be a policy folder, got {path!r}")
+    key = named_key(config.seed, "judge", 0)
+
+    @functools.cache
+    def call():
+        _, mesh = make_meshes(config.mesh, config.sample_mesh)
+        model, params = policy.load(path, functools.partial(parameter_shardings, mesh=mesh))
+        tokenizer = policy.tokenizer(path)
+        sampler = Sampler(
+            replace(model, mesh=mesh),
+            tokenizer,
+            None,
+            _FOLDER_PROMPTS,
+            1,
+            (_FOLDER_PROMPTS, 1),
+            min(tokens, model.config.max_positions // 2),
+            Sampling(),
+            stop_tokens=stop_tokens(tokenizer, model.stop_tokens),
+        )
+        nothing = PromptTable((), np.zeros((1, 1), np.int32), np.ones(1, np.int32), tokenizer)
+        return writing(RunActor(sampler, params, {"plain": nothing}, 0, None), path, key, sampling)
+
+    def ask(questions, spending):
+        return call().ask(questions, spending)
+
+    told = sorted(sampling.items())
+    return Call(ask, f"folder {path} {told} {tokens} {config.seed}", together=True)

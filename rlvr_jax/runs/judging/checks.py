@@ -1,0 +1,98 @@
+"""What of a judge cannot work, said before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.judges import read_rubric
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.judging.named import AGAIN, judge_of
+from rlvr_jax.runs.loading import LoadedPolicy
+
+__all__ = ["check_again", "check_asked", "check_criteria"]
+
+
+def check_criteria(path: str, method: str, hyperparameters: Mapping[str, Any]) -> None:
+    """Refuses a rubric whose criteria are others than the method combines.
+
+    The method says what weight a criterion has, and which are vetoes or factual; where the file
+    says it, too, it must say the same. The judge's points come as shares of what they can be most.
+
+    Args:
+      path: of the rubric; "": none.
+      hyperparameters: of the method, all of them.
+    Raises:
+      ValueError: names the hyperparameter.
+    """
+    if not path:
+        return
+    rubric = read_rubric(Path(path))
+    weights = [criterion.weight for criterion in rubric]
+    wanted = {
+        "weights": weights,
+        "maxima": [1.0] * len(rubric),
+        **{k: [n for n, one in enumerate(rubric) if one.kind == k] for k in ("veto", "factual")},
+    }
+    # What the file says nothing of is the method's to say.
+    said = {"weights": {*weights} != {1.0}, "maxima": "maxima" in hyperparameters}
+    for name, values in wanted.items():
+        own = hyperparameters.get(name)
+        given = [] if own is None else list(own) if isinstance(own, Sequence) else [own]
+        too_many = name == "weights" and own is not None and len(given) != len(rubric)
+        if too_many or (said.get(name, bool(values)) and given != values):
+            raise ValueError(
+                f"hyperparameters of {method} must fit the {len(rubric)} criteria of judge_rubric"
+                f" {path!r}, as {name}={','.join(f'{value:g}' for value in values)} does, got"
+                f" {'none' if own is None else own}"
+            )
+
+
+def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
+    """Refuses a policy as its own judge that has no tokens for what it would be asked, or no room.
+
+    Raises:
+      ValueError: about no answer to any prompt it could be asked.
+    """
+    if config.judge != "policy" or config.judge_prompt == AGAIN:
+        return
+    asked, sampling = judge_of(config, None)
+    table = start.train_table
+    shortest = min(table.prompts, key=lambda prompt: len(prompt.text))
+
+    def question_of(prompt):
+        texts = dict(prompt=prompt, response="", other="", reference=str(shortest.answer))
+        return [each["content"] for each in asked.prompt_of(**texts, meta=shortest.meta)]
+
+    unknown = getattr(table.tokenizer, "unk_token_id", None)
+    for text in question_of(""):
+        if unknown is not None and unknown in table.encode(text):
+            raise ValueError(
+                "TrainConfig: judge must be a policy with tokens for what it is asked, got"
+                f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"
+            )
+    words = sampling.get("tokens", start.sampler.response_tokens)
+    room = start.model.config.max_positions - words
+    length = sum(len(table.encode(text)) for text in question_of(shortest.text))
+    if length > room:
+        raise ValueError(
+            f"TrainConfig: judge must have room for what it is asked, got 'policy' with {room}"
+            f" tokens beside a reply of {words}, and a question of {length} about an empty answer"
+            " to the shortest prompt"
+        )
+
+
+def check_again(config: TrainConfig) -> None:
+    """Refuses settings of a judge that is only to give answers again.
+
+    Raises:
+      ValueError: another judge than the policy, or settings of one that is asked in words.
+    """
+    others = ("judge_rubric", "judge_options", "judge_budget")
+    given = [name for name in others if getattr(config, name)]
+    if config.judge != "policy" or given:
+        raise ValueError(
+            f"TrainConfig: judge_prompt {AGAIN!r} must come with the judge policy and none of"
+            f" {', '.join(others)}, got judge {config.judge!r} and {given or 'none of these'}"
+        )

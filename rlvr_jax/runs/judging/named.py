@@ -1,0 +1,164 @@
+"""The judge that settings name: what it is asked, how it is read, what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax import parallel
+from rlvr_jax.judges import (
+    Judge,
+    Replies,
+    as_shares,
+    constraints_question,
+    number,
+    points,
+    question,
+    read_rubric,
+    rubric_question,
+    shown_by,
+    two_numbers,
+    yes_or_no,
+)
+from rlvr_jax.judges.prompts import COMPARE
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.hyperparameters import read_arguments
+from rlvr_jax.runs.judging.calls import call_of, options_of_call
+from rlvr_jax.verifiers.texts.instruction_following import extract as behind_thought
+from rlvr_jax.verifiers.texts.rlmt import visible
+
+__all__ = ["AGAIN", "TWO", "asked_by_files", "judge_of"]
+
+AGAIN = "again"
+"""The `judge_prompt` with which a policy that reads no words judges itself."""
+
+PAIRS = "pairs"
+"""The `judge_prompt` with which a judge is shown two answers at a time."""
+
+CONSTRAINTS = "constraints"
+"""The `judge_prompt` with which a judge is asked about the soft constraints of a prompt."""
+
+TWO = ["first", "second"]
+"""Names of the numbers of a judge that compares."""
+
+
+def judge_of(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]] | None:
+    """The judge that settings name, and how the policy is sampled where it is the judge.
+
+    Args:
+      replies: file of what it said; None: nothing is kept.
+    Raises:
+      ValueError: a judge that cannot be made, or settings of one where there is none.
+    """
+    if not config.judge:
+        for name in ("judge_rubric", "judge_prompt", "judge_options", "judge_budget"):
+            if given := getattr(config, name):
+                raise ValueError(f"TrainConfig: {name} needs a judge, got {given!r} alone")
+        return None
+    options = _options_of(config)
+    budget = _read(_budget, "judge_budget", config.judge_budget)
+    if config.judge_rubric and config.judge_prompt:
+        raise ValueError(
+            "TrainConfig: judge_prompt must be empty where a rubric says what is asked, got"
+            f" {config.judge_prompt!r}"
+        )
+    if config.judge == "policy" and config.judge_budget:
+        raise ValueError(
+            "TrainConfig: judge_budget must be empty where the policy is the judge, whose words are"
+            f" among the run's drawn_tokens, got {config.judge_budget}"
+        )
+    names, prompt_of, without = ["judge"], question(), float("nan")
+    parse = as_shares(number(0, options["highest"]), [options["highest"]])
+    if config.judge_rubric:
+        rubric = read_rubric(Path(config.judge_rubric))
+        names = [f"judge/{criterion.name}" for criterion in rubric]
+        prompt_of = rubric_question(rubric)
+        parse = as_shares(points(rubric), [criterion.maximum for criterion in rubric])
+    elif config.judge_prompt == CONSTRAINTS:
+        # As the hard ones, soft constraints are those of what follows the thinking.
+        prompt_of = shown_by(constraints_question(), lambda text: behind_thought(text) or "")
+        parse, without = yes_or_no(), 1.0
+    elif config.judge_prompt:
+        pairs = config.judge_prompt == PAIRS
+        template = COMPARE if pairs else _text(Path(config.judge_prompt))
+        prompt_of = question(template)
+        if "{other}" in template:
+            names, parse = TWO, two_numbers(1, options["highest"])
+    if options["visible"]:
+        prompt_of = shown_by(prompt_of, visible)
+    sampling = {"temperature": options["temperature"]} if options["temperature"] else {"top_k": 1}
+    if config.judge == "policy" and options["tokens"]:
+        sampling["tokens"] = options["tokens"]
+    asked = Judge(
+        call_of(config, options, sampling),
+        prompt_of,
+        parse,
+        names,
+        options["tries"],
+        budget["calls"],
+        budget["tokens"],
+        without,
+        Replies(replies, parallel.is_first()),
+    )
+    return asked, sampling
+
+
+def asked_by_files(config: TrainConfig) -> dict[str, str]:
+    """The texts of the files that say what a judge is asked, by the setting that names them."""
+    named = {name: getattr(config, name) for name in ("judge_rubric", "judge_prompt")}
+    return {
+        name: _text(Path(path))
+        for name, path in named.items()
+        if config.judge and path not in ("", AGAIN, PAIRS, CONSTRAINTS)
+    }
+
+
+def _options_of(config: TrainConfig) -> dict[str, Any]:
+    """The `judge_options`, all of them.
+
+    Raises:
+      ValueError: one that judges of this kind have not, or that cannot be read.
+    """
+    options = _read(_options, "judge_options", config.judge_options)
+    wanted = [*options_of_call(config.judge), "tries", "highest", "visible"]
+    given = [pair.partition("=")[0] for pair in config.judge_options]
+    if idle := [name for name in given if name not in wanted]:
+        raise ValueError(
+            f"TrainConfig: judge_options of judge {config.judge!r} must be among"
+            f" {', '.join(wanted)}, got {', '.join(idle)}"
+        )
+    if options["tokens"] is not None and options["tokens"] < 1:
+        raise ValueError(
+            f"TrainConfig: judge_options: tokens must be at least 1, got {options['tokens']}"
+        )
+    return options
+
+
+def _options(
+    temperature: float = 0.0,
+    tries: int = 1,
+    tokens: int | None = None,
+    seconds: float = 60.0,
+    at_once: int = 32,
+    retries: int = 4,
+    highest: float = 10.0,
+    visible: bool = False,
+):
+    """What `judge_options` may set."""
+    return dict(locals())
+
+
+def _budget(calls: int | None = None, tokens: int | None = None):
+    """What `judge_budget` may set."""
+    return dict(locals())
+
+
+def _read(function: Callable[..., dict], name: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+    return function(**read_arguments(name, function, pairs))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise ValueError(f"TrainConfig: judge_prompt must be a file, got {str(path)!r}")
+    return path.read_text(encoding="utf-8")

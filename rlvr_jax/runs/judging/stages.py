@@ -1,0 +1,52 @@
+"""The stage of a run that asks its judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rlvr_jax.experience import Stage, compare_with, give_again, judge
+from rlvr_jax.experience.stages.rewards.tournament import Compare
+from rlvr_jax.judges import Judge
+from rlvr_jax.runs.config import TrainConfig
+from rlvr_jax.runs.judging.checks import check_again
+from rlvr_jax.runs.judging.named import AGAIN, TWO, judge_of
+
+__all__ = ["judging", "scoring_judge"]
+
+REPLIES = "judge.jsonl"
+"""File of a run directory with what judges said."""
+
+
+def judging(config: TrainConfig) -> tuple[list[Stage], Compare | None]:
+    """The stage that asks the judge of a run, none without one; or, of a judge that is shown two
+    answers, what compares them.
+
+    Raises:
+      ValueError: as `judge_of`.
+    """
+    if config.judge_prompt == AGAIN:
+        check_again(config)
+        return [give_again()], None
+    found = judge_of(config, config.run_dir / REPLIES)
+    if found is None:
+        return [], None
+    asked, sampling = found
+    if asked.names == TWO:
+        return [], compare_with(asked, sampling=sampling)
+    return [judge(asked, sampling)], None
+
+
+def scoring_judge(config: TrainConfig, replies: Path | None) -> tuple[Judge, dict[str, Any]]:
+    """The judge that settings name, asked about one answer by itself; see `judge_of`.
+
+    Raises:
+      ValueError: no judge, one that compares two answers, or one that gives answers again.
+    """
+    found = None if config.judge_prompt == AGAIN else judge_of(config, replies)
+    if found is None or found[0].names == TWO:
+        raise ValueError(
+            "TrainConfig: judge_prompt must ask a judge about one answer, in words, to score it;"
+            f" got {config.judge_prompt!r} for {config.judge!r}"
+        )
+    return found

@@ -116,7 +116,7 @@ METHOD = Method(
     "ArenaRL: Scaling RL for Open-Ended Agents via Tournament-based Relative Ranking",
     "https://github.com/Alibaba-NLP/qqr",
     changes="reward",
-    left_out="the judge; double elimination",
+    left_out="the authors' judge (`--judge` brings one); double elimination",
     reports=(
         "Qwen3-8B on Open-Travel and Open-DeepResearch: above GRPO and GSPO on scores of single "
         "answers; a seeded knockout ranks nearly as a round robin does"

@@ -52,7 +52,10 @@ METHOD = Method(
     " Citation-Aware Rubric Rewards",
     "https://github.com/THUDM/CaRR",
     changes="reward",
-    left_out="the judges; the agent's tools; truncated importance sampling between engines",
+    left_out=(
+        "the authors' judges (`--judge` brings one); the agent's tools; "
+        "truncated importance sampling between engines"
+    ),
     reports=(
         "Qwen3-4B and 30B-A3B Thinking: above GRPO on outcomes on four deep-search benchmarks, "
         "more so with longer contexts"

@@ -97,7 +97,7 @@ METHOD = Method(
     "",
     changes="advantage, surrogate, reward",
     evidence="reconstruction",
-    left_out="the judges; settings per task; the DPO warm-up",
+    left_out="the authors' judges (`--judge` brings one); settings per task; the DPO warm-up",
     reports=(
         "over PPO and DPO 7.4 % on AlpacaEval-2 and 12.5 % on Arena-Hard; on HumanEval PPO hacked "
         "its reward (0.006), CRPG reached 0.76"

@@ -62,7 +62,7 @@ METHOD = Method(
     "VerIF: Verification Engineering for Reinforcement Learning in Instruction Following",
     "https://github.com/THU-KEG/VerIF",
     changes="reward",
-    left_out="the judge; the constraints that the authors generate",
+    left_out="the authors' judge (`--judge` brings one); the constraints that the authors generate",
     reports=(
         "gains on several benchmarks of instructions, also with unseen constraints; general "
         "abilities as before (abstract)"

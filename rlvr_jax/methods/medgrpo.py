@@ -62,7 +62,7 @@ METHOD = Method(
     "",
     changes="reward",
     evidence="reconstruction",
-    left_out="the judge of captions; the factor of the format",
+    left_out="the judge of captions (`--judge` brings one); the factor of the format",
     reports=(
         "Qwen2.5-VL-7B: collapse without the map (CVS 0.896 to 0.020); with it STG 0.177 to 0.202, "
         "TAG@0.3 0.142 to 0.216 over SFT"

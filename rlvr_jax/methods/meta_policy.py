@@ -70,7 +70,7 @@ METHOD = Method(
     "Toward Evaluative Thinking: Meta Policy Optimization with Evolving Reward Models",
     "https://github.com/minnesotanlp/mpo",
     changes="reward",
-    left_out="the judge and the models that rewrite its rubric",
+    left_out="the authors' judge (`--judge` brings one); the rewriting of its rubric within a run",
     reports=(
         "essays, summaries, ethics and maths: as good as a fixed expert prompt or better; no "
         "collapse where the first prompt is hacked"

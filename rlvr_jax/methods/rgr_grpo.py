@@ -80,7 +80,9 @@ METHOD = Method(
     "https://arxiv.org/abs/2511.12344",
     changes="reward, guidance, surrogate",
     evidence="reconstruction",
-    left_out="the judge; a penalty for length whose form is not known",
+    left_out=(
+        "the authors' judge (`--judge` brings one); a penalty for length whose form is not known"
+    ),
     reports=(
         "over GRPO on verdicts, 14 benchmarks: 7.0 points on maths, 5.4 on physics, 8.4 on "
         "chemistry, 6.6 in general"

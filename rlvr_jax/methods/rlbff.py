@@ -69,7 +69,7 @@ METHOD = Method(
     "https://arxiv.org/abs/2509.21319",
     changes="reward",
     evidence="reconstruction",
-    left_out="the judge and its data; a judge that reasons first",
+    left_out="the authors' judge (`--judge` brings one) and its data; a judge that reasons first",
     reports=(
         "Qwen3-32B: Arena Hard v2 44.0 to 55.6, WildBench 67.6 to 70.3; its judge that reasons "
         "86.2 on RM-Bench and 81.4 on JudgeBench"

@@ -62,7 +62,9 @@ METHOD = Method(
     "Language Models that Think, Chat Better",
     "https://github.com/princeton-pli/RLMT",
     changes="reward",
-    left_out="the reward model; the warm start on thoughts of a larger model",
+    left_out=(
+        "the reward model (`--judge` brings one); the warm start on thoughts of a larger model"
+    ),
     reports=(
         "Llama-3.1-8B and Qwen2.5-7B: 3 to 7 points on AlpacaEval2, WildBench and ArenaHardV2 "
         "over the same without thoughts"

@@ -75,7 +75,10 @@ METHOD = Method(
     "On the Emergence of Thinking in LLMs I: Searching for the Right Intuition",
     "https://arxiv.org/abs/2502.06773",
     changes="reward, advantage",
-    left_out="demonstrations before RL; the judge; the critic's first steps alone",
+    left_out=(
+        "demonstrations before RL; the authors' judge (`--judge` brings one); "
+        "the critic's first steps alone"
+    ),
     reports=(
         "Llama-3.1-8B-Instruct: 23 % on MATH-500; Qwen2.5-32B-Instruct: 10 % on AIME 2024; "
         "backtracking appears from the length reward alone"

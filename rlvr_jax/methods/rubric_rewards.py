@@ -74,7 +74,10 @@ METHOD = Method(
     "https://arxiv.org/abs/2508.12790",
     changes="reward",
     evidence="reconstruction",
-    left_out="the judge; the selection of prompts; training in two stages",
+    left_out=(
+        "the authors' judge (`--judge` brings one); the selection of prompts; "
+        "training in two stages"
+    ),
     reports="Qwen3-30B-A3B: 5.2 % on open-ended benchmarks, 2.4 % above DeepSeek-V3-671B",
     traps=(
         "plain sums are hacked by flattery; a score that could not be read must be none, not 0, "

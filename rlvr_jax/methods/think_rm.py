@@ -67,7 +67,7 @@ METHOD = Method(
     "Think-RM: Enabling Long-Horizon Reasoning in Generative Reward Models",
     "https://github.com/IlgeeHong/Think-RM",
     changes="advantage, reward",
-    left_out="the judge and its training",
+    left_out="the authors' judge (`--judge` brings one) and its training",
     reports=(
         "its 8B judge: 8 % on RM-Bench over Bradley-Terry and plain generative ones; better "
         "policies than by scores"

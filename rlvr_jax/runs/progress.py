@@ -139,14 +139,14 @@ class RunProgress:
             )
 
     def _warn_still(self, metrics: Mapping[str, float]) -> None:
-        """Says that the first steps have taught nothing."""
+        """Says that the first steps, or those behind a resume, have taught nothing."""
         if "gradient_norm" not in metrics or self._still is None:
             return
         self._still = self._still + 1 if metrics["gradient_norm"] == 0 else None
         if self._still == STEPS_WITHOUT_GRADIENT:
             self._still = None
             self._console.print(
-                f"[yellow]warning:[/] the first {STEPS_WITHOUT_GRADIENT} steps had no gradient"
+                f"[yellow]warning:[/] {STEPS_WITHOUT_GRADIENT} steps in a row had no gradient"
                 f" (mean reward {_told(metrics['reward'], 3)}); one cause is that all answers to a"
                 " prompt earn the same",
                 highlight=False,

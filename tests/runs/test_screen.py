@@ -275,7 +275,7 @@ def test_first_steps_without_a_gradient_are_said(norms, told):
         for step, norm in enumerate(norms, 1):
             known = {"reward": 0.5, "entropy": 0.25, "truncated_share": 0.0, "gradient_norm": norm}
             line(step, known, {"tokens_per_s": 12345.0})
-    said = "the first 3 steps had no gradient (mean reward 0.500)"
+    said = "3 steps in a row had no gradient (mean reward 0.500)"
     assert shown.getvalue().count(said) == told
 
 

@@ -106,6 +106,13 @@ def test_a_command_is_understood(module, words, reading, monkeypatch):
     assert ends is Read or ended.value.code == 0
 
 
+def test_a_run_on_peoples_own_data_names_a_policy():
+    # Files have none; a task of one's own may.
+    kinds = ("parquet:", "jsonl:", "json:", "csv:", "gsm8k")
+    on_files = [words for words in RUNS if any(word.startswith(kinds) for word in words)]
+    assert len(on_files) > 5 and all("--model" in words for words in on_files)
+
+
 def test_every_entry_of_a_comparison_is_a_run():
     found = 0
     for words in (words for module, words in COMMANDS if module == "experiments.compare"):

@@ -41,6 +41,7 @@ ROOMS = [
     "policy",
     "rollout",
     "runs",
+    "runs.judging",
     "sandbox",
     "tasks",
     "tasks.code",

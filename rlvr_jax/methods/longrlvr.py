@@ -54,7 +54,7 @@ METHOD = Method(
     "LongRLVR: Long-Context Reinforcement Learning Requires Verifiable Context Rewards",
     "https://github.com/real-absolute-AI/LongRLVR",
     changes="reward",
-    left_out="the judge of answers (`--judge` brings one); the filter of groups",
+    left_out="the judge of answers; the filter of groups",
     reports="a 14B model over RL on answers: RULER-QA 73.17 to 88.90, LongBench v2 39.8 to 46.5",
     traps=(
         "rewards go up to 2; groups of equal outcomes train on citations alone; citing all of 50 "

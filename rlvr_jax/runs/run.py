@@ -223,13 +223,14 @@ class Run:
             found.append(
                 f"critic_learning_rate, critic_epochs: {self.config.method} has no critic."
             )
-        stages = self.experience.stages.values()
-        judged = [name for stage in stages for name in stage.rewards]
-        # A part of the method, if there is any, may read them in its own way.
-        read = "component_rewards" in self.recipe.objective.needs
-        if judged and all(stage.rewards for stage in stages) and not read:
+        config, stages = self.config, self.experience.stages
+        judged = [name for stage in stages.values() for name in stage.rewards]
+        # Stages that the method brings, or the user, may read them in their own way.
+        of_settings = (config.judge, config.dynamic_sampling, config.mask_truncated)
+        others = config.stage or len(stages) > sum(map(bool, of_settings))
+        if judged and not others and "component_rewards" not in self.recipe.objective.needs:
             found.append(
-                f"{', '.join(judged)}: nothing of {self.config.method} reads what the judge says;"
+                f"{', '.join(judged)}: nothing of {config.method} reads what the judge says;"
                 " it is told in curves (info/) and beside the samples."
             )
         return found

@@ -60,11 +60,20 @@ def test_a_function_judges_and_its_words_stand_beside_the_samples(model, tmp_pat
     assert 0 < reward < 0.6
 
 
-@pytest.mark.parametrize("method, said", [("grpo", True), ("rlbff", False)])
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (dict(method="grpo"), True),
+        (dict(method="grpo", mask_truncated=True, dynamic_sampling=2), True),
+        (dict(method="rlbff"), False),
+        (dict(method="rlbff", mask_truncated=True), False),
+        (dict(method="grpo", stage=("rlvr_jax.experience:mask_void",)), False),
+    ],
+)
 def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
-    model, tmp_path, prompt, method, said
+    model, tmp_path, prompt, given, said
 ):
-    config = judged(model, tmp_path / "run", FAIR, method=method, judge_prompt=prompt)
+    config = judged(model, tmp_path / "run", FAIR, judge_prompt=prompt, **given)
     told = training_runs.prepared(config).remarks()
     assert any("judge: nothing of grpo reads what the judge" in line for line in told) == said
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlvr_jax.experience.prompts import encode_text
 from rlvr_jax.judges import read_rubric
 from rlvr_jax.runs.config import TrainConfig
 from rlvr_jax.runs.judging.named import AGAIN, judge_of
@@ -67,7 +68,8 @@ def check_asked(config: TrainConfig, start: LoadedPolicy) -> None:
 
     unknown = getattr(table.tokenizer, "unk_token_id", None)
     for text in question_of(""):
-        if unknown is not None and unknown in table.encode(text):
+        # Of the text alone: what begins a prompt may be the same special token.
+        if unknown is not None and unknown in encode_text(table.tokenizer, text):
             raise ValueError(
                 "TrainConfig: judge must be a policy with tokens for what it is asked, got"
                 f" 'policy' and the question {text[:80]!r}; judge_prompt {AGAIN!r} needs no words"

@@ -115,7 +115,9 @@ HOSTILE = tuple(
             "os.close(tell)\n"
             "won(sum(len(os.read(ready, 1)) for _ in range(6)) == 6)"
         ),
-        "fills the disk": "for n in range(99): open(str(n), 'wb').write(bytes(2**20))\nwon()",
+        # Where the folder is on the disk it is looked at every few milliseconds: on a busy machine
+        # a hundred MiB may come between two looks, and a gigabyte may not.
+        "fills the disk": "for n in range(99): open(str(n), 'wb').write(bytes(10**7))\nwon()",
         "prints without end": "while True: print('x' * 1000)",
         "leaves a session behind": "if not os.fork(): os.setsid(); time.sleep(60)",
         "burns time": "while True: pass",

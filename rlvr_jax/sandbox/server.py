@@ -198,7 +198,10 @@ class Runner:
                     raise Gone
                 return b"", "output"
             if report in ready:
-                return os.read(report, 4096), ""
+                message = os.read(report, 4096)
+                if message.startswith(inside.ENDED) and self.full(limits):
+                    return b"", "disk"  # it wrote faster than it was looked at
+                return message, ""
             if reason := self.passed(limits):
                 return b"", reason
 
@@ -215,9 +218,11 @@ class Runner:
         most = limits["memory_mb"] * _MB
         if used.memory > most and watch.proportional_memory(me) > most:
             return "memory"
-        if self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB:
-            return "disk"
-        return ""
+        return "disk" if self.full(limits) else ""
+
+    def full(self, limits: dict[str, Any]) -> bool:
+        """Whether a work folder on the disk holds more than it may."""
+        return bool(self.layers.work and folder.size(self.layers.work) > limits["disk_mb"] * _MB)
 
     def reason(self, status: int | None) -> str:
         """Why a program ended that was not ended by us."""

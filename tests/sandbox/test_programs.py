@@ -188,6 +188,14 @@ def test_the_reason_names_the_limit(box, limits, source, reason):
     assert (outcome.status, outcome.reason) == (None, reason), outcome
 
 
+def test_a_full_folder_is_seen_at_the_end_where_it_was_not_seen_before():
+    quick = "for n in range(3): open(str(n), 'wb').write(bytes(2**20))\nprint(1)"
+    limits = Limits(disk_mb=1, wall_seconds=BUSY)
+    with Sandbox(limits, _without={"root"}) as few:
+        outcomes = [few.run(quick) for _ in range(10)]
+    assert {(outcome.status, outcome.reason) for outcome in outcomes} == {(None, "disk")}
+
+
 def test_memory_in_sum_has_a_reason(box):
     source = (
         "import os, time\n"

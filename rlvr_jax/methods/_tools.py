@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from rlvr_jax.experience import turns
+from rlvr_jax.experience import branch_rounds, branch_turns, turns
 from rlvr_jax.experience.parts import Draw
 from rlvr_jax.tools import named_toolbox
 
-__all__ = ["named_turns"]
+__all__ = ["named_branches", "named_turns"]
 
 
 def named_turns(
@@ -24,3 +25,27 @@ def named_turns(
     if tools is not None and not len(tools):
         return None
     return turns(named_toolbox(tools, style, limit, describe), limit, reply_tokens)
+
+
+def named_branches(
+    tools: Sequence[str] | None,
+    style: str,
+    limit: int,
+    reply_tokens: int,
+    describe: bool,
+    round_tokens: int,
+    **branches: Any,
+) -> Draw:
+    """A draw of rows that fork after a round, which ends where a tool is called.
+
+    Args:
+      tools: names (`named_toolbox`); none: a round ends after `round_tokens`; None: the task has an
+        environment.
+      style, describe: as for `named_toolbox`.
+      limit, reply_tokens: as for `branch_turns`.
+      branches: what `branch_rounds` and `branch_turns` share.
+    """
+    if tools is not None and not len(tools):
+        return branch_rounds(round_tokens, **branches)
+    world = named_toolbox(tools, style, limit, describe)
+    return branch_turns(world, limit, reply_tokens, **branches)

@@ -13,12 +13,11 @@ is `aepo_agentic`. With `tools` a round ends where one is called, as the authors
 `round_tokens`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.experience import experience
+from rlvr_jax.methods._tools import named_branches
 from rlvr_jax.objectives import group_normalized, objective, ppo_clip, token_mean
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -60,7 +59,13 @@ def aepo_rollout(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    branches: Mapping[str, Any] = dict(
+    draw = named_branches(
+        tools,
+        style,
+        max_turns,
+        reply_tokens,
+        describe,
+        round_tokens,
         weight=weight,
         base=base,
         penalty=penalty,
@@ -68,10 +73,6 @@ def aepo_rollout(
         top=top,
         window=window,
     )
-    draw = branch_rounds(round_tokens, **branches)
-    if tools is None or len(tools):
-        world = named_toolbox(tools, style, max_turns, describe)
-        draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),

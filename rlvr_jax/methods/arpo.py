@@ -16,10 +16,10 @@ it says has mask 0; without, after `round_tokens`. Their reward, which adds 0.1 
 with both of two tools, is left to the task.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from rlvr_jax.experience import branch_rounds, branch_turns, experience
+from rlvr_jax.experience import experience
+from rlvr_jax.methods._tools import named_branches
 from rlvr_jax.objectives import (
     average_over_copies,
     group_normalized,
@@ -27,7 +27,6 @@ from rlvr_jax.objectives import (
     ppo_clip,
     token_mean,
 )
-from rlvr_jax.tools import named_toolbox
 from rlvr_jax.types import Method, Recipe
 
 
@@ -69,13 +68,19 @@ def arpo(
       reply_tokens: of a reply at most.
       describe: a system message says what tools there are; it needs a chat template.
     """
-    branches: Mapping[str, Any] = dict(
-        weight=weight, base=base, share=share, top=top, window=window
+    draw = named_branches(
+        tools,
+        style,
+        max_turns,
+        reply_tokens,
+        describe,
+        round_tokens,
+        weight=weight,
+        base=base,
+        share=share,
+        top=top,
+        window=window,
     )
-    draw = branch_rounds(round_tokens, **branches)
-    if tools is None or len(tools):
-        world = named_toolbox(tools, style, max_turns, describe)
-        draw = branch_turns(world, max_turns, reply_tokens, **branches)
     return Recipe(
         objective=objective(
             advantage=group_normalized(epsilon),

@@ -28,6 +28,7 @@ import numpy as np
 
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
 from rlvr_jax.tasks.bracket_equations import equation_scores
+from rlvr_jax.tasks.generated import held_apart
 
 __all__ = ["BASE_MODEL", "MAX_TOKENS", "VOCABULARY", "Attempt", "brackets", "legal_attempts"]
 __all__ += ["problem_of"]
@@ -88,25 +89,16 @@ def brackets(
       ValueError: unknown split; `train` below 3, which leaves a kind without prompts, or more than
         there are.
     """
-    if held_out not in ("dev", "test"):
-        raise ValueError(f"brackets: held_out must be 'dev' or 'test', got {held_out!r}")
     numbers = range(1, LARGEST_OPERAND + 1)
     triples = list(itertools.combinations_with_replacement(numbers, 3))
-    order = np.random.default_rng(0).permutation(len(triples))
-    bounds = len(triples) * 6 // 8, len(triples) * 7 // 8
-    parts = {
-        "train": order[: bounds[0]],
-        "dev": order[bounds[0] : bounds[1]],
-        "test": order[bounds[1] :],
-    }
     prompts = {
-        name: tuple(
+        part: tuple(
             prompt
-            for index in sorted(parts[name])
-            for triple in sorted(set(itertools.permutations(triples[index])))
+            for members in chosen
+            for triple in sorted(set(itertools.permutations(members)))
             for prompt in _prompts(triple)
         )
-        for name in ("train", held_out)
+        for part, chosen in held_apart("brackets", triples, held_out).items()
     }
     return Task(
         name="brackets",

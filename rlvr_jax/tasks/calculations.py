@@ -24,9 +24,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from rlvr_jax.tasks.base import Grade, Prompt, Response, Task
+from rlvr_jax.tasks.generated import held_apart
 from rlvr_jax.tools import Environment, between, calculator, toolbox
 
 __all__ = ["BASE_MODEL", "UNKNOWN", "VOCABULARY", "calculations", "calculator_calls"]
@@ -62,26 +61,18 @@ def calculations(
     Raises:
       ValueError: unknown split; a negative cost.
     """
-    if held_out not in ("dev", "test"):
-        raise ValueError(f"calculations: held_out must be 'dev' or 'test', got {held_out!r}")
     if not call_cost >= 0:
         raise ValueError(f"calculations: call_cost must be at least 0, got {call_cost}")
     pairs = list(itertools.combinations_with_replacement(NUMBERS, 2))
-    order = np.random.default_rng(0).permutation(len(pairs))
-    bounds = len(pairs) * 6 // 8, len(pairs) * 7 // 8
-    parts = {
-        "train": order[: bounds[0]],
-        "dev": order[bounds[0] : bounds[1]],
-        "test": order[bounds[1] :],
-    }
+    parts = held_apart("calculations", pairs, held_out)
     prompts = {
-        name: tuple(
+        part: tuple(
             _prompt(kind, *pair)
             for kind in KINDS
-            for index in sorted(parts[name])
-            for pair in sorted(set(itertools.permutations(pairs[index])))
+            for members in chosen
+            for pair in sorted(set(itertools.permutations(members)))
         )
-        for name in ("train", held_out)
+        for part, chosen in parts.items()
     }
     return Task(
         name="calculations",

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
+import numpy as np
+
 from rlvr_jax.tasks.base import Prompt
 
-__all__ = ["SIZE", "TEST_SIZE", "splits"]
+__all__ = ["SIZE", "TEST_SIZE", "held_apart", "splits"]
 
 SIZE = 1000
 TEST_SIZE = 100
@@ -70,3 +72,21 @@ def splits(
 
     test = split("test", test_size)
     return split("train", size), test
+
+
+def held_apart(name: str, members: Sequence[Class], held_out: str) -> dict[str, list[Class]]:
+    """The members of the train split and of one that is held out, of which there are two: shuffled
+    once and split 6:1:1, each part in the order that its members have.
+
+    Args:
+      name: of the task, for errors.
+      held_out: "test", or "dev" for choosing settings.
+    Raises:
+      ValueError: unknown split.
+    """
+    if held_out not in ("dev", "test"):
+        raise ValueError(f"{name}: held_out must be 'dev' or 'test', got {held_out!r}")
+    order = np.random.default_rng(0).permutation(len(members))
+    first, second = len(members) * 6 // 8, len(members) * 7 // 8
+    parts = {"train": order[:first], "dev": order[first:second], "test": order[second:]}
+    return {part: [members[index] for index in sorted(parts[part])] for part in ("train", held_out)}

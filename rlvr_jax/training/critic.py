@@ -25,6 +25,7 @@ from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
+from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [
@@ -104,11 +105,7 @@ def fit_critic(
     (total, grads), _ = jax.lax.scan(add, nothing, pieces)
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
-    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
-    with jax.numpy_dtype_promotion("standard"):
-        changes, optimizer_state = optimizer.update(grads, state.optimizer_state, state.params)
-        params = optax.apply_updates(state.params, changes)
-    new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
+    new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
     spread = masked_std(returns, mask) ** 2
     unexplained = masked_std(returns - rollouts.values, mask) ** 2
     metrics = {

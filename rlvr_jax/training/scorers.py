@@ -20,6 +20,7 @@ from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.pieces import in_pieces
+from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["fit_scorer", "head_shapes", "initial_head", "scorer_needs", "seen_by"]
@@ -113,11 +114,7 @@ def fit_scorer(
     grads = jax.tree.map(lambda x: (x / weight).astype(x.dtype), grads)
     norm = optax.tree.norm(grads)
     usable = jnp.isfinite(total) & jnp.isfinite(norm) & (norm > 0)
-    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
-    with jax.numpy_dtype_promotion("standard"):
-        changes, optimizer_state = optimizer.update(grads, state.optimizer_state, state.params)
-        params = optax.apply_updates(state.params, changes)
-    new = jax.tree.map(partial(jnp.where, usable), CriticState(params, optimizer_state), state)
+    new = CriticState(*step_where(usable, optimizer, grads, state.optimizer_state, state.params))
     scores, there = getattr(rollouts, scorer.gives), rollouts.mask
     if scorer.gives == "critic_values":
         there = jnp.broadcast_to(jnp.any(there, axis=1, keepdims=True), scores.shape)

@@ -23,6 +23,7 @@ from rlvr_jax.training.gradient import (
 )
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
 from rlvr_jax.training.statistics import MEASURED, statistics
+from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = [
@@ -223,19 +224,8 @@ def update(
     norm = optax.tree.norm(gradient.grads)
     finite = ~jnp.isnan(gradient.loss) & jnp.isfinite(norm)
     usable = finite & (norm > 0)
-    # optax mixes dtypes, which a caller who is strict about promotion would be refused.
-    with jax.numpy_dtype_promotion("standard"):
-        changes, optimizer_state = optimizer.update(
-            gradient.grads, state.optimizer_state, state.params
-        )
-        params = optax.apply_updates(state.params, changes)
-
-    def choose(new, old):
-        return jax.tree.map(lambda n, o: jnp.where(usable, n, o), new, old)
-
     new_state = TrainState(
-        choose(params, state.params),
-        choose(optimizer_state, state.optimizer_state),
+        *step_where(usable, optimizer, gradient.grads, state.optimizer_state, state.params),
         jax.tree.map(partial(jnp.where, finite), gradient.method_state, state.method_state),
         state.updates + 1,
         state.critic,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from rlvr_jax.experience.asks import Ask
 from rlvr_jax.experience.batch import Batch
+from rlvr_jax.experience.views import with_two_answers
 
-__all__ = ["RIGHT", "Pair", "contrast_pairs", "mixed_groups"]
+__all__ = ["RIGHT", "Pair", "asked_about", "contrast_pairs", "mixed_groups"]
 
 RIGHT = 0.5
 """An outcome above this counts as right."""
@@ -48,3 +52,16 @@ def contrast_pairs(batch: Batch) -> list[Pair]:
         chosen = next(row for row in wrong if batch.grades[row].answer == common)
         pairs.append(Pair(int(group), int(rows[right[rows]][0]), int(chosen)))
     return pairs
+
+
+def asked_about(batch: Batch, pairs: Sequence[Pair], request: str) -> list[Ask]:
+    """Asks for one response about both answers of each pair, beside their prompt."""
+    texts = [response.text for response in batch.responses]
+    return [
+        replace(
+            batch.asks[pair.right],
+            view=with_two_answers(texts[pair.right], texts[pair.wrong], request),
+            samples=1,
+        )
+        for pair in pairs
+    ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.choices.pairs import RIGHT, contrast_pairs
+from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.rewards.second_prompt import GIVES
 from rlvr_jax.experience.views import with_two_answers
 from rlvr_jax.objectives import describe
@@ -44,16 +44,7 @@ def bootstrap_replies(temperature: float) -> Stage:
         told = {"mixed_groups": len(pairs) / len(batch.groups), "kept_replies": 0.0}
         if not pairs:
             return nothing, told
-        texts = [response.text for response in batch.responses]
-        asks = [
-            replace(
-                batch.asks[pair.right],
-                view=with_two_answers(texts[pair.right], texts[pair.wrong], REQUEST),
-                samples=1,
-            )
-            for pair in pairs
-        ]
-        drawn = actor.grade(actor.draw(asks, turn.key))
+        drawn = actor.grade(actor.draw(asked_about(batch, pairs, REQUEST), turn.key))
         right = np.flatnonzero(drawn.decided & (drawn.rollouts.outcome > RIGHT))
         if not len(right):
             return nothing, told

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlvr_jax.experience.batch import concatenate
 from rlvr_jax.experience.parts import Stage, stateless
-from rlvr_jax.experience.stages.choices.pairs import RIGHT, contrast_pairs
+from rlvr_jax.experience.stages.choices.pairs import RIGHT, asked_about, contrast_pairs
 from rlvr_jax.experience.stages.donors.imitate_right import to_imitate
 from rlvr_jax.experience.views import with_note, with_two_answers
 from rlvr_jax.tasks import Grade
@@ -43,15 +43,7 @@ def reflect() -> Stage:
         told = {"mixed_groups": len(pairs) / len(batch.groups), "kept_notes": 0.0}
         if not pairs:
             return batch, told
-        texts = [response.text for response in batch.responses]
-        asks = [
-            replace(
-                batch.asks[pair.right],
-                view=with_two_answers(texts[pair.right], texts[pair.wrong], REQUEST),
-                samples=1,
-            )
-            for pair in pairs
-        ]
+        asks = asked_about(batch, pairs, REQUEST)
         notes = actor.draw(asks, turn.key)
         tries = [
             replace(ask, view=with_note(note.text))

@@ -11,8 +11,8 @@ time and goes on where it was. Lines tell the commit and the processor: runs of 
 processors are compared with the baseline of their own alone. The code must be as it was committed.
 
 `--page` writes the pages from the lines. `--check` takes one line by chance, runs it again with the
-code of its commit, and compares: on the same processor every number of every step, elsewhere what
-it came to with the interval in which one more run of this method is expected.
+code of its commit, and compares: on the same processor and version of JAX every number of every
+step, elsewhere what it came to with the interval in which one more run of this method is expected.
 """
 
 from __future__ import annotations
@@ -260,7 +260,8 @@ def agreement(
     Raises:
       ValueError: it does not agree.
     """
-    if again["processor"] == row["processor"]:
+    other = _differs(row, again)
+    if not other:
         if again.get("metrics_sha256") != row["metrics_sha256"]:
             raise ValueError(
                 f"check: metrics.jsonl must have the hash {row['metrics_sha256']}, got"
@@ -277,15 +278,25 @@ def agreement(
     if len(values) < 2:
         raise ValueError(
             f"check: {row['entry']} must have two runs on {row['processor']} to say what one more"
-            f" comes to on another processor, got {len(values)}"
+            f" comes to with {other}, got {len(values)}"
         )
     low, high = prediction_interval(values)
     got = again["end"][main] if "end" in again else float("nan")
     if not low <= got <= high:
         raise ValueError(
-            f"check: on another processor {main} must be in [{low:.3f}, {high:.3f}], got {got:.3f}"
+            f"check: with {other} {main} must be in [{low:.3f}, {high:.3f}], got {got:.3f}"
         )
-    return f"another processor; {main} {got:.3f} in [{low:.3f}, {high:.3f}]"
+    return f"{other}; {main} {got:.3f} in [{low:.3f}, {high:.3f}]"
+
+
+def _differs(row: Mapping[str, Any], again: Mapping[str, Any]) -> str:
+    """What computed a run again that had not computed its line, and may round otherwise."""
+    found = ["another processor"] if again["processor"] != row["processor"] else []
+    was = row["versions"]["jax"]
+    now = again.get("versions", row["versions"])["jax"]  # a run that failed has none
+    if now != was:
+        found.append(f"jax {now} in place of {was}")
+    return " and ".join(found)
 
 
 def run_config(config: Config, board: Board, entry: str, seed: int) -> TrainConfig:

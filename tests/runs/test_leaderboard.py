@@ -156,11 +156,12 @@ def test_the_page_of_a_board_for_choosing_names_the_best_of_each_method(tmp_path
         assert "- `few`: mind this\n" in page
 
 
-def row(value, processor="here", digest="a"):
+def row(value, processor="here", digest="a", jax="1"):
     return {
         "board": "two",
         "entry": "grpo",
         "processor": processor,
+        "versions": {"jax": jax},
         "metrics_sha256": digest,
         "end": {"pass@32": value},
     }
@@ -177,6 +178,8 @@ def test_a_check_compares_bytes_here_and_an_interval_elsewhere():
     )
     with pytest.raises(ValueError, match=r"must be in \[0.103, 1.097\], got 1.100"):
         leaderboard.agreement(rows[0], row(1.1, "there", "b"), rows)
+    told = leaderboard.agreement(rows[0], row(1.09, digest="b", jax="2"), rows)
+    assert told == "jax 2 in place of 1; pass@32 1.090 in [0.103, 1.097]"
 
 
 def test_a_check_elsewhere_needs_two_runs_and_their_commit(tmp_path):

@@ -22,7 +22,9 @@ def test_it_says_what_a_diagnosis_adds_to_the_scorers_own_time(capsys):
     bench_diagnosis.main([*few, "--scorer", scorer])
     told = capsys.readouterr().out.splitlines()[1]
     own, _, both, times = map(float, re.findall(r"(\d+\.\d+) (?:s|times)", told))
-    assert told.startswith(f"scored by {scorer}: ") and both >= own > 0 and times >= 1
+    assert told.startswith(f"scored by {scorer}: ")
+    # Each is rounded; which is longer is the machine's affair.
+    assert (both - 0.06) / (own + 0.06) < times < (both + 0.06) / max(own - 0.06, 0.01)
 
 
 def test_tokens_that_make_no_two_problems_are_refused():

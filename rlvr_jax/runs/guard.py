@@ -44,7 +44,7 @@ def guarded(main: Callable[[Sequence[str]], None], join: bool = True) -> None:
                 # A shell leaves `--run-dir=~/runs` as it is.
                 main([re.sub(r"^(--[\w-]+=)~(?=/|$)", _at_home, each) for each in sys.argv[1:]])
     except (ValueError, FloatingPointError, RunsFailed) as error:
-        sys.exit(f"error: {error}")
+        sys.exit("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
     except Stopped as stopped:
         print(f"{stopped}; go on with --resume", file=sys.stderr)
         sys.exit(130)

@@ -102,7 +102,9 @@ def train_steps(
       Stopped: asked to by SIGINT or SIGTERM; the state is saved.
       FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
         the state before it is saved.
-      GradingError: the verifier fails; where it was asked about a step, the state before is saved.
+      GradingError: the verifier fails.
+      Exception: whatever else parts of the run raise. Where nothing was learned yet in the step,
+        the state before is saved, and the error says so.
     """
     config = run.config
     interval = config.evaluation_interval()
@@ -123,14 +125,8 @@ def train_steps(
         started = time.perf_counter()
         before, state = state, run.prepared(state, step)
         data = state.data
-        try:
+        with _saved_before(checkpoints, step, before):
             taken = take_step(run, state, step)
-        except GradingError as error:
-            # Grades come before anything is learned: the state is whole.
-            if not step or jax.process_count() > 1:
-                raise
-            checkpoints.save(step, before)
-            raise GradingError(f"step {step + 1}: {error}; the state before is saved") from error
         state, metrics, timings = taken.state, taken.metrics, taken.timings
         watched = {name: metrics[name] for name in _FINITE if name in metrics}
         if np.isinf(metrics["loss"]) and np.isfinite(metrics["gradient_norm"]):
@@ -180,6 +176,26 @@ def train_steps(
         return state
     checkpoints.save(step, state)
     raise Stopped(f"stopped after step {step}")
+
+
+@contextmanager
+def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Iterator[None]:
+    """Saves the state before a step that fails while that state is whole, as it is until the first
+    update: a stage or a reward of a user's own may fail after hours."""
+    try:
+        yield
+    except Exception as error:
+        leaves = jax.tree.leaves(state)
+        used_up = any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves)
+        # Without a step a run begins anew, and other processes, which did not fail, save no parts.
+        if not step or used_up or jax.process_count() > 1:
+            raise
+        checkpoints.save(step, state)
+        told = "the state before is saved"
+        if type(error) in (ValueError, GradingError):  # which take a text
+            raise type(error)(f"step {step + 1}: {error}; {told}") from error
+        error.add_note(f"step {step + 1} was not taken; {told}: go on with --resume")
+        raise
 
 
 def _has_ended(config: TrainConfig, state: TrainState, steps: int) -> bool:

@@ -347,3 +347,14 @@ def test_a_tilde_behind_an_equal_sign_is_the_home_as_it_is_for_a_shell(monkeypat
     monkeypatch.setattr(sys, "argv", ["train", "--run-dir=~/run", "--columns", "a=~/b", "--x=~y"])
     guarded(lambda line: given.extend(line))
     assert given == [f"--run-dir={tmp_path}/run", "--columns", "a=~/b", "--x=~y"]
+
+
+def test_what_was_noted_of_an_error_is_said_behind_it(monkeypatch):
+    def fail(line):
+        error = UnicodeEncodeError("ascii", "é", 0, 1, "no such letter")
+        error.add_note("step 3 was not taken")
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["train"])
+    with pytest.raises(SystemExit, match=r"^error: .*no such letter\nstep 3 was not taken$"):
+        guarded(fail)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import training_runs
 
+from rlvr_jax.experience import RunActor
 from rlvr_jax.runs import checkpoints, command, guarded, loop
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.tasks import GradingError
@@ -378,5 +379,29 @@ def test_a_reward_that_raises_is_told_and_the_run_goes_on_from_the_step_before(
         pytest.raises(GradingError, match=told),
     ):
         training_runs.quietly(config())
+    training_runs.quietly(config(resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError])
+def test_a_part_that_fails_leaves_the_state_before_its_step(
+    model, tmp_path, uninterrupted, monkeypatch, error
+):
+    def config(**changes):
+        return settings_of(model, tmp_path / "run", checkpoint_every=0, **changes)
+
+    draw, calls = RunActor.draw, []
+
+    def failing(*asked, **how):
+        calls.append(asked)
+        if len(calls) == 3:
+            raise error("no such thing")
+        return draw(*asked, **how)
+
+    monkeypatch.setattr(RunActor, "draw", failing)
+    with pytest.raises(error) as failed:
+        training_runs.quietly(config())
+    said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
+    assert "step 3" in said and "no such thing" in said and "the state before is saved" in said
     training_runs.quietly(config(resume=True))
     assert training_runs.contents(tmp_path / "run") == uninterrupted

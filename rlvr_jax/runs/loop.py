@@ -190,11 +190,14 @@ def _saved_before(checkpoints: Checkpoints, step: int, state: TrainState) -> Ite
         # Without a step a run begins anew, and other processes, which did not fail, save no parts.
         if not step or used_up or jax.process_count() > 1:
             raise
-        checkpoints.save(step, state)
         told = "the state before is saved"
+        try:
+            checkpoints.save(step, state)
+        except OSError as full:
+            told = f"the state before could not be saved: {full}"
         if type(error) in (ValueError, GradingError):  # which take a text
             raise type(error)(f"step {step + 1}: {error}; {told}") from error
-        error.add_note(f"step {step + 1} was not taken; {told}: go on with --resume")
+        error.add_note(f"step {step + 1} was not taken; {told}")
         raise
 
 

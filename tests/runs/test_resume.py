@@ -1,6 +1,7 @@
 """A run that was stopped goes on as if it never had been: the same bytes in the end."""
 
 import contextlib
+import errno
 import json
 import os
 import random
@@ -405,3 +406,19 @@ def test_a_part_that_fails_leaves_the_state_before_its_step(
     assert "step 3" in said and "no such thing" in said and "the state before is saved" in said
     training_runs.quietly(config(resume=True))
     assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+def test_an_error_is_told_where_its_state_cannot_be_saved(model, tmp_path, monkeypatch):
+    def failing(self, asks, key, *others):
+        monkeypatch.setattr(Checkpoints, "save", full)
+        raise ValueError("no such thing")
+
+    def full(self, step, state):
+        raise OSError(errno.ENOSPC, "no room")
+
+    draw = RunActor.draw
+    calls = iter([draw, failing])
+    monkeypatch.setattr(RunActor, "draw", lambda *asked: next(calls)(*asked))
+    told = r"step 2: no such thing; the state before could not be saved: .*no room"
+    with pytest.raises(ValueError, match=told):
+        training_runs.quietly(settings_of(model, tmp_path / "run", checkpoint_every=0))

@@ -103,8 +103,9 @@ def train_steps(
       FloatingPointError: the loss is NaN or its gradient is not finite; where a step is one update,
         the state before it is saved.
       GradingError: the verifier fails.
-      Exception: whatever else parts of the run raise. Where nothing was learned yet in the step,
-        the state before is saved, and the error says so.
+      Exception: whatever else parts of the run raise. Where one process runs and has learned
+        nothing yet in the step, the state before is saved, and the error says so; before the first
+        step there is none.
     """
     config = run.config
     interval = config.evaluation_interval()

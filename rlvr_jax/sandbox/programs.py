@@ -115,8 +115,8 @@ HOSTILE = tuple(
             "os.close(tell)\n"
             "won(sum(len(os.read(ready, 1)) for _ in range(6)) == 6)"
         ),
-        # Where the folder is on the disk it is looked at every few milliseconds: on a busy machine
-        # a hundred MiB may come between two looks, and a gigabyte may not.
+        # Where the folder is on the disk it is looked at every few milliseconds, and a hundred MiB
+        # came between two looks on a busy machine; a gigabyte takes ten times as long.
         "fills the disk": "for n in range(99): open(str(n), 'wb').write(bytes(10**7))\nwon()",
         "prints without end": "while True: print('x' * 1000)",
         "leaves a session behind": "if not os.fork(): os.setsid(); time.sleep(60)",

@@ -73,6 +73,11 @@ def main() -> None:
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
+    """Writes a message as a line of JSON.
+
+    Raises:
+      OSError: the caller is gone.
+    """
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""Prompts of two splits from a generator and a seed."""
+"""Prompts of two splits: from a generator and a seed, or members that are all known, parted."""
 
 from __future__ import annotations
 
@@ -75,12 +75,14 @@ def splits(
 
 
 def held_apart(name: str, members: Sequence[Class], held_out: str) -> dict[str, list[Class]]:
-    """The members of the train split and of one that is held out, of which there are two: shuffled
-    once and split 6:1:1, each part in the order that its members have.
+    """What is trained on and what is held out: the members are shuffled, always alike, and split
+    6:1:1 into "train", "dev" and "test"; within a split they keep their order.
 
     Args:
       name: of the task, for errors.
       held_out: "test", or "dev" for choosing settings.
+    Returns:
+      The members of "train" and of `held_out`.
     Raises:
       ValueError: unknown split.
     """

@@ -22,10 +22,10 @@ from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.layout import optimizer_shardings
+from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
 from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
-from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = [

@@ -19,8 +19,8 @@ from rlvr_jax.objectives import Critic, Scorer, masked_mean
 from rlvr_jax.parallel import replicated
 from rlvr_jax.policy import Model, Params, hidden_states, score
 from rlvr_jax.training.critic_state import CriticState
+from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces
-from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Rollouts, replace
 
 __all__ = ["fit_scorer", "head_shapes", "initial_head", "scorer_needs", "seen_by"]

@@ -22,8 +22,8 @@ from rlvr_jax.training.gradient import (
     with_old_statistics,
 )
 from rlvr_jax.training.metrics import sampler_metrics, token_metrics
+from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.statistics import MEASURED, statistics
-from rlvr_jax.training.stepping import step_where
 from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = [

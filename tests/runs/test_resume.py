@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import training_runs
 
-from rlvr_jax.experience import RunActor
+from rlvr_jax.experience import Experience, RunActor
 from rlvr_jax.runs import checkpoints, command, guarded, loop
 from rlvr_jax.runs.checkpoints import Checkpoints, latest_step
 from rlvr_jax.tasks import GradingError
@@ -405,6 +405,24 @@ def test_a_part_that_fails_leaves_the_state_before_its_step(
     said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
     assert "step 3" in said and "no such thing" in said and "the state before is saved" in said
     training_runs.quietly(config(resume=True))
+    assert training_runs.contents(tmp_path / "run") == uninterrupted
+
+
+def test_a_failure_behind_the_updates_saves_no_state(model, tmp_path, uninterrupted, monkeypatch):
+    """Its weights are used up, and resuming takes up the last checkpoint."""
+    observe, calls = Experience.observe, []
+
+    def failing(*asked):
+        calls.append(asked)
+        if len(calls) == 3:
+            raise ValueError("no such thing")
+        return observe(*asked)
+
+    monkeypatch.setattr(Experience, "observe", failing)
+    with pytest.raises(ValueError, match=r"^no such thing$"):
+        training_runs.quietly(settings_of(model, tmp_path / "run"))
+    assert latest_step(tmp_path / "run/checkpoints") == 2
+    training_runs.quietly(settings_of(model, tmp_path / "run", resume=True))
     assert training_runs.contents(tmp_path / "run") == uninterrupted
 
 

@@ -26,7 +26,7 @@ _KINDS = {
     (1, 0): "sharpened",
     (1, -1): "sharpened at a price",
     (0, 1): "wider",
-    (0, 0): "no change",
+    (0, 0): "undecided",
     (0, -1): "narrower",
     (-1, 1): "wider, duller",
     (-1, 0): "duller",
@@ -82,7 +82,7 @@ def write_board(
         f"What it did to the base model is told by the intervals of pass@1 and {main} at the end"
         " less the start: boundary out (both rose), sharpened (the first rose, no change of the"
         " second can be told), sharpened at a price (the second fell), wider (the second rose),"
-        " narrower (it fell), no change (none of either can be told), duller (the first fell),"
+        " narrower (it fell), undecided (neither can be told), duller (the first fell),"
         " wider, duller (the second rose), unlearned (both fell). These intervals are plain, too; a"
         " dash: fewer than two seeds, or seeds that changed by the same.",
         "",

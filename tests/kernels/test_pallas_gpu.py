@@ -16,6 +16,9 @@ from rlvr_jax.kernels import algebra, pallas_gpu, tpu_blocks
 from rlvr_jax.kernels.plan import Plan, Policy, Tokens
 from rlvr_jax.kernels.token_stats import token_stats
 
+# JAX 0.11 says so of every kernel that is lowered by it.
+pytestmark = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
+
 # Relative to the largest entry of an array (or 1): float32 sums of some hundred terms, and
 # differences of logits of up to 10.
 FLOAT32 = 1e-5

@@ -30,6 +30,7 @@ from rlvr_jax.runs.task import load_task
 from rlvr_jax.types import Rollouts, TokenStats, replace
 
 __all__ = [
+    "changed_most",
     "compare_policies",
     "draw_pair",
     "policy_folder",
@@ -165,8 +166,7 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
     are what the second policy says less what the first does, where both have the same tokens.
     """
     rates = [batch.by_group(batch.rollouts.outcome, 0).mean(axis=1) for batch in pair[:2]]
-    order = np.argsort(rates[1] - rates[0], kind="stable")
-    chosen = dict.fromkeys([*order[:SHOWN_PROMPTS].tolist(), *order[-SHOWN_PROMPTS:].tolist()])
+    chosen = changed_most(rates[1] - rates[0])
     found = []
     for batch, other, sign in ((pair.before, pair.of_before, 1), (pair.after, pair.of_after, -1)):
         own = batch.rollouts
@@ -185,6 +185,18 @@ def shown_rows(pair: Pair) -> tuple[list[dict[str, Any]], ...]:
             kept.append(sample_row(batch, row, response, batch.tokenizer) | numbers)
         found.append(kept)
     return tuple(found)
+
+
+def changed_most(change: np.ndarray) -> list[int]:
+    """Indices of a few that rose most, then of a few that fell most or rose least; of those alone
+    that changed at all, and of the first ones where none did.
+
+    Args:
+      change: [P], of each problem's pass rate.
+    """
+    order = np.argsort(-change, kind="stable").tolist()
+    few = dict.fromkeys([*order[:SHOWN_PROMPTS], *order[: -SHOWN_PROMPTS - 1 : -1]])
+    return [index for index in few if change[index]] or order[:SHOWN_PROMPTS]
 
 
 def _different(batch: Batch, rows: np.ndarray) -> list[int]:

@@ -17,7 +17,7 @@ from rlvr_jax.policy.scoring import run_in_pieces
 from rlvr_jax.rollout import load_rollouts
 from rlvr_jax.runs.held_out import evaluation_settings
 from rlvr_jax.runs.kept_pair import load_answers, save_pair
-from rlvr_jax.runs.policy_pair import compare_policies, draw_pair, shown_rows
+from rlvr_jax.runs.policy_pair import changed_most, compare_policies, draw_pair, shown_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAIR = DOCS / "results" / "brackets" / "pair"
@@ -172,6 +172,19 @@ def test_rows_that_are_kept_have_the_log_probs_of_both(tmp_path):
     # sampler and scorer agree
     drawn = pair.before.rollouts
     np.testing.assert_allclose(drawn.old_logp, drawn.behaviour_logp, atol=ATOL, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "change, shown",
+    (
+        ([0.25, 0.5, 0.75, -0.5, 0, 1], [5, 2, 1, 0, 3]),
+        ([0.5, 0, 0.5, 0.5, 0.5, 0.25, 0], [0, 2, 3, 4, 5]),
+        ([0, 0, 0.5, 0, 0], [2]),
+        ([0.0] * 6, [0, 1, 2, 3]),
+    ),
+)
+def test_problems_that_changed_are_shown_and_no_others(change, shown):
+    assert changed_most(np.array(change)) == shown
 
 
 @pytest.mark.slow

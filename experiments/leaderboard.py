@@ -41,7 +41,6 @@ from rlvr_jax.analysis.evidence.rows import (
     commit_of,
     curve_row,
     failed_row,
-    processor,
     read_rows,
     run_row,
 )
@@ -127,8 +126,7 @@ def run_missing(config: Config, console: Console) -> None:
     asked = [(entry, seed) for seed in seeds for entry in config.entries or board.entries]
     missing = [key for key in asked if (config.board, *key) not in known]
     console.print(
-        f"{config.board}: {len(missing)} of {len(asked)} runs are missing; commit {commit[:7]},"
-        f" {processor()}",
+        f"{config.board}: {len(missing)} of {len(asked)} runs are missing; commit {commit[:7]}",
         highlight=False,
     )
     configs = [run_config(config, board, *key) for key in missing]
@@ -138,7 +136,8 @@ def run_missing(config: Config, console: Console) -> None:
     def note(run: TrainConfig, result: dict[str, Any] | BaseException) -> None:
         entry = entries[run.run_dir]
         if isinstance(result, BaseException):
-            row = failed_row(config.board, entry, run.to_json(), str(result), commit)
+            settings, why = run.to_json(), str(result)
+            row = failed_row(run.run_dir, config.board, entry, settings, why, commit)
         else:
             row = run_row(run.run_dir, config.board, entry, commit)
             append_row(config.out / "curves.jsonl", curve_row(run.run_dir, config.board, entry))

@@ -294,9 +294,12 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     # Of a run that does not say its devices, or says a CPU.
     assert found["processor"] == processor()
     card = json.loads((tmp_path / "run" / "config.json").read_text())
+    settings = {"method": "grpo", "seed": 4}
     for device, wanted in ("cpu", processor()), ("NVIDIA H200", "NVIDIA H200"):
         (tmp_path / "run" / "config.json").write_text(json.dumps(card | {"device": device}))
         assert run_row(tmp_path / "run", "x", "grpo", "c0ffee")["processor"] == wanted
+        lost = failed_row(tmp_path / "run", "x", "grpo", settings, "loss is nan", "c0ffee")
+        assert lost["processor"] == wanted
     curves = curve_row(tmp_path / "run", "x", "grpo:clip_high=0.3")
     assert curves["held_out/pass@1"] == [0.25, 0.5, 0.5]
     assert curves["held_out/entropy"] == [0.3, 0.1, 0.1]
@@ -304,7 +307,8 @@ def test_a_run_is_a_line_and_its_curves_another(tmp_path):
     assert curves["entropy"] == [0.3, 0.12346, None]
     assert curves["drawn_tokens"] == [0, 21, 25]
     append_row(tmp_path / "new" / "results.jsonl", found)
-    failed = failed_row("x", "grpo", {"method": "grpo", "seed": 4}, "loss is nan", "c0ffee")
+    failed = failed_row(tmp_path / "none", "x", "grpo", settings, "loss is nan", "c0ffee")
+    assert failed["processor"] == processor()
     append_row(tmp_path / "new" / "results.jsonl", failed)
     assert read_rows(tmp_path / "new" / "results.jsonl") == [found, failed]
     append_row(tmp_path / "new" / "results.jsonl", failed)

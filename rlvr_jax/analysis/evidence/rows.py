@@ -68,14 +68,17 @@ def run_row(path: Path, board: str, entry: str, commit: str) -> dict[str, Any]:
 
 
 def failed_row(
-    board: str, entry: str, settings: Mapping[str, Any], why: str, commit: str
+    path: Path, board: str, entry: str, settings: Mapping[str, Any], why: str, commit: str
 ) -> dict[str, Any]:
     """The line of a run that could not come to its end.
 
     Args:
+      path: its run directory, where it came to have one.
       settings: of the run, with its method and seed.
       why: what ended it.
     """
+    config = path / "config.json"
+    begun = json.loads(config.read_text()) if config.is_file() else {}
     return {
         "board": board,
         "entry": entry,
@@ -84,7 +87,7 @@ def failed_row(
         "failed": why,
         "settings": _told(settings),
         "commit": commit,
-        "processor": processor(),
+        "processor": processor(begun.get("device", "cpu")),
     }
 
 

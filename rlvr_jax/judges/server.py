@@ -13,7 +13,8 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable, Mapping
 from email.message import Message as Headers
 from functools import partial
 from typing import Any
@@ -155,6 +156,7 @@ class _Connections:
         self._parts, self._seconds = parts, seconds
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
+        weakref.finalize(self, _close, self._idle)
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Headers, str]:
         """Status, headers and text of a reply.
@@ -199,7 +201,9 @@ class _Connections:
                 size += len(piece)
                 if size > LARGEST:
                     raise http.client.HTTPException(f"more than {LARGEST} bytes")
-            whole = response.isclosed() and not response.will_close
+            if response.length == 0:
+                response.close()  # Python 3.11 leaves it open, and so the connection busy
+            whole = response.isclosed() and not response.length and not response.will_close
             text = b"".join(pieces).decode("utf-8", "replace")
             return response.status, response.headers, text
         finally:
@@ -208,6 +212,11 @@ class _Connections:
                     self._idle.append(connection)
             else:
                 connection.close()
+
+
+def _close(connections: Iterable[http.client.HTTPConnection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 class _Response(http.client.HTTPResponse):

@@ -95,8 +95,12 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, seconds=0.0):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.seconds, self.seen = seconds, []
+        self.seconds, self.seen, self.connections = seconds, [], 0
         self.lock, self.stopped = threading.Lock(), threading.Event()
+
+    def get_request(self):
+        self.connections += 1
+        return super().get_request()
 
     def handle_error(self, request, client_address):
         """A client that has gone away is none."""

@@ -1,7 +1,9 @@
 """Judges: what is read, what is no verdict, what is remembered, what is spent."""
 
+import gc
 import json
 import math
+import sys
 import threading
 import time
 
@@ -181,6 +183,20 @@ def test_a_server_is_asked_again_where_that_may_help(word, text, failure, calls)
         path, _, body = serving.seen[0]
         assert len(serving.seen) == calls and path == "/v1/chat/completions"
         assert (body["model"], body["max_tokens"], body["temperature"]) == ("m", 9, 0.0)
+
+
+def test_a_connection_is_kept_as_long_as_the_judge(monkeypatch):
+    lost = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    with judge_server.serving() as serving:
+        call = server("m", environment=serving.environment)
+        for word in ("seven", "yes", "seven"):
+            (reply,) = call.ask([told(word)], Spending())
+            assert reply.text
+        assert serving.connections == 1
+        del call
+        gc.collect()
+    assert lost == []
 
 
 def test_the_key_is_sent_and_nothing_else_says_it(tmp_path):

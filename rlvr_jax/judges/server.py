@@ -154,7 +154,7 @@ class _Connections:
 
     def __init__(self, parts: Any, seconds: float):
         self._parts, self._seconds = parts, seconds
-        self._idle: list[http.client.HTTPConnection] = []
+        self._idle: list[tuple[int, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)
 
@@ -167,8 +167,10 @@ class _Connections:
         """
         end = time.monotonic() + self._seconds
         with self._lock:
-            kept = self._idle.pop() if self._idle else None
-        if kept is not None:
+            owner, kept = self._idle.pop() if self._idle else (0, None)
+        if kept is not None and owner != os.getpid():
+            kept.close()  # a copy: what a process had open when it was forked is still its own
+        elif kept is not None:
             try:
                 return self._exchange(kept, path, body, headers, end)
             except TimeoutError:
@@ -209,13 +211,13 @@ class _Connections:
         finally:
             if whole:
                 with self._lock:
-                    self._idle.append(connection)
+                    self._idle.append((os.getpid(), connection))
             else:
                 connection.close()
 
 
-def _close(connections: Iterable[http.client.HTTPConnection]) -> None:
-    for connection in connections:
+def _close(connections: Iterable[tuple[int, http.client.HTTPConnection]]) -> None:
+    for _, connection in connections:
         connection.close()
 
 

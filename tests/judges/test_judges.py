@@ -3,6 +3,7 @@
 import gc
 import json
 import math
+import os
 import sys
 import threading
 import time
@@ -194,7 +195,11 @@ def test_a_connection_is_kept_as_long_as_the_judge(monkeypatch):
             (reply,) = call.ask([told(word)], Spending())
             assert reply.text
         assert serving.connections == 1
-        del call
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: 1)
+            call.ask([told("yes")], Spending())
+        assert serving.connections == 2
+        del reply, call
         gc.collect()
     assert lost == []
 

@@ -77,8 +77,10 @@ def failed_row(
       settings: of the run, with its method and seed.
       why: what ended it.
     """
-    config = path / "config.json"
-    begun = json.loads(config.read_text()) if config.is_file() else {}
+    try:
+        begun = json.loads((path / "config.json").read_text())
+    except (OSError, ValueError):  # it did not come so far
+        begun = {}
     return {
         "board": board,
         "entry": entry,

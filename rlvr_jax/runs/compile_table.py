@@ -40,14 +40,14 @@ class Row(NamedTuple):
 
 
 # Beside v5e-256 the smallest slices of their kind that hold the model, of the mixture of experts on
-# v5p and v6e by arithmetic alone.
+# v6e by arithmetic alone. On a v5p-16 its update takes 97.5 GiB of 95.7.
 _SLICES = {
     "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
     "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),
     "qwen2.5-7b": ("v5e-16", "v5p-8", "v6e-8", "v5e-256"),
     "qwen3-8b": ("v5e-32", "v5p-8", "v6e-8", "v5e-256"),
     "qwen2.5-32b": ("v5e-128", "v5p-32", "v6e-64", "v5e-256"),
-    "qwen3-30b-a3b": ("v5e-128", "v5p-16", "v6e-32", "v5e-256"),
+    "qwen3-30b-a3b": ("v5e-128", "v5p-32", "v6e-32", "v5e-256"),
 }
 # Without a reference, which takes 4 bytes a parameter.
 _SMALLER = {("qwen3-8b", "v5e-32"): "v5e-16", ("qwen2.5-32b", "v6e-64"): "v6e-32"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from machine import needs_root_of_its_own
 
 from rlvr_jax import sandbox
 from rlvr_jax.sandbox import Limits, Sandbox
@@ -24,8 +25,7 @@ def box():
 def rooted(box):
     """The sandbox, where programs have a root of their own: /proc, /dev/shm, and packages that
     their user can read."""
-    if "root" in box.missing:
-        pytest.skip(f"this machine gives no root of its own: {box.missing['root']}")
+    needs_root_of_its_own(box)
     return box
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine import needs_root_of_its_own
 
 from rlvr_jax.sandbox import Sandbox, linux
 from rlvr_jax.sandbox.layers import NAMESPACES
@@ -72,14 +73,13 @@ def test_containers_refuse_namespaces():
 
 
 @pytest.fixture
-def own_user():
-    """Skips where this machine itself gives no user namespace."""
+def rooted():
+    """The machine itself refuses nothing."""
     with Sandbox() as box:
-        if "user" in box.missing:
-            pytest.skip(f"this machine gives no user namespace: {box.missing['user']}")
+        needs_root_of_its_own(box)
 
 
-@pytest.mark.usefixtures("own_user")
+@pytest.mark.usefixtures("rooted")
 def test_some_systems_refuse_what_a_user_namespace_is_for():
     missing, failed, out = told(NO_MOUNTS)
     assert "root" in missing
@@ -88,7 +88,7 @@ def test_some_systems_refuse_what_a_user_namespace_is_for():
     assert out == []
 
 
-@pytest.mark.usefixtures("own_user")
+@pytest.mark.usefixtures("rooted")
 def test_old_kernels_have_no_landlock():
     missing, failed, out = told(NO_LANDLOCK)
     assert set(missing) - {"uid", "memory"} == {"landlock"}

@@ -1,6 +1,7 @@
 """Python programs against tests: how a program is found, and what a test asks of it."""
 
 import pytest
+from machine import needs_root_of_its_own
 
 from rlvr_jax.sandbox import Sandbox
 from rlvr_jax.sandbox.layers import LAYERS
@@ -374,8 +375,7 @@ def test_wrong_options_are_named(options, message):
 
 def test_a_program_may_import_the_packages_that_are_named():
     with Sandbox() as box:
-        if "root" in box.missing:
-            pytest.skip("this machine gives no root of its own, where packages can be read")
+        needs_root_of_its_own(box)  # where packages can be read
     program = "import numpy as np\ndef f(x): return np.int64(x) + np.arange(2)"
     tests = asserts("assert f(1) == [1, 2]")
     assert check(program, tests).value == 0

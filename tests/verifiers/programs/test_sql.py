@@ -87,8 +87,9 @@ def test_what_reaches_out_or_does_not_end_is_an_error(sql, engine):
 
 
 def test_what_is_nested_deeply_is_wrong(engine):
-    # SQLite reads it from some version on.
-    assert stage("select " + "(" * 3000 + "1" + ")" * 3000, engine=engine) in ("error", "differs")
+    # SQLite 3.40 gives up, that of Debian 13 reads it.
+    wrong = ("error", "differs") if engine == "sqlite" else ("error",)
+    assert stage("select " + "(" * 3000 + "1" + ")" * 3000, engine=engine) in wrong
 
 
 def test_one_instruction_that_takes_minutes_is_stopped_by_the_worker():

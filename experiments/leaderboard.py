@@ -7,8 +7,9 @@
 
 Runs what a board (`rlvr_jax.runs.boards`) still lacks, seed after seed, each run on one core, and
 adds a line to `results.jsonl` and one to `curves.jsonl` as each ends; so it may be stopped at any
-time and goes on where it was. Lines tell the commit and the processor: runs of other commits or
-processors are compared with the baseline of their own alone. The code must be as it was committed.
+time and goes on where it was. Lines tell the commit, the processor and JAX's version: runs in which
+one of them is another are compared with the baseline of their own alone. The code must be as it was
+committed.
 
 `--page` writes the pages from the lines. `--check` takes one line by chance, runs it again with the
 code of its commit, and compares: on the same processor and version of JAX every number of every

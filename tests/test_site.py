@@ -52,6 +52,7 @@ def test_a_bar_in_a_title_makes_no_column():
 
 def _lines(entry, method, gain):
     row = {"board": "small", "entry": entry, "method": method, "commit": "c", "processor": "p"}
+    row["versions"] = {"jax": "1"}
     rows = [
         row | {"seed": seed, "end": {"pass@1": 0.3, "pass@32": 0.5 + gain + seed / 100}}
         for seed in range(3)

@@ -27,7 +27,7 @@ from rlvr_jax.analysis.evidence.rows import (
 )
 
 
-def row(entry, seed, value, commit="a", processor="b"):
+def row(entry, seed, value, commit="a", processor="b", jax="1"):
     return {
         "board": "x",
         "entry": entry,
@@ -35,6 +35,7 @@ def row(entry, seed, value, commit="a", processor="b"):
         "end": {"pass@32": value},
         "commit": commit,
         "processor": processor,
+        "versions": {"jax": jax},
     }
 
 
@@ -47,10 +48,11 @@ def test_holm_multiplies_by_what_is_left_and_never_falls():
     assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
 
 
-def test_differences_are_paired_by_seed_commit_and_processor():
+def test_differences_are_paired_by_seed_commit_processor_and_jax():
     base = [row("grpo", seed, value) for seed, value in enumerate((0.5, 0.6, 0.7))]
     ours = [row("ours", seed, value) for seed, value in enumerate((0.6, 0.72, 0.81))]
     elsewhere = [row("ours", 3, 0.1), row("grpo", 3, 0.9, processor="another")]
+    elsewhere += [row("ours", 5, 0.1), row("grpo", 5, 0.9, jax="2")]
     failed = [{"board": "x", "entry": "ours", "seed": 4, "failed": "loss is nan"}]
     best, last = standings([*base, *ours, *elsewhere, *failed], "pass@32", "grpo")
     assert [best.entry, last.entry] == ["grpo", "ours"]  # with the seeds that no pair has
@@ -140,15 +142,15 @@ def test_a_board_of_two_processors_pairs_within_one(tmp_path):
 
     text, cells = page_of(tmp_path, rows)
     assert "24 runs of 4 entries; commit a; processor" in text
-    assert "one (10 runs), three (6 runs), two (8 runs)." in text
-    assert "7 runs have no run of `grpo` with their seed on their commit and processor" in text
+    assert "one (10 runs), three (6 runs), two (8 runs); jax 1." in text
+    assert "7 runs have no run of `grpo` with their seed, commit, processor and version" in text
     assert "- Without two pairs to compare: `elsewhere`." in text and "cannot be told" not in text
     assert [cells[name][2] for name in ("grpo", "ours", "whole")] == ["6", "6, 5 paired", "6"]
     assert cells["elsewhere"][5:8] == ["", "–", "–"]
     alike = [each | {"processor": "one"} for each in rows]
     text, cells = page_of(tmp_path, alike)
     assert "have no run of `grpo`" not in text and "processor (name, family" in text
-    assert ") one.\n" in text and cells["ours"][2] == "6" and cells["ours"][7] != "–"
+    assert ") one; jax 1.\n" in text and cells["ours"][2] == "6" and cells["ours"][7] != "–"
 
 
 def test_a_page_says_how_sure_it_is(tmp_path):

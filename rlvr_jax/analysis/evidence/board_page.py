@@ -70,12 +70,14 @@ def write_board(
         "",
         f"{budget} {len(ended)} runs of {len(found)} entries; commit"
         f" {_counted([row['commit'][:7] for row in ended])}; processor (name, family, model,"
-        f" stepping) {_counted([row['processor'] for row in ended])}.",
+        f" stepping) {_counted([row['processor'] for row in ended])}; jax"
+        f" {_counted([row['versions']['jax'] for row in ended])}.",
         *_unpaired(found, baseline),
         "",
         "Means over seeds ± half-width of a 95 % t-interval. The difference is paired by seed with"
-        f" `{baseline}` of the same commit and processor, and its interval is plain; `p` is of a"
-        " paired t-test, corrected for all lines of the table that have two pairs (Holm). `rank`"
+        f" `{baseline}` of the same commit, processor and version of JAX, and has a plain interval;"
+        " `p` is of a paired t-test, corrected for all lines of the table that have two pairs"
+        " (Holm). `rank`"
         f" is by {main}, the range of 95 % of 10,000 resamples of the seeds; with few seeds it is"
         " too narrow. Entropy is that of the last evaluation's answers, in nats per token.",
         "",
@@ -193,7 +195,8 @@ def _unpaired(found: Sequence[Standing], baseline: str) -> list[str]:
         return []
     return [
         "",
-        f"{alone} runs have no run of `{baseline}` with their seed on their commit and processor:"
+        f"{alone} runs have no run of `{baseline}` with their seed, commit, processor and version"
+        " of JAX:"
         " they are in the means of their method, and in no difference, `p` or rank.",
     ]
 

@@ -2,8 +2,9 @@
 
 Two corrections stand beside the plain interval: Holm's for asking of many methods at once, and
 ranks as ranges, as the order of means says little where intervals overlap. A run is set beside the
-baseline's of its seed, commit and processor, or it is in no difference and no rank: prompts and
-draws are the same there, and elsewhere numbers round differently from the first step on.
+baseline's of its seed, commit, processor and version of JAX, or it is in no difference and no
+rank: prompts and draws are the same there, and elsewhere numbers round differently from the first
+step on.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Standing:
     Fields:
       entry: its name.
       values: mean over seeds with the half-width of its 95 % t-interval.
-      difference: to the baseline, over seeds that both have at one commit and processor.
+      difference: to the baseline, over seeds that both have at one commit, processor and
+        version of JAX.
       p_value: of a paired t-test that the difference is 0; NaN with fewer than two pairs, or where
         all pairs differ by the same.
       holm: p_value corrected for all entries of the board; NaN where that is.
@@ -214,7 +216,8 @@ def prediction_interval(values: Sequence[float], confidence: float = 0.95) -> tu
 
 
 def _alike(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
-    return all(row[name] == base[name] for name in ("commit", "processor"))
+    same = all(row[name] == base[name] for name in ("commit", "processor"))
+    return same and row["versions"]["jax"] == base["versions"]["jax"]
 
 
 def _paired_p(differences: Sequence[float]) -> float:

@@ -197,7 +197,8 @@ def as_words(tokenizer: Any, text: str) -> str:
     """What a model or a tool has said, for a chat template, which puts the special tokens: those in
     the text get a blank behind their first character, so that they are no border between turns.
     Without a template the text is as it is."""
-    for token in tokenizer.all_special_tokens if tokenizer.chat_template else ():
+    templated = getattr(tokenizer, "chat_template", None)
+    for token in tokenizer.all_special_tokens if templated else ():
         text = text.replace(token, f"{token[0]} {token[1:]}")
     return text
 

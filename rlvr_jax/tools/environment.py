@@ -21,7 +21,8 @@ class Reply:
       outcome: in [0, 1], how the episode ended, of environments that judge; None: nothing yet.
       info: numbers for the curves, averaged over responses by name.
       role: "": the text goes on where the policy stopped; "tool" or "user": it is the next message
-        of a chat, written by the tokenizer's template.
+        of a chat, written by the tokenizer's template. Under a template, special tokens in the text
+        are words, whichever it is.
       lost: nobody can say what the reply would have been (a sandbox that was ended from outside);
         the response has no verdict.
     """

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from transformers import AutoTokenizer
 
 from rlvr_jax.experience import Ask, RunActor, Turn, experience, plain, turns
 from rlvr_jax.experience.curricula.skills import skill_reward
-from rlvr_jax.experience.draws.asking import as_message
+from rlvr_jax.experience.draws.asking import Driver, as_message
 from rlvr_jax.objectives import outcome_and_turns
 from rlvr_jax.runs.loop import evaluate_run
 from rlvr_jax.runs.step import collect
@@ -301,6 +302,16 @@ def test_special_tokens_in_a_reply_are_words(tmp_path):
     assert as_message(speaker(tmp_path / "bare", None), "tool", "4<eos>", "") == "\n4<eos>\n"
 
 
+@pytest.mark.parametrize(("template", "wanted"), [(CHATML, "4< eos> 5"), (None, "4<eos> 5")])
+def test_special_tokens_in_a_reply_that_goes_on_are_words_too(tmp_path, template, wanted):
+    tokenizer = speaker(tmp_path, template)
+    setting = numpy_actor.setting(experience(draw=turns(Counting())))
+    turn = Turn(0, jax.random.key(0), setting, lambda _: [])
+    driver = Driver(SimpleNamespace(encode=list), Counting(), turn, 1, 99, {}, threads=None)
+    told = driver.tokens_of(Reply(None, "4<eos> 5"), tokenizer, True, 0)
+    assert "".join(told) == wanted
+
+
 def test_a_template_that_drops_replies_is_refused(tmp_path):
     dropping = "{% for m in messages if m['role'] == 'assistant' %}{{ m['content'] }}{% endfor %}"
     with pytest.raises(ValueError, match="chat template must write a message behind one"):
@@ -352,6 +363,7 @@ def test_evaluations_are_drawn_in_turns_too(run):
     assert found.n >= 4
 
 
+@pytest.mark.slow
 def test_it_trains_and_its_part_acts(run, tmp_path):
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run", steps=2))
     lines = [line for line in training_runs.metrics(tmp_path / "run") if "loss" in line]

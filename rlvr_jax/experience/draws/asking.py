@@ -161,6 +161,8 @@ class Driver:
         if reply.role:
             end = "" if paused else tokenizer.decode([last], clean_up_tokenization_spaces=False)
             text = as_message(tokenizer, reply.role, text, end)
+        else:
+            text = as_words(tokenizer, text)
         ids, most = list(encode(text)), self.reply_tokens if most is None else most
         if len(ids) > most:
             note = list(encode(_NOTE))[:most]

@@ -41,7 +41,8 @@ def update_buffers(
     """
     stream = rows * tokens * config.width
     vocabulary = config.vocab_size * config.width / parts
-    kept = {"none": 14, "attention": 8, "layers": 1}[config.remat]
+    # The stream between layers lies over tensor, by its width.
+    kept = {"none": 14, "attention": 8, "layers": 1 / parts}[config.remat]
     wide, number = config.mlp_width / parts, computed_bytes(config)
     if config.experts_per_token:
         # A device holds all visits of its rows, those to others' experts too.

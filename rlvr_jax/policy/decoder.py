@@ -24,7 +24,7 @@ from rlvr_jax.policy.attention import Groups, attend_in_groups, attend_in_order
 from rlvr_jax.policy.cached import LayerCache, SharedCache, attend_to_cache, written
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.experts import mixture
-from rlvr_jax.policy.layout import HEADS, ROWS, constrain, on_tpu
+from rlvr_jax.policy.layout import HEADS, ROWS, WIDTH, constrain, on_tpu
 from rlvr_jax.policy.rope import RotaryTable, rotary, rotary_tables
 
 __all__ = ["Block", "Decoder"]
@@ -144,12 +144,21 @@ class Block(nn.Module):
                 y = norm(y, f"{name}_norm")
             return constrain(y, self.mesh, ROWS, (), HEADS)
 
+        def spread(y):
+            # What the backward pass keeps of a layer is the stream before it. Its width is split
+            # over tensor, where every device had a copy; adding up the parts of a product and
+            # sharing out the sum takes the links no longer than a sum for all.
+            return constrain(y, self.mesh, ROWS, (), WIDTH) if cache is None else y
+
+        def gathered(y):
+            return constrain(y, self.mesh, ROWS) if cache is None else y
+
         def settled(y):
             # Written before a product reads it. Made within the product it is made anew for each
             # block of the result: on a v6e an MLP takes up to a third longer so (estimated).
             return jax.lax.optimization_barrier(y) if cache is None and on_tpu(self.mesh) else y
 
-        y = norm(x, "attention_norm")
+        y = gathered(norm(x, "attention_norm"))
         query = split(project(y, "query", heads * size, config.qkv_bias), "query", heads)
         key = split(project(y, "key", kv_heads * size, config.qkv_bias), "key", kv_heads)
         value = split(project(y, "value", kv_heads * size, config.qkv_bias), "value", kv_heads)
@@ -167,10 +176,10 @@ class Block(nn.Module):
         else:
             cache = written(cache, key, value, positions, mesh)
             y = attend_to_cache(query, cache, positions, sliding, config)
-        y = project(y, "attention_output", width, lies=(HEADS,))
+        y = spread(project(y, "attention_output", width, lies=(HEADS,)))
         x = x + (norm(y, "attention_output_norm") if config.output_norms else y)
 
-        y = settled(norm(x, "mlp_norm"))
+        y = settled(gathered(norm(x, "mlp_norm")))
         activation = _ACTIVATIONS[config.activation]
         if config.num_experts is None or config.experts_per_token is None:
             opened, passed = (project(y, name, config.mlp_width) for name in ("gate", "up"))
@@ -192,8 +201,9 @@ class Block(nn.Module):
                 normalized=config.normalized_experts,
                 mesh=mesh,
             ).reshape(batch, length, width)
+        y = spread(y)
         x = x + (norm(y, "mlp_output_norm") if config.output_norms else y)
-        return constrain(x, self.mesh, ROWS), cache
+        return constrain(x, self.mesh, ROWS, (), WIDTH if cache is None else ()), cache
 
 
 class Decoder(nn.Module):
@@ -234,7 +244,7 @@ class Decoder(nn.Module):
             x = constrain(x, self.mesh, ("data",), (), ("fsdp",))
         if config.scaled_embedding:
             x = x * jnp.sqrt(jnp.asarray(config.width, kept)).astype(x.dtype)
-        x = constrain(x, self.mesh, ROWS)
+        x = constrain(x, self.mesh, ROWS, (), WIDTH if caches is None else ())
         # Without a cache only: decoding has no backward pass.
         remat = None if caches is not None else _KEPT.get(config.remat)
         block = Block
@@ -278,4 +288,5 @@ class Decoder(nn.Module):
                 extended.append(cache)
             caches = None if caches is None else tuple(extended)
         scale = self.param("final_norm", norm_initializer(config), (config.width,), kept)
-        return rms_norm(x, scale, config), caches
+        x = rms_norm(x, scale, config)
+        return (x if caches is not None else constrain(x, self.mesh, ROWS)), caches

@@ -13,13 +13,16 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.kernels.tpu_blocks import device
 
-__all__ = ["HEADS", "ROWS", "constrain", "on_tpu", "partition", "split_rows"]
+__all__ = ["HEADS", "ROWS", "WIDTH", "constrain", "on_tpu", "partition", "split_rows"]
 
 ROWS = ("data", "fsdp")
 """Mesh axes over which rows (rollouts, prompts, sequences) are split."""
 
 HEADS = ("tensor",)
 """Mesh axes over which attention heads are split."""
+
+WIDTH = HEADS
+"""Mesh axes over which the width of the stream is split between the products of a layer."""
 
 
 def constrain(x: jax.Array, mesh: Mesh | None, *axes: tuple[str, ...]) -> jax.Array:

@@ -220,7 +220,9 @@ def jitted_critic(
         )
 
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
-    jit = partial(jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype))
+    jit = partial(
+        jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype, model.mesh)
+    )
     return (
         jit(values, out_shardings=rows),
         jit(fit, donate_argnums=0, out_shardings=(kept, whole)),

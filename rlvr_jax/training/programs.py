@@ -150,7 +150,7 @@ def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any
         pieces = in_pieces(rollouts, plan.micro_batches, model.mesh)
         return joined(jax.lax.map(partial(of_piece, params), pieces), model.mesh)
 
-    options = products.compiler_options(model.config.compute_dtype)
+    options = products.compiler_options(model.config.compute_dtype, model.mesh)
     return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
@@ -165,7 +165,7 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
         )
         return {"prompt_logp": joined(found, model.mesh)}
 
-    options = products.compiler_options(model.config.compute_dtype)
+    options = products.compiler_options(model.config.compute_dtype, model.mesh)
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
@@ -220,7 +220,9 @@ def jitted(
 
     shardings = state_shardings(model, optimizer)
     decide = objective.decide_once
-    jit = partial(jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype))
+    jit = partial(
+        jax.jit, compiler_options=products.compiler_options(model.config.compute_dtype, model.mesh)
+    )
     return (
         jit(score, out_shardings=rows),
         decide and jit(decide, out_shardings=(rows, whole, whole)),

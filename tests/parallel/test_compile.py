@@ -397,6 +397,20 @@ def test_layers_gather_their_weights_and_send_no_parts_around():
     assert facts.collectives["all-to-all"] == hlo.Collective(256, 256 * 2 * 9216 * 4096)
 
 
+@pytest.mark.slow
+def test_products_over_tensor_are_not_cut_into_one_for_each_device():
+    """Which takes longer by the compiler's estimate, see `products.compiler_options`."""
+    pytest.importorskip("libtpu")
+    options = dict(compute_dtype="bfloat16", remat="layers")
+    shape = dataclasses.replace(PUBLISHED["qwen2.5-32b"], num_layers=6, **options)
+    options |= dict(micro_batches=16, mesh="fsdp=32,tensor=8")
+    with jax.enable_x64(False):
+        run = run_on("v5e-256", shape, 32, 16, 2048, 20480, **options)
+        facts = hlo.read(run.lower_score().compile().as_text())
+    sent = {name: found.bytes for name, found in facts.collectives.items()}
+    assert sent["collective-permute"] < sent["all-gather"] / 100
+
+
 # Of the rows of the table those whose compiling took least, and one of a size that people train.
 SOME_ROWS = [
     ("grpo", "qwen2.5-0.5b", "v5e-1"),

@@ -1,5 +1,7 @@
 """The mesh's text form, and a step of the model on meshes of eight host devices."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -52,3 +54,21 @@ def test_sharded_parameters_give_the_hidden_states_of_one_device(spec):
     hidden = jax.jit(model.hidden)(sharded, jax.device_put(tokens, row_sharding(mesh)))
     scale = float(jnp.abs(expected).max())
     assert_allclose(hidden, expected, atol=TOLERANCE * scale)
+
+
+def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():
+    config = named_config("tiny", vocab_size=16, width=32, num_layers=6, remat="layers")
+    params = Model(config).init(jax.random.key(0))
+    tokens = jax.random.randint(jax.random.key(1), (8, 12), 0, 16)
+    mesh = make_mesh("data=2,tensor=4")
+
+    def gradient(model):
+        return jax.jit(jax.grad(lambda params: jnp.sum(jnp.square(model.hidden(params, tokens)))))
+
+    wanted = gradient(Model(config))(params)
+    sharded = jax.device_put(params, parameter_shardings(config, mesh))
+    program = gradient(Model(config, mesh=mesh)).lower(sharded).compile()
+    # The streams before six layers: half of the rows, a quarter of the width.
+    assert set(re.findall(r"f32\[6,4,12,(\d+)\]", program.as_text())) == {"8"}
+    for found, own in zip(*map(jax.tree.leaves, (program(sharded), wanted)), strict=True):
+        assert_allclose(found, own, atol=10 * TOLERANCE * float(jnp.abs(own).max()))

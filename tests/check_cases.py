@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parent
-if str(TESTS) not in sys.path:
-    sys.path.insert(0, str(TESTS))
+SUPPORT = Path(__file__).parent / "support"
+if str(SUPPORT) not in sys.path:
+    sys.path.insert(0, str(SUPPORT))
 
 import case_adapters  # noqa: E402
 

@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-TESTS = Path(__file__).parent
-if str(TESTS) not in sys.path:
-    sys.path.insert(0, str(TESTS))
+SUPPORT = Path(__file__).parent / "support"
+if str(SUPPORT) not in sys.path:
+    sys.path.insert(0, str(SUPPORT))
 
 import adapters  # noqa: E402
 import golden_vectors as golden  # noqa: E402

@@ -37,7 +37,11 @@ def test_unknown_questions_are_refused():
     ("questions", "task", "method", "hyperparameters", "response_tokens"),
     [
         ("easy", "arithmetic", "gdpo", ["weights=1,0.5"], 12),
-        ("hard", "arithmetic:hard", "grpo", ["kl_coefficient=0", "aggregation=token_mean"], 16),
+        pytest.param(
+            *("hard", "arithmetic:hard", "grpo"),
+            *(["kl_coefficient=0", "aggregation=token_mean"], 16),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_any_folder_is_trained_with_the_preset_and_what_is_given(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
+from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from small_environments import PAYOFFS, Answering, Counting
 from test_told import Moody, Remembering
@@ -211,7 +212,7 @@ def settings(policy, run_dir, method, **changes):
     )
 
 
-@pytest.fixture(scope="module", params=METHODS)
+@pytest.fixture(scope="module", params=everyday(METHODS, "arpo", "aepo_agentic"))
 def run(request, policy):
     return training_runs.prepared(settings(policy, "unused", request.param))
 
@@ -255,6 +256,7 @@ def test_evaluations_are_samples_in_turns_without_branches(run):
     assert evaluate_run(run, run.initial_state(), 0).n >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_it_trains_and_the_ratio_is_one_at_first(method, policy, tmp_path):
     training_runs.quietly(settings(policy, tmp_path / "run", method, steps=2, samples_kept=500))

@@ -152,6 +152,7 @@ def test_a_row_without_a_trace_is_one_by_itself():
     np.testing.assert_array_equal(last_of_trace(trace_ids(None, numbers), numbers), [True] * 5)
 
 
+@pytest.mark.slow
 def test_answers_in_one_row_each_are_grpo():
     ours = golden.evaluate(recipe("delethink"), "b")
     plainly = objective(
@@ -165,6 +166,7 @@ def test_answers_in_one_row_each_are_grpo():
     golden.assert_agrees(ours.dlogits, grpo.dlogits)
 
 
+@pytest.mark.slow
 def test_rows_without_tokens_do_not_count():
     """Such as those that fill a batch up to a compiled number of rows."""
     batch = golden.rollouts("b")

@@ -124,7 +124,7 @@ def pairs():
     found = []
     for draw in others:
         # Those that change what a row or a group is every day, the others before a release.
-        marks = () if draw in ("chunks", "turns", "in_windows", "prune") else pytest.mark.slow
+        marks = () if draw in ("chunks", "turns") else pytest.mark.slow
         for name, chain in made.items():
             if chain.stages:
                 found.append(pytest.param(draw, name, marks=marks, id=f"{draw}-{name}"))

@@ -7,6 +7,7 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
+from everyday import everyday
 from numpy_actor import NumpyActor
 
 from rlvr_jax.experience import Turn, experience, from_drafts, plain, redraw
@@ -203,7 +204,7 @@ def expected(chances):
     return found
 
 
-@pytest.mark.parametrize("selects", [False, True])
+@pytest.mark.parametrize("selects", everyday([False, True], True))
 def test_exact_responses_have_the_distribution_of_the_current_policy(selects):
     """Also where stages keep right answers alone: those are no drafts of their policy."""
     before, now = Tabled(0.2, 0.6, 0.2), Tabled(0.5, 0.1, 0.4)
@@ -285,6 +286,7 @@ def test_a_response_goes_on_from_its_draft_as_the_policy_would_have_written_it(r
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_it_trains_and_reuses(run, tmp_path):
     config = replace(run.config, run_dir=tmp_path / "run", steps=2)
     training_runs.quietly(config)

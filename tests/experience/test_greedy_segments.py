@@ -43,7 +43,7 @@ METHODS = {
 }
 # In several pieces wherever the policy writes on; the others end by themselves now and then.
 PIECES = {"supo", "rollart", "delethink", "t_ppo", "epo", "social_rl"}
-FAST = {"supo", "rollart"}
+FAST = {"rollart"}
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_rows_without_a_prefix_are_those_of_plain_sampling(drawn, policy):
             assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 def test_no_gradient_reaches_the_prefix(drawn):
     rollouts = jax.tree.map(jnp.asarray, drawn[2].rollouts)
     model = Model(named_config("tiny", len(training_runs.WORDS), max_positions=32))
@@ -117,6 +118,7 @@ def test_no_gradient_reaches_the_prefix(drawn):
     assert not np.asarray(jax.grad(total)(rollouts.soft_prompt)).any()
 
 
+@pytest.mark.slow
 def test_it_trains_while_prefixes_are_withdrawn(run, tmp_path):
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))
     lines = training_runs.metrics(tmp_path / "run")

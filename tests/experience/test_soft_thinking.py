@@ -4,6 +4,7 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
+from everyday import everyday
 from numpy.testing import assert_allclose
 
 from rlvr_jax.experience import experience, soft_thinking
@@ -34,7 +35,7 @@ def test_a_batch_brings_its_mixtures(policy):
     assert_allclose(rollouts.behaviour_logp[plain], logp[plain], atol=FLOAT32)
 
 
-@pytest.mark.parametrize("updates", [1, 2])
+@pytest.mark.parametrize("updates", everyday([1, 2], 2))
 def test_it_trains_and_the_first_ratio_is_one(policy, tmp_path, updates):
     config = settings(policy, tmp_path / "run", minibatches=updates, steps=2, learning_rate=1e-3)
     training_runs.quietly(config)

@@ -98,6 +98,7 @@ def test_every_segment_is_scored_in_the_context_it_was_drawn_in(run):
     assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_it_trains_and_the_first_ratio_is_one(run, tmp_path):
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))
     lines = training_runs.metrics(tmp_path / "run")

@@ -273,6 +273,7 @@ def drawn_by_policy(run, draw, **changes):
     return draw.apply(asks, actor, (), turn)[0], actor, turn
 
 
+@pytest.mark.slow
 def test_a_segment_drawn_greedily_is_what_fresh_prompts_would_give(run):
     draw = summarized_turns(Answering(stops=("=",)), 8, 3, 2, "+", 5, 2)
     batch, actor, turn = drawn_by_policy(run, draw, temperature=GREEDY)
@@ -302,6 +303,7 @@ def test_what_is_never_asked_is_written_as_without_an_environment(run):
     assert_allclose(one.rollouts.behaviour_logp, other.rollouts.behaviour_logp, atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_a_turn_that_is_never_summed_up_is_that_of_turns(run):
     world = Answering(stops=("=",))
     one = drawn_by_policy(run, summarized_turns(world, most=0))[0].rollouts

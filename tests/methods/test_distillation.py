@@ -4,6 +4,7 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
+from everyday import everyday
 
 from rlvr_jax.experience.stages.choices.pairs import contrast_pairs, mixed_groups
 from rlvr_jax.methods import recipe
@@ -56,6 +57,7 @@ def test_replies_stand_under_the_bare_prompt_at_the_temperature_of_the_loss():
     assert kept > 0
 
 
+@pytest.mark.slow
 def test_training_follows_a_teacher_of_another_folder(tmp_path):
     model = training_runs.write_policy(tmp_path / "model")
     teacher = training_runs.write_policy(tmp_path / "teacher", seed=1)
@@ -70,7 +72,10 @@ def test_training_follows_a_teacher_of_another_folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "acted"),
-    [("sdpo", "taught_share"), ("srpo", "taught_share"), ("ssb", "experience/kept_replies")],
+    everyday(
+        [("sdpo", "taught_share"), ("srpo", "taught_share"), ("ssb", "experience/kept_replies")],
+        ("srpo", "taught_share"),
+    ),
 )
 def test_training_distils_what_the_policy_knows_once_it_is_shown_more(name, acted, tmp_path):
     steps = training_runs.on_brackets(name, tmp_path, hyperparameters=("teacher=average:0.5",))

@@ -80,7 +80,10 @@ def test_a_share_of_nothing_is_refused():
 @pytest.mark.parametrize(
     ("name", "hyperparameters", "acted"),
     [
-        ("dph_rl", ("rated=64", "rating_samples=2"), "experience/rehearsed"),
+        pytest.param(
+            *("dph_rl", ("rated=64", "rating_samples=2"), "experience/rehearsed"),
+            marks=pytest.mark.slow,
+        ),
         ("hybrid_npg", (), "experience/traces"),
     ],
 )

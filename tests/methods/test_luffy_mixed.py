@@ -6,6 +6,7 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
+from everyday import everyday
 
 from rlvr_jax.experience import add_traces, experience
 from rlvr_jax.methods import recipe
@@ -80,7 +81,7 @@ def test_demonstrations_stand_in_groups_that_are_solved_too_seldom():
     assert shown > 0
 
 
-@pytest.mark.parametrize("name", ["luffy_mixed", "hpt"])
+@pytest.mark.parametrize("name", everyday(["luffy_mixed", "hpt"], "hpt"))
 def test_training_learns_from_solutions(name, tmp_path):
     config = TrainConfig(
         task="brackets:train=64",

@@ -53,7 +53,7 @@ def rows(asked):
     )
 
 
-@pytest.mark.parametrize("asked", [pytest.param([], marks=pytest.mark.slow), [3, 4]])
+@pytest.mark.parametrize("asked", [[], pytest.param([3, 4], marks=pytest.mark.slow)])
 def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)
     batch = rows(asked)
@@ -102,6 +102,7 @@ def test_a_policy_rewards_itself(model, tmp_path):
     assert any(values(lines, "self_reward/right")) and any(values(lines, "self_reward/wrong"))
 
 
+@pytest.mark.slow
 def test_pieces_of_an_update_change_nothing(model, tmp_path):
     given = ("question=+ =", "yes=8", "no=7")
     one, four = (trained(model, tmp_path / str(n), "rl_v", *given, micro_batches=n) for n in (1, 4))

@@ -159,6 +159,7 @@ def test_without_a_coefficient_no_reference_is_needed():
     assert "reference_logp" not in recipe("grpo", kl_coefficient=0.0).objective.needs
 
 
+@pytest.mark.slow
 def test_keeping_every_token_is_clip_higher():
     everything = golden.evaluate(recipe("forking_tokens", fraction=1.0), "b")
     plain = recipe("entropy_bonus", entropy_coefficient=0.0, kl_coefficient=0.0, clip_high=0.28)

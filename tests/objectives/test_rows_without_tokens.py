@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from everyday import everyday
 from golden_vectors import array, assert_agrees
 
 from rlvr_jax.methods import recipe
@@ -92,7 +93,7 @@ def test_what_is_compared_is_compared_among_the_others(part):
     assert np.any(np.asarray(found) != np.asarray(plain)), "the row would have counted"
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", everyday(METHODS, "canon", "dpo_q", "pacs", "vpo"))
 def test_a_method_without_a_baseline_of_rewards_does_not_know_of_them(name):
     own = recipe(name)
     (cleared, stats), (fewer, own_stats) = cleared_and_without(

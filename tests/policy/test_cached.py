@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import compilations
+from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rlvr_jax.policy import LayerCache, Model, attention, cached, named_config
@@ -114,7 +115,9 @@ def test_the_scores_of_all_slots_are_never_together(small_blocks):
     assert f"9,{SLOTS}]" not in text
 
 
-@pytest.mark.parametrize("layers", [2, 5])  # shallow models are unrolled, deep ones scanned
+@pytest.mark.parametrize(
+    "layers", everyday([2, 5], 5)
+)  # shallow models are unrolled, deep ones scanned
 def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers):
     model = Model(replace(config_of(window=5), num_layers=layers, sliding_layers=(0, layers - 1)))
     params = model.init(jax.random.key(0))
@@ -132,7 +135,10 @@ def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers
     assert_allclose(jnp.concatenate(found, axis=1), wanted, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize(("blocks", "window", "layers"), [(4, None, 2), (4, 5, 5), (512, 5, 2)])
+@pytest.mark.parametrize(
+    ("blocks", "window", "layers"),
+    everyday([(4, None, 2), (4, 5, 5), (512, 5, 2)], (4, 5, 5), (512, 5, 2)),
+)
 def test_rows_that_share_prompts_give_the_scorers_hidden_states(
     monkeypatch, blocks, window, layers
 ):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from devices import NEEDS_EIGHT_DEVICES
+from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.numpy import load_file
 
@@ -338,6 +339,7 @@ def test_halves_of_a_head_change_places_by_a_product_too():
     assert float(jnp.abs(wanted - x).max()) > 1
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_bias_is_summed_in_float32():
     config = named_config("tiny", 11, compute_dtype="bfloat16", qkv_bias=True, num_layers=1)
     block = decoder.Block(config)
@@ -390,7 +392,7 @@ def test_what_is_computed_again_changes_no_gradient(num_layers, remat):
         assert_allclose(leaf, expected, **EXACT)
 
 
-@pytest.mark.parametrize("name", ["everything", "experts"])
+@pytest.mark.parametrize("name", everyday(["everything", "experts"], "everything"))
 def test_a_deep_model_is_scanned_and_gives_what_its_unrolled_layers_give(name, monkeypatch):
     deep = {**SIZE, **CONFIGS[name], "num_layers": 5}
     model = Model(ModelConfig(**deep, compute_dtype="float64"))

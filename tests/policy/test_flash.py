@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from devices import NEEDS_EIGHT_DEVICES
+from everyday import everyday
 from jax.experimental.pallas.ops.tpu.splash_attention import make_splash_mqa
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.testing import assert_allclose
@@ -86,7 +87,7 @@ def test_the_kernel_gives_what_blocks_of_scores_give(heads, kv_heads, size, mesh
 
 
 @NEEDS_EIGHT_DEVICES
-@pytest.mark.parametrize("responses", [1, 2])
+@pytest.mark.parametrize("responses", everyday([1, 2], 2))
 @pytest.mark.parametrize(
     "remat", ["layers", *(pytest.param(x, marks=pytest.mark.slow) for x in ("none", "attention"))]
 )

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import sequences
 
@@ -103,6 +104,7 @@ def test_every_statistic_is_that_of_all_logits(logit_softcap):
         assert_allclose(getattr(stats, name), expected, **EXACT, err_msg=name)
 
 
+@pytest.mark.slow
 def test_log_probs_at_other_temperatures_carry_no_gradient():
     model, params = policy(logit_softcap=1.5)
     given, temperatures = rollouts(), (0.7, 2.5)
@@ -126,7 +128,7 @@ def test_other_temperatures_must_be_named():
         score(model, params, rollouts(), {"logp", "tempered_logp"})
 
 
-@pytest.mark.parametrize("shared", [1, 2])
+@pytest.mark.parametrize("shared", everyday([1, 2], 2))
 def test_prompts_are_scored_from_their_second_token_on(shared):
     model, params = policy()
     given = rollouts()

@@ -211,6 +211,7 @@ def test_an_opening_is_computed_once_for_all_turns():
     assert_same(draw(model, 4, opening=2), draw(model, None))
 
 
+@pytest.mark.slow
 def test_a_window_and_several_blocks_of_slots(monkeypatch):
     monkeypatch.setattr(cached, "SLOTS", 3)
     model = model_of(sliding_window=4, sliding_layers=(0,), local_rope_theta=1e4)

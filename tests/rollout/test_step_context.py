@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 from pool_rows import EXACT, MODEL, PARAMS, PROMPT_LENGTH, PROMPTS, ROWS, SLOTS, STOP, draw, started
 
@@ -42,7 +43,7 @@ def _other_head(logits, carry, context):
     return logits + 0.1 * context.hidden @ HEAD.T - jnp.where(own, 1.0, 0.0), carry
 
 
-@pytest.mark.parametrize("at_once", [1, 5])
+@pytest.mark.parametrize("at_once", everyday([1, 5], 5))
 def test_rows_in_turn_see_their_own(at_once):
     settings = dict(samples=3, response_tokens=5, stop_tokens=(STOP,))
     settings["sampling"] = Sampling(processor=Processor(lambda rows: None, _other_head))

@@ -103,6 +103,7 @@ def test_a_policy_that_cannot_read_a_hint_is_refused(tmp_path):
         training_runs.quietly(plain)
 
 
+@pytest.mark.slow
 def test_the_objective_of_one_method_goes_with_the_experience_of_another(tmp_path):
     mixed = config(tmp_path / "run", "clip_cov", experience="ghpo", steps=2)
     training_runs.quietly(mixed)

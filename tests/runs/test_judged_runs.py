@@ -8,6 +8,7 @@ import judge_server
 import numpy as np
 import pytest
 import training_runs
+from everyday import everyday
 from rich.console import Console
 from training_runs import contents, metrics, quietly, settings, values
 
@@ -96,6 +97,7 @@ def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     assert (run_dir / "judge.jsonl").exists() == (kind == "folder")
 
 
+@pytest.mark.slow
 def test_the_words_of_a_policy_that_judges_itself_have_a_budget_of_their_own(
     model, tmp_path, prompt
 ):
@@ -204,7 +206,7 @@ def test_a_policy_that_cannot_read_an_answer_is_refused_before_weights_are_read(
         quietly(parse_config([*line, "--run-dir", str(tmp_path / "run")]))
 
 
-@pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
+@pytest.mark.parametrize("method", everyday(["arena_rl", "think_rm"], "think_rm"))
 def test_a_judge_compares_two_answers(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
     prompt.write_text("|{response}\n|{other}\n")
@@ -304,7 +306,7 @@ def test_a_rubric_does_not_compare(model, tmp_path):
         quietly(config)
 
 
-@pytest.mark.parametrize("method", ["arena_rl", "think_rm"])
+@pytest.mark.parametrize("method", everyday(["arena_rl", "think_rm"], "arena_rl"))
 def test_answers_that_nobody_could_compare_have_no_reward(model, tmp_path, method):
     prompt, run_dir = tmp_path / "prompt.txt", tmp_path / "run"
     prompt.write_text("|{response}\n|{other}\n")

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 import training_runs
 from numpy.testing import assert_allclose
 
@@ -31,6 +32,7 @@ def stepped(model, **changes):
     return run, batch.rollouts, params, given, records
 
 
+@pytest.mark.slow
 def test_log_probs_at_other_temperatures_are_of_the_weights_that_sampled(model):
     run, rollouts, params, given, records = stepped(model, method="dcpo", minibatches=2, epochs=2)
     assert len(given) == 4

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import training_runs
+from everyday import everyday
 
 
 def hinted():
@@ -36,7 +37,7 @@ ACTS = {
 """By method: a metric that is above 0 if its part acted, and settings of the run."""
 
 
-@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.parametrize("name", everyday(ACTS, "cure", "brorl", "grpo_roc"))
 def test_a_run_of_it_acts(name, model, tmp_path):
     part, changes = ACTS[name]
     metric = f"experience/{part}"

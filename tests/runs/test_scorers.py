@@ -99,6 +99,7 @@ def test_wrong_answers_teach_a_flow_nothing(own):
     assert told["critic/gradient_norm"] == 0
 
 
+@pytest.mark.slow
 def test_what_a_token_scores_does_not_depend_on_the_other_rows(own):
     scorer, batch = flow_scorer(0.5, 1), rows(own)
     _, state = begun(own, scorer)
@@ -122,6 +123,7 @@ def test_an_implicit_reward_begins_at_zero_and_learns_which_answers_are_right(ow
     assert float(told["critic/loss"]) < np.log(2)
 
 
+@pytest.mark.slow
 def test_two_critics_differ_and_come_to_expect_the_rewards(own):
     scorer, batch = pessimistic_scorer(), rows(own)
     optimizer, state = begun(own, scorer, 3e-2)
@@ -156,7 +158,11 @@ def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(o
 
 @pytest.mark.parametrize(
     "scorer",
-    [flow_scorer(0.8, 1), implicit_scorer(1.0), pessimistic_scorer()],
+    [
+        flow_scorer(0.8, 1),
+        pytest.param(implicit_scorer(1.0), marks=pytest.mark.slow),
+        pessimistic_scorer(),
+    ],
     ids=["flow", "prm", "critics"],
 )
 def test_pieces_change_nothing(own, scorer):

@@ -230,6 +230,7 @@ def test_compared_runs_have_the_mesh_that_is_given(tmp_path):
     assert (tmp_path / "runs/comparison/comparison.html").exists()
 
 
+@pytest.mark.slow
 def test_a_method_is_compared_with_itself_under_other_settings(tmp_path, monkeypatch):
     """What is run is looked at; nothing is trained."""
     asked = []

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 import training_runs
+from everyday import everyday
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from tiny_batch import BUDGET, REWARD, ROWS, batch, second_policy, tiny
 
@@ -155,7 +156,7 @@ def test_rows_on_eight_devices_give_the_gradient_of_one(name):
 
 
 # GRPO's own KL would tell every token something.
-@pytest.mark.parametrize("name", ["dr_grpo", "clip_cov"])
+@pytest.mark.parametrize("name", everyday(["dr_grpo", "clip_cov"], "clip_cov"))
 def test_micro_batches_that_are_told_nothing_are_not_pulled_back(name, monkeypatch):
     visited = []
 

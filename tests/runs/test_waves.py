@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import training_runs
 from compiling import compilations
+from everyday import everyday
 
 from rlvr_jax.experience.evaluation import answered
 from rlvr_jax.rollout.sample import draw_groups
@@ -71,7 +72,10 @@ def test_waves_give_the_rollouts_of_one_call_with_one_program(model, at_once, wa
 
 
 @pytest.mark.parametrize(
-    ("rows", "changes"), [(5, {}), (16, {"mesh": "data=8"}), (3, {"sample_waves": 2})]
+    ("rows", "changes"),
+    everyday(
+        [(5, {}), (16, {"mesh": "data=8"}), (3, {"sample_waves": 2})], (3, {"sample_waves": 2})
+    ),
 )
 def test_rows_that_make_room_for_others_are_those_of_one_call(model, at_once, rows, changes):
     found, _ = drawn(model, rows_at_once=rows, **changes)

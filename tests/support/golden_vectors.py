@@ -22,7 +22,7 @@ from rlvr_jax.tasks import Grade, Prompt, Task
 from rlvr_jax.types import Rollouts, Signals, TokenStats, replace
 
 CASES = ("a", "b")
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parents[1] / "golden"
 VOCABULARY = 64  # no input set has more
 
 

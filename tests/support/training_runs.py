@@ -202,8 +202,9 @@ def contents(run_dir):
 def environment():
     """Variables for a process that runs this module from anywhere."""
     here = Path(__file__).parent
+    root = here.parents[1]
     flags = "--xla_cpu_multi_thread_eigen=false"
-    paths = os.pathsep.join([str(here.parent), str(here)])
+    paths = os.pathsep.join([str(root), str(here)])
     return {**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
 
 

@@ -346,7 +346,7 @@ def test_the_program_compiled_from_shapes_is_the_run_s(model):
 
 
 def test_options_of_the_compiler_reach_the_programs_of_training(model, monkeypatch):
-    monkeypatch.setattr(products, "compiler_options", lambda dtype: {"no_such_option": True})
+    monkeypatch.setattr(products, "compiler_options", lambda *given: {"no_such_option": True})
     config = training_runs.settings(model, "unused", method="ppo", minibatches=2)
     run = training_runs.prepared(config)
     sampler = run.start.sampler

@@ -25,7 +25,7 @@ _HELP = {
     "critic": "more fsdp, a larger slice, a method without one",
     "optimizer": "more fsdp, a larger slice, --lora-rank",
     "frozen weights": "more fsdp, a method without reference (kl_coefficient=0)",
-    "inputs of layers kept for the backward pass": "--remat layers, more micro-batches",
+    "inputs of layers kept for the backward pass": "--remat layers, tensor, more micro-batches",
     "activations of an MLP": "tensor, more micro-batches",
     "scores of a block of queries": "tensor, more micro-batches",
     "unembedding, gathered, and its gradient": "tensor",

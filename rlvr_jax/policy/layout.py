@@ -1,4 +1,4 @@
-"""Where activations lie on a mesh: rows over data and fsdp, heads over tensor.
+"""Where activations lie on a mesh: rows over data and fsdp, heads and the stream over tensor.
 
 Parameters bring their own shardings, and the partitioner would follow them: the stream split by its
 width, its rows gathered. These constraints say what is meant; on one device they are nothing.

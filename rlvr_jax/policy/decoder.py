@@ -145,9 +145,9 @@ class Block(nn.Module):
             return constrain(y, self.mesh, ROWS, (), HEADS)
 
         def spread(y):
-            # What the backward pass keeps of a layer is the stream before it. Its width is split
-            # over tensor, where every device had a copy; adding up the parts of a product and
-            # sharing out the sum takes the links no longer than a sum for all.
+            # What the backward pass keeps of a layer is the stream before it, and every device of
+            # tensor had a copy. Its width is split over them: what the parts of a product add up to
+            # is shared out, and gathered again behind the next norm.
             return constrain(y, self.mesh, ROWS, (), WIDTH) if cache is None else y
 
         def gathered(y):

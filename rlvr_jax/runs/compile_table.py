@@ -40,7 +40,8 @@ class Row(NamedTuple):
 
 
 # Beside v5e-256 the smallest slices of their kind that hold the model, of the mixture of experts on
-# v6e by arithmetic alone. On a v5p-16 its update takes 97.5 GiB of 95.7.
+# v6e by arithmetic alone. On a v5p-16 its update took 97.5 GiB of 95.7 before the stream lay over
+# tensor; it was not compiled since.
 _SLICES = {
     "qwen2.5-0.5b": ("v5e-1", "v5p-8", "v6e-1", "v5e-256"),
     "qwen2.5-1.5b": ("v5e-4", "v5p-8", "v6e-4", "v5e-256"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import training_runs
+from everyday import everyday
 from numpy.testing import assert_array_equal
 
 from rlvr_jax.runs.step import collect
@@ -48,7 +49,7 @@ FAST = {"rollart"}
 
 @pytest.mark.parametrize(
     "method",
-    [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in METHODS],
+    everyday(METHODS, *FAST),
 )
 def test_a_piece_that_is_drawn_greedily_is_what_a_fresh_pass_would_give(method, tmp_path):
     given, changes, step = METHODS[method]

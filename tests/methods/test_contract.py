@@ -28,9 +28,7 @@ FAST = {
     "rollout_correction",
     "siren",
 }
-every_method = pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in names()]
-)
+every_method = pytest.mark.parametrize("name", everyday(names(), *FAST))
 RANDOM = {"clip_cov", "spear"}
 # Compare rollouts of the whole batch before it is split into updates.
 ONCE = (

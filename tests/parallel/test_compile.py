@@ -408,7 +408,7 @@ def test_products_over_tensor_are_not_cut_into_one_for_each_device():
         run = run_on("v5e-256", shape, 32, 16, 2048, 20480, **options)
         facts = hlo.read(run.lower_score().compile().as_text())
     sent = {name: found.bytes for name, found in facts.collectives.items()}
-    assert sent["collective-permute"] < sent["all-gather"] / 100
+    assert sent.get("collective-permute", 0) < sent["all-gather"] / 100
 
 
 # Of the rows of the table those whose compiling took least, and one of a size that people train.

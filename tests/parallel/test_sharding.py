@@ -70,5 +70,6 @@ def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():
     program = gradient(Model(config, mesh=mesh)).lower(sharded).compile()
     # The streams before six layers: half of the rows, a quarter of the width.
     assert set(re.findall(r"f32\[6,4,12,(\d+)\]", program.as_text())) == {"8"}
+    # Six layers of it: with the stream whole on every device they differed by 3e-5, too.
     for found, own in zip(*map(jax.tree.leaves, (program(sharded), wanted)), strict=True):
         assert_allclose(found, own, atol=10 * TOLERANCE * float(jnp.abs(own).max()))

@@ -115,9 +115,8 @@ def test_the_scores_of_all_slots_are_never_together(small_blocks):
     assert f"9,{SLOTS}]" not in text
 
 
-@pytest.mark.parametrize(
-    "layers", everyday([2, 5], 5)
-)  # shallow models are unrolled, deep ones scanned
+# Shallow models are unrolled, deep ones scanned.
+@pytest.mark.parametrize("layers", everyday([2, 5], 5))
 def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers):
     model = Model(replace(config_of(window=5), num_layers=layers, sliding_layers=(0, layers - 1)))
     params = model.init(jax.random.key(0))

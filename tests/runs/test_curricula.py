@@ -74,7 +74,7 @@ def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
 
 def slow_but(*fast):
     """Marks a test for all these methods; those not named here are slow."""
-    return [pytest.param(n, marks=() if n in fast else pytest.mark.slow) for n in SETTINGS]
+    return everyday(SETTINGS, *fast)
 
 
 @pytest.mark.parametrize("name", slow_but("mmr1_vas"))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import training_runs
+from everyday import everyday
 
 from rlvr_jax.runs.step import take_step
 
@@ -46,9 +47,7 @@ OF_OBJECTIVE = {
 # RetroAgent pays for what exceeds earlier visits: prompts come again in the second step.
 RUN = {"rgr_grpo": {"prompt_tokens": 24}, "retroagent": {"prompts_per_step": 15}}
 FAST = {"empo"}
-marked = [
-    pytest.param(name, marks=() if name in FAST else pytest.mark.slow, id=name) for name in CASES
-]
+marked = everyday(CASES, *FAST)
 
 
 @pytest.mark.parametrize("name", marked)

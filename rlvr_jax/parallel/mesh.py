@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh
 
 __all__ = ["MESH_AXES", "make_mesh", "mesh_sizes", "one_device_mesh", "regrouped"]
@@ -50,7 +51,13 @@ def make_mesh(spec: str = "", devices: Sequence[Any] | None = None) -> Mesh:
     if math.prod(sizes.values()) != count:
         raise ValueError(f"mesh: sizes must multiply to the {count} devices, got {spec!r}")
     shape = tuple(sizes.values())
-    return jax.make_mesh(shape, MESH_AXES, axis_types=_TYPES, devices=devices)
+    try:
+        return jax.make_mesh(shape, MESH_AXES, axis_types=_TYPES, devices=devices)
+    except NotImplementedError:
+        # A size that is no product of the torus's sides, as tensor=2 of 4 x 8 chips: JAX splits
+        # a side by itself on v5e alone.
+        grid = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
+        return Mesh(grid, MESH_AXES, axis_types=_TYPES)
 
 
 def one_device_mesh() -> Mesh:

@@ -133,5 +133,26 @@ def test_a_mesh_is_regrouped_in_the_order_of_its_devices():
         parallel.regrouped(mesh, "data=4")
 
 
+class Chip:
+    """What a mesh asks of a TPU, for one of a slice of 4 x 8."""
+
+    platform, device_kind, core_on_chip, slice_index = "tpu", "TPU v6 lite", 0, 0
+
+    def __init__(self, number):
+        self.id, self.process_index = number, number // 4
+        self.coords = number % 4, number // 4, 0
+
+
+@pytest.mark.parametrize("spec", ["data=16,tensor=2", "fsdp=2,tensor=16", "data=4,tensor=8"])
+def test_an_axis_may_be_a_part_of_a_torus_side(spec):
+    mesh = parallel.make_mesh(spec, [Chip(number) for number in range(32)])
+    assert dict(mesh.shape) == parallel.mesh_sizes(spec)
+    assert sorted(chip.id for chip in mesh.devices.flat) == list(range(32))
+    if spec == "data=16,tensor=2":
+        for one, other in mesh.devices[:, 0]:
+            apart = np.abs(np.subtract(one.coords, other.coords))
+            assert apart.sum() == 1, "they exchange most and have to be neighbours"
+
+
 def test_one_device_is_a_mesh_too():
     assert dict(parallel.one_device_mesh().shape) == {"data": 1, "fsdp": 1, "tensor": 1}

@@ -37,20 +37,27 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
     return _mesh(data=left // fsdp, fsdp=fsdp, tensor=tensor)
 
 
-def sample_mesh(config: ModelConfig, topology: Topology) -> str:
+def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
     """As few devices on tensor as leave three quarters of the memory beside the weights, or all
     that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
     every token. Weights that take over half of the memory even so are split over more devices on
     tensor, each of which has all key/value heads, and only if that is too little over fsdp too.
+    More are on tensor where the rest would not divide the prompts: every device would compute all
+    of them, and read their keys for every token.
+
+    Args:
+      prompts: of a batch.
     """
     devices = topology.num_devices
     weights = computed_bytes(config) * num_parameters(config)
     sizes = _tensor_sizes(config, devices)
     tensor = next((n for n in sizes if weights / n <= topology.hbm_bytes / 4), sizes[-1])
     half = topology.hbm_bytes / 2
+    wider = _tensor_sizes(config, devices, whole_keys=True)
     if weights / tensor > half:
-        wider = _tensor_sizes(config, devices, whole_keys=True)
         tensor = next((n for n in wider if weights / n <= half), wider[-1])
+    dividing = (n for n in wider if n >= tensor and prompts % (devices // n) == 0)
+    tensor = next(dividing, tensor)
     fsdp = 1
     while weights / tensor / fsdp > half and tensor * fsdp < devices:
         fsdp *= 2

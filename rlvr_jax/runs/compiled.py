@@ -73,7 +73,8 @@ def compile_run(
         )
         config = replace(config, mesh=train_mesh(shaped, topology, rows, length, held))
         if not config.sample_mesh:
-            config = replace(config, sample_mesh=sample_mesh(shaped, topology))
+            chosen = sample_mesh(shaped, topology, config.prompts_per_step)
+            config = replace(config, sample_mesh=chosen)
     for spec in filter(None, (config.mesh, config.sample_mesh)):
         if math.prod(mesh_sizes(spec).values()) != topology.num_devices:
             raise ValueError(

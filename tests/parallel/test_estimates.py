@@ -67,7 +67,7 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
         for slice_name in ("v5e-8", "v5e-256", "v5p-64", "v6e-16"):
             topology = describe(slice_name)
             trained = train_mesh(config, topology, 8192, 9216, 16)
-            for spec in (trained, sample_mesh(config, topology)):
+            for spec in (trained, sample_mesh(config, topology, 512)):
                 sizes = dict(part.split("=") for part in spec.split(","))
                 assert math.prod(map(int, sizes.values())) == topology.num_devices, name
                 # Where the weights want it, a sampler has all key/value heads on each device.
@@ -88,7 +88,21 @@ def test_chosen_meshes_fill_the_topology_and_divide_the_model():
 def test_a_sampler_takes_more_of_tensor_before_it_gathers_weights(name, mesh):
     """Four key/value heads, which each device has where the weights need eight of them."""
     shape = dataclasses.replace(PUBLISHED["qwen3-30b-a3b"], compute_dtype="bfloat16")
-    assert sample_mesh(shape, describe(name)) == mesh
+    assert sample_mesh(shape, describe(name), 512) == mesh
+
+
+@pytest.mark.parametrize(
+    ("prompts", "mesh"),
+    [
+        (512, "data=256"),
+        (128, "data=128,tensor=2"),
+        (64, "data=64,tensor=4"),  # each device has both key/value heads
+        (100, "data=256"),  # nothing divides them
+    ],
+)
+def test_a_sampler_takes_more_of_tensor_where_devices_outnumber_prompts(prompts, mesh):
+    shape = dataclasses.replace(PUBLISHED["qwen2.5-1.5b"], compute_dtype="bfloat16")
+    assert sample_mesh(shape, describe("v5e-256"), prompts) == mesh
 
 
 def test_more_is_split_over_tensor_where_a_reference_is_kept():

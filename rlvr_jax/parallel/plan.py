@@ -42,8 +42,9 @@ def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
     that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
     every token. Weights that take over half of the memory even so are split over more devices on
     tensor, each of which has all key/value heads, and only if that is too little over fsdp too.
-    More are on tensor where the rest would not divide the prompts: every device would compute all
-    of them, and read their keys for every token.
+    More are on tensor where the rest would not divide the prompts, which then could not be split:
+    by the compiler's estimate 128 x 8 responses of 3000 tokens of a 1.5B model took a v5e-256 163 s
+    over data=256, 9 s over data=128,tensor=2.
 
     Args:
       prompts: of a batch.

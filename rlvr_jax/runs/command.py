@@ -303,9 +303,13 @@ def _train(
     if first_step:
         state = checkpoints.restore(first_step, state)
     if run.config.mesh:
-        params = run.policy_params(state)
         said = describe_layout(
-            run.config.mesh, run.config.sample_mesh, params, state, run.programs.reshard
+            run.config.mesh,
+            run.config.sample_mesh,
+            run.policy_params(state),
+            state,
+            run.programs.reshard,
+            prompts=run.config.wave()[0],
         )
         console.print(said, highlight=False, markup=False, soft_wrap=True)
     # Without a checkpoint nothing is kept, not even the evaluation before the first step.

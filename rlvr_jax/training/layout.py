@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,7 @@ from rlvr_jax.parallel import (
     adapter_shardings,
     bytes_per_device,
     make_mesh,
+    mesh_sizes,
     one_device_mesh,
     parameter_shardings,
     placed_shapes,
@@ -24,6 +26,7 @@ from rlvr_jax.parallel import (
 )
 from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
+from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.update import TrainState
 
@@ -212,12 +215,15 @@ def describe_layout(
     params: Params,
     state: TrainState,
     reshard: Callable[[Params], Params],
+    prompts: int,
 ) -> str:
-    """A sentence with the memory that weights and optimizer take, and what resharding costs.
+    """A sentence with the memory that weights and optimizer take, what resharding costs, and
+    whether the sampler's mesh cannot split the prompts.
 
     Args:
       mesh, sample_mesh: as for `make_meshes`.
       params: all weights of the policy.
+      prompts: that one call of the sampler draws from.
     """
     said = f"mesh {mesh}: on each device {_mebibytes(params)} of weights and"
     said += f" {_mebibytes(state.optimizer_state)} of optimizer state"
@@ -228,6 +234,11 @@ def describe_layout(
         seconds = time.perf_counter() - started
         said += f"; sample mesh {sample_mesh}: {_mebibytes(resharded)} of weights more while"
         said += f" sampling, resharded in {seconds:.3g} s"
+    sizes = mesh_sizes(sample_mesh or mesh)
+    if prompts % (shards := math.prod(sizes[axis] for axis in ROWS)):
+        said += f"; the {prompts} prompts of a call of the sampler cannot be split over data × fsdp"
+        said += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: a mesh that divides them"
+        said += " samples faster"
     return said
 
 

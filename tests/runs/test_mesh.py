@@ -1,6 +1,7 @@
 """A run on eight host devices: the same tokens, gradients and files as on one."""
 
 import json
+import re
 
 import jax
 import numpy as np
@@ -13,7 +14,9 @@ from rlvr_jax.experience import prompts
 from rlvr_jax.runs import run as run_module
 from rlvr_jax.runs.checkpoints import Checkpoints
 from rlvr_jax.runs.step import collect
+from rlvr_jax.training import layout
 from rlvr_jax.training.learning import learn
+from rlvr_jax.training.update import TrainState
 
 # float32 sums in another order, against the largest entry
 ROUNDING = 1e-5
@@ -211,5 +214,22 @@ def test_the_layout_is_told(model, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "mesh fsdp=8: on each device 0.0 MiB of weights and 0.0 MiB of optimizer state" in said
     assert f"sample mesh {BOTH}: 0.0 MiB of weights more while sampling, resharded in" in said
+    assert "cannot be split" not in said
     card = json.loads((tmp_path / "run/config.json").read_text())
     assert card["settings"]["sample_mesh"] == BOTH
+
+
+@pytest.mark.parametrize(
+    ("sample_mesh", "prompts", "told"),
+    [
+        ("", 4, "; the 4 prompts .* be split over data × fsdp = 8 of the mesh:"),
+        ("data=8", 12, "; the 12 prompts .* data × fsdp = 8 of the sample mesh:"),
+        (BOTH, 4, None),
+        ("", 16, None),
+    ],
+)
+def test_prompts_that_a_mesh_cannot_split_are_told(sample_mesh, prompts, told):
+    state = TrainState(params={}, optimizer_state={}, method_state={}, updates=np.int32(0))
+    said = layout.describe_layout("fsdp=8", sample_mesh, {}, state, lambda params: params, prompts)
+    found = re.search(told or "cannot", said)
+    assert bool(found) == bool(told), said

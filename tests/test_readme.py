@@ -75,12 +75,13 @@ def test_the_first_loss_is_a_method_whose_strength_scales_its_gradient(programs)
     losses = {}
     for strength in (0.0, 0.5):
         recipe = methods.recipe("my_loss:my_loss", strength=strength)
-        losses[strength], dlogits, *_ = golden.evaluate(recipe, "a")
-        assert np.all(np.isfinite(dlogits))
+        found = golden.evaluate(recipe, "a")
+        losses[strength] = found.loss
+        assert np.all(np.isfinite(found.dlogits))
     plain = methods.recipe(
         "entropy_bonus", entropy_coefficient=0.0, kl_coefficient=0.0, clip_high=0.28
     )
-    golden.assert_agrees(losses[0.0], golden.evaluate(plain, "a")[0])
+    golden.assert_agrees(losses[0.0], golden.evaluate(plain, "a").loss)
     assert losses[0.5] != losses[0.0]
 
 

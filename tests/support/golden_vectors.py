@@ -7,10 +7,12 @@ as in training: statistics of the logits, loss and gradient by the statistics, a
 the logits. Where a function takes a case, its letter means the one in `golden/`.
 """
 
+import dataclasses
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -290,25 +292,34 @@ def spec(batch):
     return Spec(prompts=8, B=batch.mask.shape[0], T=batch.mask.shape[1])
 
 
-class Evaluation(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
     """What a recipe gives on one input set.
 
     Fields:
       loss: scalar.
       dlogits: [B, T, V], gradient of the loss by the logits.
       metrics, state: of the loss.
-      signals: what was decided about each token.
-      token_loss: [B, T], what the aggregation averages.
       batch: the rollouts as the objective saw them, shaped reward and all.
+      asked: name of a method of the objective -> what it says of the same; computed when wanted.
     """
 
     loss: jax.Array
     dlogits: jax.Array
     metrics: dict
     state: dict
-    signals: Signals
-    token_loss: jax.Array
     batch: Rollouts
+    asked: Callable[[str], Any]
+
+    @functools.cached_property
+    def signals(self) -> Signals:
+        """What was decided about each token."""
+        return self.asked("signals")
+
+    @functools.cached_property
+    def token_loss(self) -> jax.Array:
+        """[B, T], what the aggregation averages."""
+        return self.asked("token_loss")
 
 
 def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, samples=None):
@@ -332,10 +343,12 @@ def evaluate(recipe, case, soft=False, state=None, stats_of=None, batch=None, sa
     measured, pull_back = jax.vjp(stats_of, jnp.asarray(inputs(case)["logits"]))
     gradient = jax.value_and_grad(own.loss, has_aux=True, allow_int=True)
     (loss, (new_state, metrics)), dstats = gradient(measured, batch, state, key)
-    decided = own.signals(measured, batch, state, key)
-    token_loss = own.token_loss(measured, batch, state, key)
     (dlogits,) = pull_back(dstats)
-    return Evaluation(loss, dlogits, metrics, new_state, decided, token_loss, batch)
+
+    def asked(name):
+        return getattr(own, name)(measured, batch, state, key)
+
+    return Evaluation(loss, dlogits, metrics, new_state, batch, asked)
 
 
 def named(outputs, soft):

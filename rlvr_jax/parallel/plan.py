@@ -27,7 +27,7 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
     def fits(tensor: int) -> bool:
         buffers = update_buffers(config, rows=1, tokens=tokens, parts=tensor, devices=devices)
         wanted = sum(buffers.values()) + held * parameters / devices
-        return wanted <= 0.85 * topology.hbm_bytes
+        return wanted <= 0.88 * topology.hbm_bytes
 
     sizes = _tensor_sizes(config, devices)
     sizes = [n for n in sizes if rows % (devices // n) == 0] or sizes

@@ -48,7 +48,13 @@ def parameter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:
                 f"parameter_shardings: mesh axis {LOGICAL_TO_MESH[name]} must divide {name} ="
                 f" {size} of the model, got size {parts}"
             )
-    return _shardings(parameter_table(config), mesh)
+    shardings = _shardings(parameter_table(config), mesh)
+    if config.num_experts and config.mlp_width % mesh.shape["fsdp"] == 0:
+        # By its last axis a TPU gathers a matrix and then copies it into another order: of
+        # qwen3-30b-a3b on a v6e-32 a quarter of scoring, by the compiler's estimate.
+        split = PartitionSpec(None, LOGICAL_TO_MESH["expert"], LOGICAL_TO_MESH["embed"])
+        shardings["layers"]["mlp_output"] = NamedSharding(mesh, split)
+    return shardings
 
 
 def adapter_shardings(config: ModelConfig, mesh: Mesh) -> dict[str, Any]:

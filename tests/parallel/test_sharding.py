@@ -56,6 +56,17 @@ def test_sharded_parameters_give_the_hidden_states_of_one_device(spec):
     assert_allclose(hidden, expected, atol=TOLERANCE * scale)
 
 
+@pytest.mark.parametrize(
+    ("inner", "own"), [(24, (3, 1, 6, 16)), (22, (3, 1, 22, 4))], ids=["divided", "not divided"]
+)
+def test_the_output_of_experts_lies_over_fsdp_by_its_inner_axis(inner, own):
+    experts = dict(num_experts=2, experts_per_token=1, mlp_width=inner)
+    config = named_config("tiny", vocab_size=16, width=16, num_layers=3, **experts)
+    shardings = parameter_shardings(config, make_mesh("fsdp=4,tensor=2"))
+    assert shardings["layers"]["mlp_output"].shard_shape((3, 2, inner, 16)) == own
+    assert shardings["layers"]["gate"].shard_shape((3, 2, 16, inner)) == (3, 1, 4, inner)
+
+
 def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():
     config = named_config("tiny", vocab_size=16, width=32, num_layers=6, remat="layers")
     params = Model(config).init(jax.random.key(0))

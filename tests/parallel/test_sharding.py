@@ -57,14 +57,18 @@ def test_sharded_parameters_give_the_hidden_states_of_one_device(spec):
 
 
 @pytest.mark.parametrize(
-    ("inner", "own"), [(24, (3, 1, 6, 16)), (22, (3, 1, 22, 4))], ids=["divided", "not divided"]
+    ("experts", "inner", "own"),
+    [(8, 22, (3, 1, 22, 16)), (2, 24, (3, 1, 6, 16)), (2, 22, (3, 1, 22, 4))],
+    ids=["by expert", "by inner axis", "by width"],
 )
-def test_the_output_of_experts_lies_over_fsdp_by_its_inner_axis(inner, own):
-    experts = dict(num_experts=2, experts_per_token=1, mlp_width=inner)
-    config = named_config("tiny", vocab_size=16, width=16, num_layers=3, **experts)
-    shardings = parameter_shardings(config, make_mesh("fsdp=4,tensor=2"))
-    assert shardings["layers"]["mlp_output"].shard_shape((3, 2, inner, 16)) == own
-    assert shardings["layers"]["gate"].shard_shape((3, 2, 16, inner)) == (3, 1, 4, inner)
+def test_the_outputs_of_experts_lie_over_fsdp_by_the_first_axis_that_is_divided(
+    experts, inner, own
+):
+    mixed = dict(num_experts=experts, experts_per_token=1, mlp_width=inner)
+    config = named_config("tiny", vocab_size=16, width=16, num_layers=3, **mixed)
+    layers = parameter_shardings(config, make_mesh("fsdp=4,tensor=2"))["layers"]
+    assert layers["mlp_output"].shard_shape((3, experts, inner, 16)) == own
+    assert layers["gate"].shard_shape((3, experts, 16, inner)) == (3, experts // 2, 4, inner)
 
 
 def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():

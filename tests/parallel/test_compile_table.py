@@ -97,7 +97,7 @@ def test_without_libtpu_the_way_to_install_it_is_said(monkeypatch, tmp_path, cap
 
 
 def test_every_row_is_a_model_and_a_slice_once():
-    assert len(ROWS) == len(set(row[:3] for row in ROWS)) == 44 + 2 * len(PAPERS)
+    assert len(ROWS) == len(set(row[:3] for row in ROWS)) == 48 + 2 * len(PAPERS)
     files = {path.stem for path in Path(papers.__file__).parent.glob("*.py")} - {"__init__"}
     assert files == set(PAPERS)
 

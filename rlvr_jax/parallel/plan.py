@@ -27,6 +27,7 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
     def fits(tensor: int) -> bool:
         buffers = update_buffers(config, rows=1, tokens=tokens, parts=tensor, devices=devices)
         wanted = sum(buffers.values()) + held * parameters / devices
+        # The rest is for what is not counted here.
         return wanted <= 0.88 * topology.hbm_bytes
 
     sizes = _tensor_sizes(config, devices)

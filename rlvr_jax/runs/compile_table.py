@@ -51,7 +51,7 @@ _SLICES = {
 }
 # Without a reference, which takes 4 bytes a parameter.
 _SMALLER = {("qwen3-8b", "v5e-32"): "v5e-16", ("qwen2.5-32b", "v6e-64"): "v6e-32"}
-# Chosen would be tensor=2 and, of the larger model, tensor=8.
+# Chosen would be tensor=2.
 _GIVEN = {
     ("grpo", "qwen2.5-7b", "v6e-8"): ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),
     ("clip_cov", "qwen2.5-7b", "v6e-8"): ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),

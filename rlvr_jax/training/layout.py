@@ -237,8 +237,8 @@ def describe_layout(
     sizes = mesh_sizes(sample_mesh or mesh)
     if prompts % (shards := math.prod(sizes[axis] for axis in ROWS)):
         said += f"; the {prompts} prompts of a call of the sampler cannot be split over data × fsdp"
-        said += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: a mesh that divides them"
-        said += " samples faster"
+        said += f" = {shards} of the {'sample ' * bool(sample_mesh)}mesh: where they can, it"
+        said += " computes less"
     return said
 
 

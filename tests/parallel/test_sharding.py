@@ -58,17 +58,27 @@ def test_sharded_parameters_give_the_hidden_states_of_one_device(spec):
 
 @pytest.mark.parametrize(
     ("experts", "inner", "own"),
-    [(8, 22, (3, 1, 22, 16)), (2, 24, (3, 1, 6, 16)), (2, 22, (3, 1, 22, 4))],
-    ids=["by expert", "by inner axis", "by width"],
+    [
+        (8, 22, (3, 1, 22, 16)),
+        (2, 24, (3, 1, 6, 16)),
+        (2, 22, (3, 1, 22, 4)),
+        (0, 24, (3, 3, 16)),
+        (0, 20, (3, 10, 4)),
+    ],
+    ids=["by expert", "by inner axis", "by width", "dense, by mlp", "dense, by width"],
 )
-def test_the_outputs_of_experts_lie_over_fsdp_by_the_first_axis_that_is_divided(
-    experts, inner, own
-):
-    mixed = dict(num_experts=experts, experts_per_token=1, mlp_width=inner)
-    config = named_config("tiny", vocab_size=16, width=16, num_layers=3, **mixed)
+def test_outputs_lie_over_fsdp_by_the_first_axis_that_is_divided(experts, inner, own):
+    mixed = dict(num_experts=experts, experts_per_token=1) if experts else {}
+    sizes = dict(width=16, num_layers=3, mlp_width=inner, num_heads=4, num_kv_heads=2, head_size=8)
+    config = named_config("tiny", vocab_size=16, **sizes, **mixed)
     layers = parameter_shardings(config, make_mesh("fsdp=4,tensor=2"))["layers"]
-    assert layers["mlp_output"].shard_shape((3, experts, inner, 16)) == own
-    assert layers["gate"].shard_shape((3, experts, 16, inner)) == (3, experts // 2, 4, inner)
+    whole = (3, experts, inner, 16) if experts else (3, inner, 16)
+    assert layers["mlp_output"].shard_shape(whole) == own
+    whole = (3, experts, 16, inner) if experts else (3, 16, inner)
+    part = (3, experts // 2, 4, inner) if experts else (3, 4, inner // 2)
+    assert layers["gate"].shard_shape(whole) == part
+    assert layers["attention_output"].shard_shape((3, 32, 16)) == (3, 4, 16)
+    assert layers["query"].shard_shape((3, 16, 32)) == (3, 4, 16)
 
 
 def test_what_the_backward_pass_keeps_of_a_layer_lies_over_tensor():

@@ -127,7 +127,7 @@ def some_rollouts(score, params):
 @pytest.mark.parametrize(
     "method", everyday(["grpo", "clip_cov", "forking_tokens", "dapo"], "clip_cov")
 )
-@pytest.mark.parametrize("made", [of_flax, of_plain_jax])
+@pytest.mark.parametrize("made", everyday([of_flax, of_plain_jax], of_flax))
 def test_the_gradient_of_anybodys_model_is_that_of_the_whole_batch(made, method):
     """Whatever is decided over the batch: quantiles, groups, token counts."""
     score, params = made()

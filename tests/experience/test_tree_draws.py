@@ -35,7 +35,7 @@ def prepared(policy, method, **changes):
     return training_runs.prepared(replace(config, hyperparameters=DRAWS.get(method, ())))
 
 
-@pytest.fixture(scope="module", params=everyday(DRAWS, "arpo", "deepsearch", "arrol"))
+@pytest.fixture(scope="module", params=everyday(DRAWS, "deepsearch", "arrol"))
 def drawn(request, policy):
     """A run of the method, its state and a batch."""
     run = prepared(policy, request.param)

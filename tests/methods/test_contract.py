@@ -391,7 +391,7 @@ def test_what_is_decided_once_is_what_one_update_decides(name):
     assert {**metrics, **found.metrics}.keys() == wanted.metrics.keys()
 
 
-@pytest.mark.parametrize("name", everyday(ONCE, "empg", "gpg", "reinforce_plus_plus", "ucas"))
+@pytest.mark.parametrize("name", everyday(ONCE, "gpg", "reinforce_plus_plus"))
 def test_what_compares_the_whole_batch_does_not_see_its_updates(name):
     own, stats, batch = made(name).objective, golden.stats(CASE), batch_of(name)
     state, key = own.init(golden.spec(batch)), jax.random.key(0)

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from everyday import everyday
 from golden_vectors import array
 
 from rlvr_jax.objectives import (
@@ -63,7 +64,7 @@ def apart(batch, row):
     return replace(batch, mask=array(mask, bool), group=array(group, np.int32))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", everyday([np.float32, np.float64], np.float32))
 @pytest.mark.parametrize(
     "reward",
     [

@@ -79,7 +79,7 @@ def test_a_method_that_reads_no_rewards_of_the_task_is_said_to_hear_no_judge(
     assert any("judge: nothing of grpo reads what the judge" in line for line in told) == said
 
 
-@pytest.mark.parametrize("kind", ["policy", "folder"])
+@pytest.mark.parametrize("kind", everyday(["policy", "folder"], "folder"))
 def test_a_policy_of_this_process_judges(model, tmp_path, prompt, kind):
     judge = "policy" if kind == "policy" else f"folder:{model}"
     run_dir = tmp_path / "run"
@@ -229,6 +229,7 @@ def test_a_judge_compares_two_answers(model, tmp_path, method):
     assert (run_dir / "judge.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_what_was_said_of_two_answers_stands_beside_the_samples(model, tmp_path):
     prompt, whole, again = tmp_path / "prompt.txt", tmp_path / "whole", tmp_path / "again"
     prompt.write_text("|{response}\n|{other}\n")

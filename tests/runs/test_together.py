@@ -155,6 +155,7 @@ def fails_or_counts(config, console, watch):
     return counts(config, console, watch)
 
 
+@pytest.mark.slow  # half a minute: five runs
 def test_a_run_that_fails_ends_alone(tmp_path):
     runs = [config(tmp_path, name) for name in ("first", "second", "killed", "full", "third")]
     told = {}

@@ -18,6 +18,7 @@ __all__ = [
     "Collective",
     "Facts",
     "KernelCall",
+    "Typed",
     "bytes_of",
     "largest",
     "read",
@@ -67,18 +68,30 @@ class Collective:
     bytes: int
 
 
+class Typed(NamedTuple):
+    """Type, as "bf16", and shape of an array."""
+
+    kind: str
+    shape: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Without padding; of less than a byte each they are rounded up together."""
+        bits = re.search(r"\d+", self.kind)  # pred has none in its name
+        return -(-(int(bits[0]) if bits else 8) * math.prod(self.shape) // 8)
+
+
 class KernelCall(NamedTuple):
     """A call of a kernel of Pallas.
 
     Fields:
       name: of the kernel.
-      operands: type and shape of each.
-      bytes: of operands and results.
+      operands, results: the arrays.
     """
 
     name: str
-    operands: tuple[tuple[str, tuple[int, ...]], ...]
-    bytes: int
+    operands: tuple[Typed, ...]
+    results: tuple[Typed, ...]
 
 
 class Facts(NamedTuple):
@@ -215,11 +228,15 @@ def _maker(shape: str, text: str) -> str:
 
 def bytes_of(shape: str) -> int:
     """Bytes of all arrays in the text of a shape, without padding: "(f32[2,3], s32[])" has 28."""
-    total = 0
-    for kind, axes in _ARRAY.findall(shape):
-        bits = re.search(r"\d+", kind)  # pred has none in its name
-        total += (int(bits[0]) if bits else 8) * math.prod(int(n) for n in axes.split(",") if n)
-    return total // 8
+    return sum(array.bytes for array in _arrays(shape))
+
+
+def _arrays(shape: str) -> tuple[Typed, ...]:
+    """The arrays in the text of a shape."""
+    return tuple(
+        Typed(kind, tuple(int(n) for n in axes.split(",") if n))
+        for kind, axes in _ARRAY.findall(shape)
+    )
 
 
 def _computations(text: str) -> tuple[dict[str, str], str]:
@@ -273,12 +290,8 @@ def _kernels(body: str) -> Iterator[KernelCall]:
     for line in body.splitlines():
         if "tpu_custom_call" in line and (call := _KERNEL.match(line)):
             name, results, operands = call.groups()
-            shapes = tuple(
-                (kind, tuple(int(n) for n in axes.split(",") if n))
-                for kind, axes in _ARRAY.findall(operands)
-            )
-            size = bytes_of(operands) + bytes_of(results)
-            yield KernelCall(re.sub(r"[.\d]+$", "", name), shapes, size)
+            arrays = map(_arrays, (operands, results))
+            yield KernelCall(re.sub(r"[.\d]+$", "", name), *arrays)
 
 
 def _collectives(body: str) -> Iterator[tuple[str, str | None, int]]:

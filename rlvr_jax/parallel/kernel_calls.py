@@ -7,9 +7,10 @@ chip's peak, or their arrays, moved once, at its bandwidth.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from rlvr_jax.parallel.roofline import Work
+from rlvr_jax.parallel.hlo import KernelCall, Typed
+from rlvr_jax.parallel.roofline import Work, share_visited
+from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.flash import flash_pairs
 
 __all__ = ["kernel_work"]
@@ -18,29 +19,39 @@ _PRODUCTS = {"splash_mqa_fwd": 2, "splash_mqa_dq": 3, "splash_mqa_dkv": 4}
 """Of queries and keys with the entries of a head; scores are made anew for a gradient."""
 
 
-def kernel_work(name: str, operands: Sequence[tuple[str, Sequence[int]]], moved: int) -> Work:
+def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     """The work of one call.
 
+    Products with experts are counted for the visits to the device's own, and for the experts that
+    are visited, on average if each is as likely as another: the kernels pass by the others.
+
     Args:
-      name: that the call has in the program, which begins with the kernel's.
-      operands: type and shape of each.
-      moved: bytes of operands and results.
+      call: its name begins with the kernel's.
+      config: of the model.
     """
-    floats = [shape for kind, shape in operands if kind in ("bf16", "f32")]
+    floats = [array for array in call.operands if array.kind in ("bf16", "f32")]
+    moved = sum(array.bytes for array in (*call.operands, *call.results))
     for kernel, products in _PRODUCTS.items():
-        if name.startswith(kernel):
-            query, key = floats[:2]
+        if call.name.startswith(kernel):
+            query, key = (array.shape for array in floats[:2])
             *heads, queries, size = query
             pairs = math.prod(heads) * flash_pairs(queries, key[-2])
             return Work(2.0 * products * pairs * size, moved)
-    if name.startswith("token_stats"):
-        (tokens, width), (vocabulary, _) = floats[:2]
+    if call.name.startswith("token_stats"):
+        (tokens, width), (vocabulary, _) = (array.shape for array in floats[:2])
         return Work(2.0 * tokens * vocabulary * width, moved)
-    if name.startswith("ragged-dot") and floats:
-        (rows, _), (_, *matrix) = floats[:2]
-        return Work(2.0 * rows * math.prod(matrix), moved)
-    if name.startswith("tgmm"):  # the gradient of the matrices of the former
-        (rows, width), (_, inner) = floats[:2]
-        return Work(2.0 * rows * width * inner, moved)
+    if call.name.startswith("ragged-dot") and floats:
+        return _experts(floats[0], floats[1], call.results[0], config)
+    if call.name.startswith("tgmm"):  # the gradient of the matrices of the former
+        return _experts(floats[0], call.results[0], floats[1], config)
     # Those that pass over arrays and multiply nothing.
     return Work(0.0, moved)
+
+
+def _experts(visits: Typed, matrices: Typed, given: Typed, config: ModelConfig) -> Work:
+    """Of visits [N, D], among them those to experts of other devices, by matrices [own, D, E]."""
+    own, *matrix = matrices.shape
+    tokens = visits.shape[0] / (config.experts_per_token or 1)
+    here = own / (config.num_experts or own)
+    moved = here * (visits.bytes + given.bytes) + share_visited(config, tokens) * matrices.bytes
+    return Work(2.0 * here * visits.shape[0] * math.prod(matrix), moved)

@@ -96,7 +96,7 @@ def measured(
     }
     if chip is not None:
         if facts.cycles is not None:
-            kernels = _kernel_seconds(facts, chip)
+            kernels = _kernel_seconds(facts, chip, config)
             found["kernel_seconds"] = kernels
             found["compiler_seconds"] = facts.cycles / chip.clock + sum(kernels.values())
         longest = list(facts.operations.items())[:_LONGEST]
@@ -112,11 +112,11 @@ def measured(
     return found
 
 
-def _kernel_seconds(facts: hlo.Facts, chip: Chip) -> dict[str, float]:
+def _kernel_seconds(facts: hlo.Facts, chip: Chip, config: ModelConfig) -> dict[str, float]:
     """Of each kernel of Pallas by its own roofline, all its calls together."""
     seconds: dict[str, float] = {}
     for call, runs in facts.kernels.items():
-        work = kernel_work(*call)
+        work = kernel_work(call, config)
         each = max(work.flops / chip.flops, work.bytes / chip.hbm_bandwidth)
         seconds[call.name] = seconds.get(call.name, 0) + runs * each
     return seconds

@@ -28,6 +28,7 @@ __all__ = [
     "num_trained",
     "sample_work",
     "score_work",
+    "share_visited",
     "update_work",
 ]
 
@@ -216,10 +217,17 @@ def _layer_weights(config: ModelConfig, tokens: float = math.inf) -> float:
     """Weights of a layer that so many tokens are multiplied with: of experts those that some token
     visits on average, if each is as likely as another."""
     mlp = 3 * config.width * config.mlp_width
-    experts, chosen = config.num_experts or 1, config.experts_per_token or 1
-    visited = experts * (1 - (1 - chosen / experts) ** tokens)
+    visited = (config.num_experts or 1) * share_visited(config, tokens)
     router = config.width * (config.num_experts or 0)
     return _attention_weights(config) + router + visited * mlp
+
+
+def share_visited(config: ModelConfig, tokens: float) -> float:
+    """Of a layer's experts those that one of so many tokens visits, on average, if each expert is
+    as likely as another; of the MLP of a dense model, all."""
+    if not config.num_experts:
+        return 1.0
+    return 1 - (1 - config.experts_per_token / config.num_experts) ** tokens
 
 
 def _visited(config: ModelConfig) -> int:

@@ -6,8 +6,10 @@ import pytest
 
 from rlvr_jax.kernels.token_stats import token_stats
 from rlvr_jax.parallel import hlo
+from rlvr_jax.parallel.hlo import Typed
 from rlvr_jax.parallel.kernel_calls import kernel_work
 from rlvr_jax.parallel.roofline import Work
+from rlvr_jax.policy import named_config
 
 PROGRAM = """
 HloModule jit_f
@@ -93,20 +95,37 @@ def test_kernels_are_counted_by_their_operands():
     program = PROGRAM.replace("  ROOT %t = ", f"  {line}\n  ROOT %t = ")
     ((call, runs),) = hlo.read(program).kernels.items()
     assert (call.name, runs) == ("splash_mqa_fwd_x", 5)
-    assert call.bytes == 4 + 16 + 2 * (2 * 2 * 3 * 4096 * 64) + 2 * 2 * 4096 * 64
-    work = kernel_work(*call)
-    assert work.bytes == call.bytes
+    config = named_config("tiny", vocab_size=100)
+    work = kernel_work(call, config)
+    assert work.bytes == 4 + 16 + 2 * (2 * 2 * 3 * 4096 * 64) + 2 * 2 * 4096 * 64
     # Ten of the sixteen pairs of blocks, two products of 64 terms for each pair of six heads.
     assert work.flops == 2 * 2 * 64 * 6 * 10 * 1024**2
-    assert kernel_work("splash_mqa_dkv", call.operands, 0).flops == 2 * work.flops
-    matrices = (("s32", ()), ("bf16", (512, 8)), ("bf16", (100, 8)), ("f32", (1, 512)))
-    assert kernel_work("token_stats", matrices, 7) == Work(2.0 * 512 * 100 * 8, 7)
-    assert kernel_work("selection", matrices, 7) == Work(0.0, 7)
-    visits, experts = ("bf16", (512, 8)), ("bf16", (3, 8, 20))
-    for call in (visits, experts), (("bf16", (512, 20)), experts):
-        assert kernel_work("ragged-dot-none", call, 7) == Work(2.0 * 512 * 8 * 20, 7)
-    assert kernel_work("ragged-dot-metadata", (("s32", (3,)),), 7) == Work(0.0, 7)
-    assert kernel_work("tgmm", (visits, ("bf16", (512, 20))), 7) == Work(2.0 * 512 * 8 * 20, 7)
+    backward = call._replace(name="splash_mqa_dkv")
+    assert kernel_work(backward, config).flops == 2 * work.flops
+    count, hidden, matrix = Typed("s32", ()), Typed("bf16", (512, 8)), Typed("bf16", (100, 8))
+    call = hlo.KernelCall("token_stats", (count, hidden, matrix), (Typed("f32", (1, 512)),))
+    moved = 4 + 2 * (512 + 100) * 8 + 4 * 512
+    assert kernel_work(call, config) == Work(2.0 * 512 * 100 * 8, moved)
+    assert kernel_work(call._replace(name="selection"), config) == Work(0.0, moved)
+
+
+@pytest.mark.parametrize(("own", "rows"), [(16, 64), (4, 64), (4, 2)])
+def test_kernels_of_experts_are_counted_for_the_visits_to_ones_own(own, rows):
+    config = named_config("tiny", vocab_size=100, num_experts=16, experts_per_token=2)
+    visits, given = Typed("bf16", (rows, 8)), Typed("bf16", (rows, 20))
+    matrices, sizes = Typed("bf16", (own, 8, 20)), Typed("s32", (16,))
+    here = rows * own / 16
+    visited = own * (1 - (1 - 2 / 16) ** (rows / 2))  # of the tokens' choices of 2 of 16
+    expected = Work(2.0 * here * 8 * 20, 2 * here * (8 + 20) + 2 * visited * 8 * 20)
+    for name, operands, results in (
+        ("ragged-dot-none", (visits, matrices), (given,)),
+        ("ragged-dot-none", (given, matrices), (visits,)),
+        ("tgmm", (visits, given), (matrices,)),
+    ):
+        found = kernel_work(hlo.KernelCall(name, (sizes, *operands), results), config)
+        assert found == pytest.approx(expected)
+    metadata = hlo.KernelCall("ragged-dot-metadata", (sizes,), (sizes,))
+    assert kernel_work(metadata, config) == Work(0.0, 128)
 
 
 def test_the_bound_of_a_loop_is_found_where_its_condition_is_fused():

@@ -11,7 +11,7 @@ import math
 from rlvr_jax.parallel.roofline import WIDE, computed_bytes, num_trained
 from rlvr_jax.policy import ModelConfig
 from rlvr_jax.policy.attention import QUERIES
-from rlvr_jax.policy.cached import SLOTS
+from rlvr_jax.policy.cached import SLOTS, cached_heads
 
 __all__ = ["cache_bytes", "sample_buffers", "update_buffers"]
 
@@ -25,7 +25,8 @@ def cache_bytes(config: ModelConfig, rows: float, slots: int, parts: int, *, pad
       parts: devices that the heads are split over, where that comes out even.
       padded: as they lie in a TPU's memory.
     """
-    heads = config.num_kv_heads / (parts if config.num_kv_heads % parts == 0 else 1)
+    heads = cached_heads(config, parts)
+    heads //= parts if heads % parts == 0 else 1
     size = -(-config.head_size // _LANES) * _LANES if padded else config.head_size
     return int(2 * computed_bytes(config) * config.num_layers * rows * slots * heads * size)
 

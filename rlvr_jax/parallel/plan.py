@@ -42,7 +42,7 @@ def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
     """As few devices on tensor as leave three quarters of the memory beside the weights, or all
     that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
     every token. Weights that take over half of the memory even so are split over more devices on
-    tensor, each of which has all key/value heads, and only if that is too little over fsdp too.
+    tensor, several of which have the same key/value head, and only if that is too little over fsdp.
     More are on tensor where the rest would not divide the prompts, which then could not be split:
     by the compiler's estimate 128 x 8 responses of 3000 tokens of a 1.5B model took a v5e-256 163 s
     over data=256, 9 s over data=128,tensor=2.
@@ -55,7 +55,7 @@ def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
     sizes = _tensor_sizes(config, devices)
     tensor = next((n for n in sizes if weights / n <= topology.hbm_bytes / 4), sizes[-1])
     half = topology.hbm_bytes / 2
-    wider = _tensor_sizes(config, devices, whole_keys=True)
+    wider = _tensor_sizes(config, devices, shared_keys=True)
     if weights / tensor > half:
         tensor = next((n for n in wider if weights / n <= half), wider[-1])
     dividing = (n for n in wider if n >= tensor and prompts % (devices // n) == 0)
@@ -66,13 +66,13 @@ def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
     return _mesh(data=devices // tensor // fsdp, fsdp=fsdp, tensor=tensor)
 
 
-def _tensor_sizes(config: ModelConfig, devices: int, whole_keys: bool = False) -> list[int]:
+def _tensor_sizes(config: ModelConfig, devices: int, shared_keys: bool = False) -> list[int]:
     """Numbers of devices that divide the heads and everything else.
 
     Args:
-      whole_keys: but for the key/value heads, which may lie whole on each.
+      shared_keys: but for the key/value heads, which several may have.
     """
-    keys = config.num_kv_heads * (config.head_size if whole_keys else 1)
+    keys = config.num_kv_heads * (config.head_size if shared_keys else 1)
     mlp = config.num_experts or config.mlp_width
     sizes = keys, config.num_heads, config.vocab_size, mlp, devices
     return [n for n in range(1, 9) if all(size % n == 0 for size in sizes)]

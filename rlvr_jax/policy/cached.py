@@ -9,6 +9,7 @@ and read once for all of them: its part of the softmax is added to the rows' own
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -20,10 +21,10 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.policy import products
 from rlvr_jax.policy.attention import QUERIES, by_token, grouped_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
-from rlvr_jax.policy.layout import HEADS, ROWS, partition
+from rlvr_jax.policy.layout import HEADS, ROWS, constrain, partition
 
 __all__ = ["OWN_SLOTS", "SLOTS", "LayerCache", "SharedCache", "attend_to_cache"]
-__all__ += ["mean_slots_read", "written"]
+__all__ += ["cached_heads", "mean_slots_read", "written"]
 
 SLOTS = 1024
 """Slots of a block. For two layers of Qwen2.5-7B on v5e-16, 16 rows a device and 8192 slots, the
@@ -75,6 +76,17 @@ class _Sums(NamedTuple):
     mixed: Array
 
 
+def cached_heads(config: ModelConfig, parts: int) -> int:
+    """Key/value heads of a cache whose heads are split over so many devices.
+
+    Where these are more than the heads, or do not divide them, each head is there as often as makes
+    them come out even, and a device has those that its queries share. With all heads on each device
+    it held several times as much, and copied its own out for every token.
+    """
+    even = math.lcm(config.num_kv_heads, parts)
+    return even if config.num_heads % even == 0 else config.num_kv_heads
+
+
 def written(
     cache: LayerCache | SharedCache,
     key: Float[Array, "B S K H"],
@@ -88,9 +100,15 @@ def written(
     others are as far from their prompts as each other; and the last token of a prompt, which is
     there already, is written where the next one will be.
 
+    Args:
+      key, value: of the model's heads; of each that the cache has several times, every copy is
+        written.
+
     Raises:
       ValueError: several tokens at a time for a shared cache.
     """
+    whole = cache.own if isinstance(cache, SharedCache) else cache
+    key, value = (_copied(each, whole.keys.shape[1], mesh) for each in (key, value))
     if isinstance(cache, SharedCache):
         if key.shape[1] > 1:
             raise ValueError(f"a shared cache takes one token at a time, got {key.shape[1]}")
@@ -111,6 +129,13 @@ def written(
         cache.keys.at[rows, :, :, positions].set(key, mode="drop"),
         cache.values.at[rows, :, positions].set(value, mode="drop"),
     )
+
+
+def _copied(array: Float[Array, "B S K H"], heads: int, mesh: Mesh | None) -> Array:
+    """Each of the K heads as often as makes so many."""
+    if heads == array.shape[2]:
+        return array
+    return constrain(jnp.repeat(array, heads // array.shape[2], axis=2), mesh, ROWS, (), HEADS)
 
 
 def _slots_last(array: Array, axis: int, mesh: Mesh | None) -> Array:

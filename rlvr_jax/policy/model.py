@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.policy import products
 from rlvr_jax.policy.attention import NOWHERE, Groups
-from rlvr_jax.policy.cached import LayerCache, SharedCache
+from rlvr_jax.policy.cached import LayerCache, SharedCache, cached_heads
 from rlvr_jax.policy.config import ModelConfig, wide_dtype
 from rlvr_jax.policy.decoder import Decoder, unstacked
 from rlvr_jax.policy.hooks import Hook
@@ -183,9 +183,10 @@ class Model:
     def empty_caches(self, rows: int, slots: int) -> tuple[LayerCache, ...]:
         """Zeroed caches of all layers for `rows` sequences of at most `slots` tokens."""
         config = self.config
+        heads = cached_heads(config, 1 if self.mesh is None else self.mesh.shape["tensor"])
 
         def zeros(*shape):
-            empty = jnp.zeros((rows, config.num_kv_heads, *shape), config.compute_dtype)
+            empty = jnp.zeros((rows, heads, *shape), config.compute_dtype)
             return constrain(empty, self.mesh, ROWS, HEADS)
 
         layer = LayerCache(zeros(config.head_size, slots), zeros(slots, config.head_size))

@@ -262,7 +262,8 @@ def _sampling(
             cache_bytes(shape, count, slots, parts, padded=padded)
             for count, slots in zip(held.values(), (slots, lengths["prompt"]), strict=True)
         )
-        found["parts"]["cache"] = cache
+        # Of a small model the compiler keeps a part on the chip.
+        found["parts"]["cache"] = cache = min(cache, temporaries)
         found["parts"]["temporaries"] = temporaries - cache
     total = config.prompts_per_step * config.samples_per_prompt
     wave = {"prompts": prompts, "samples": samples, "waves": total // (prompts * samples)}

@@ -10,6 +10,7 @@ from compiling import compilations
 from everyday import everyday
 from numpy.testing import assert_allclose, assert_array_equal
 
+from rlvr_jax.parallel import make_mesh, parameter_shardings
 from rlvr_jax.policy import LayerCache, Model, attention, cached, named_config
 
 SLOTS, ROWS = 23, 3
@@ -163,6 +164,42 @@ def test_rows_that_share_prompts_give_the_scorers_hidden_states(
         for row in range(6):
             if fed[row, 0] < 16:
                 assert_allclose(hidden[row, 0], wanted[row, at[row]], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kv_heads", "tensor", "kept"),
+    [(2, 4, 1), (1, 4, 1), (4, 2, 2), (3, 2, 3)],
+    ids=["more devices", "one head", "fewer devices", "not divided"],
+)
+def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept):
+    heads = 12 if kv_heads == 3 else 8
+    config = replace(config_of(), num_heads=heads, num_kv_heads=kv_heads)
+    mesh = make_mesh(f"data={8 // tensor},tensor={tensor}")
+    model, own = Model(config), Model(config, mesh=mesh)
+    params = model.init(jax.random.key(0))
+    tokens = jax.random.randint(jax.random.key(1), (8, 9), 0, 16)
+    wanted = model.hidden(params, tokens)
+    positions = jnp.broadcast_to(jnp.arange(9), tokens.shape)
+
+    @jax.jit
+    def drawn(params):
+        # Each row answers a prompt of its own, the first five of its tokens.
+        _, caches = own.extend(params, own.empty_caches(8, 5), tokens[:, :5], positions[:, :5])
+        caches = own.shared_caches(caches, jnp.full(8, 5), 4)
+        found = []
+        for place in range(5, 9):
+            at = slice(place, place + 1)
+            hidden, caches = own.extend(
+                own.unstacked(params), caches, tokens[:, at], positions[:, at]
+            )
+            found.append(hidden)
+        return jnp.concatenate(found, axis=1), caches
+
+    hidden, caches = drawn(jax.device_put(params, parameter_shardings(config, mesh)))
+    assert_allclose(hidden, wanted[:, 5:], rtol=0, atol=1e-10)
+    for cache in (caches[0].prompts, caches[0].own):
+        part = cache.keys.sharding.shard_shape(cache.keys.shape)
+        assert part[:2] == (tensor, kept)
 
 
 def test_rows_that_share_prompts_take_one_token_at_a_time():

@@ -38,26 +38,31 @@ def train_mesh(config: ModelConfig, topology: Topology, rows: int, tokens: int, 
     return _mesh(data=left // fsdp, fsdp=fsdp, tensor=tensor)
 
 
-def sample_mesh(config: ModelConfig, topology: Topology, prompts: int) -> str:
+def sample_mesh(config: ModelConfig, topology: Topology, prompts: int, held: int) -> str:
     """As few devices on tensor as leave three quarters of the memory beside the weights, or all
     that divide the key/value heads; the rest on data, for fsdp would gather the weights anew for
-    every token. Weights that take over half of the memory even so are split over more devices on
-    tensor, several of which have the same key/value head, and only if that is too little over fsdp.
+    every token. Weights that take over half of what training leaves of the memory are split over
+    more devices on tensor, several of which have the same key/value head, and over fsdp if they
+    take over half of the memory even so.
+
     More are on tensor where the rest would not divide the prompts, which then could not be split:
     by the compiler's estimate 128 x 8 responses of 3000 tokens of a 1.5B model took a v5e-256 163 s
     over data=256, 9 s over data=128,tensor=2.
 
     Args:
       prompts: of a batch.
+      held: bytes that training keeps of each parameter all the time.
     """
     devices = topology.num_devices
-    weights = computed_bytes(config) * num_parameters(config)
+    parameters = num_parameters(config)
+    weights = computed_bytes(config) * parameters
+    left = topology.hbm_bytes - held * parameters / devices
     sizes = _tensor_sizes(config, devices)
     tensor = next((n for n in sizes if weights / n <= topology.hbm_bytes / 4), sizes[-1])
     half = topology.hbm_bytes / 2
     wider = _tensor_sizes(config, devices, shared_keys=True)
-    if weights / tensor > half:
-        tensor = next((n for n in wider if weights / n <= half), wider[-1])
+    if weights / tensor > left / 2:
+        tensor = next((n for n in wider if weights / n <= left / 2), wider[-1])
     dividing = (n for n in wider if n >= tensor and prompts % (devices // n) == 0)
     tensor = next(dividing, tensor)
     fsdp = 1

@@ -73,7 +73,7 @@ def compile_run(
         )
         config = replace(config, mesh=train_mesh(shaped, topology, rows, length, held))
         if not config.sample_mesh:
-            chosen = sample_mesh(shaped, topology, config.prompts_per_step)
+            chosen = sample_mesh(shaped, topology, config.prompts_per_step, held)
             config = replace(config, sample_mesh=chosen)
     for spec in filter(None, (config.mesh, config.sample_mesh)):
         if math.prod(mesh_sizes(spec).values()) != topology.num_devices:

@@ -23,7 +23,8 @@ def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     """The work of one call.
 
     Products with experts are counted for the visits to the device's own, and for the experts that
-    are visited, on average if each is as likely as another: the kernels pass by the others.
+    are visited, on average if each is as likely as another: the kernels are given the sizes of
+    groups, and are taken to pass by what is empty.
 
     Args:
       call: its name begins with the kernel's.

@@ -102,6 +102,7 @@ def test_redrawn_rows_are_scored_at_the_temperature_of_the_others(policy):
     assert np.abs(rollouts.behaviour_logp - logp)[on & hot[:, None]].max() > 0.01
 
 
+@pytest.mark.slow
 def test_stage_and_objective_agree_about_the_entropy(run, tmp_path):
     """Both estimate it of the rows that were learned from."""
     training_runs.quietly(replace(run.config, run_dir=tmp_path / "run"))

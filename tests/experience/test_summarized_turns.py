@@ -252,6 +252,7 @@ def run(policy):
     return training_runs.prepared(config)
 
 
+@pytest.mark.slow
 def test_every_token_is_scored_in_the_context_it_was_drawn_in(run):
     state = run.initial_state()
     rollouts = collect(run, state, 0).batch.rollouts

@@ -171,6 +171,7 @@ def test_a_mean_over_rollouts_of_sums_by_a_constant():
         rollout_mean_fixed_length(0)
 
 
+@pytest.mark.slow
 def test_replayed_answers_are_learned_from_in_an_update_of_their_own(tmp_path):
     model = training_runs.write_policy(tmp_path / "policy")
     given = ("replay_rows=4", "replay_steps=2", "calls=1", "bonus_steps=3")

@@ -72,12 +72,8 @@ def test_rows_are_drawn_and_scored_at_the_temperature_of_their_prompt(model):
     np.testing.assert_allclose(logp[on], rollouts.behaviour_logp[on], atol=LOGP)
 
 
-def slow_but(*fast):
-    """Marks a test for all these methods; those not named here are slow."""
-    return everyday(SETTINGS, *fast)
-
-
-@pytest.mark.parametrize("name", slow_but("mmr1_vas"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
 def test_a_run_that_stopped_goes_on_with_the_same_prompts(name, model, tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
     training_runs.quietly(settings(name, model, whole, checkpoint_every=1))

@@ -5,7 +5,6 @@ import training_runs
 
 from rlvr_jax.runs import TrainConfig, loop
 
-FAST = ("dapo",)
 # Sizes with which each part can act within four steps.
 SIZES = dict(
     task="hinted_brackets:train=24",
@@ -31,11 +30,6 @@ KINDS = {
 }
 
 
-def with_an_experience():
-    names = " ".join(KINDS.values()).split()
-    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 def config(folder, name, **changes):
     own = {**SIZES, "method": name, "run_dir": folder, **changes}
     return TrainConfig(**own)
@@ -45,7 +39,8 @@ class Crash(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", with_an_experience())
+@pytest.mark.slow
+@pytest.mark.parametrize("name", " ".join(KINDS.values()).split())
 def test_a_run_that_dies_goes_on_in_the_same_bytes(tmp_path, monkeypatch, name):
     dies_and_goes_on(tmp_path, monkeypatch, name)
     rows = training_runs.metrics(tmp_path / "whole")

@@ -146,6 +146,7 @@ def test_a_judge_without_any_verdict_is_said_and_gives_no_zeros(model, tmp_path,
     assert "self-check" not in text
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_in_the_same_bytes_without_the_server(
     model, tmp_path, prompt, monkeypatch
 ):

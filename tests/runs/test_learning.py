@@ -66,6 +66,7 @@ def test_updates_without_tokens_measure_nothing(model):
     assert np.isnan(metrics["entropy"]) and metrics["skipped_updates"] == 1
 
 
+@pytest.mark.slow
 def test_prompts_are_scored_by_the_weights_that_sampled(model):
     run, rollouts, params, given, _ = stepped(model, method="progrpo", minibatches=2)
     wanted = score_prompts(replace(run.start.model, mesh=None), params, rollouts)

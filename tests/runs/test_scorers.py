@@ -145,6 +145,7 @@ def test_two_critics_differ_and_come_to_expect_the_rewards(own):
     assert np.abs(after - reward).mean() < 0.5 * np.abs(then - reward).mean()
 
 
+@pytest.mark.slow
 def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(own):
     scorer, batch = pessimistic_scorer(), rows(own)
     optimizer, state = begun(own, scorer)

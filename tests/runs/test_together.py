@@ -80,6 +80,7 @@ def test_summaries_come_in_order_and_steps_are_shown(tmp_path):
         assert f"{name}  step 2/2  reward 0.500  entropy 0.100" in text
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_kept_and_one_that_has_begun_goes_on(tmp_path):
     done, begun, more = (config(tmp_path, name) for name in ("done", "begun", "more"))
     for run in (done, begun, more):
@@ -198,6 +199,7 @@ def test_runs_that_cannot_begin_are_all_named_before_one_does(tmp_path):
     assert not any(run.run_dir.exists() for run in runs)
 
 
+@pytest.mark.slow
 def test_a_signal_stops_all_runs_and_they_save(tmp_path):
     runs = [config(tmp_path, name) for name in ("first", "second")]
     shown = console()

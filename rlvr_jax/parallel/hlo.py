@@ -44,6 +44,8 @@ _KERNEL = re.compile(
     rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) custom-call\(.*custom_call_target=\"tpu_custom_call\","
     r" operand_layout_constraints=\{(.*?\})\}"
 )
+_MOVE = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) (gather|scatter|sort)\((.*?)\)")
+_SPARSE_CORE = '}, execution_thread="sparsecore"'
 _DEFINED = re.compile(rf"^\s*(?:ROOT )?{_NAME} = (\(.*?\)|\S+) [\w\-]+\(")
 
 
@@ -103,6 +105,8 @@ class Facts(NamedTuple):
         Pallas have not; None where it estimates nothing (CPU).
       operations: cycles by place in the model and shape of the result, those of most cycles first.
       kernels: calls of Pallas kernels, and how often each runs.
+      moves: bytes read and written by gathers, scatters and sorts that the compiler gives no
+        cycles, and by a SparseCore, by place and shape.
       counted_once: places of the loops whose number of rounds the text does not say.
       not_estimated: operations that the compiler gives no cycles; they count as none.
     """
@@ -111,6 +115,7 @@ class Facts(NamedTuple):
     cycles: int | None
     operations: dict[str, int]
     kernels: dict[KernelCall, float]
+    moves: dict[str, float]
     counted_once: tuple[str, ...]
     not_estimated: tuple[str, ...]
 
@@ -125,14 +130,19 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
     """
     computations, entry = _computations(text)
     times: dict[str, float] = {}
+    untimed: dict[str, float] = {}  # of them those that are no part of what has cycles
     once: dict[str, None] = {}  # a set in the order of the program
 
-    def visit(name: str, runs: float) -> None:
+    def visit(name: str, runs: float, timed: bool = False) -> None:
         times[name] = times.get(name, 0) + runs
-        for called, each, loop in _called(computations, computations[name], shares or {}):
+        if not timed:
+            untimed[name] = untimed.get(name, 0) + runs
+        for called, each, loop, has_cycles in _called(
+            computations, computations[name], shares or {}
+        ):
             if each is None:
                 once[loop] = None
-            visit(called, runs * (1 if each is None else each))
+            visit(called, runs * (1 if each is None else each), timed or has_cycles)
 
     visit(entry, 1)
     sent: dict[tuple[str, str], tuple[float, float]] = {}
@@ -152,6 +162,10 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
             # One that runs beside products is written into each of their fusions.
             key = kind, channel or f"{name} {size}"
             sent[key] = max(sent.get(key, (0, 0)), (runs, runs * size))
+    moves: dict[str, float] = {}
+    for name, runs in untimed.items():
+        for operation, size in _moves(computations[name]):
+            moves[operation] = moves.get(operation, 0) + runs * size
     kinds = {}
     for kind in KINDS:
         found = [value for (own, _), value in sent.items() if own == kind]
@@ -161,7 +175,7 @@ def read(text: str, shares: Mapping[str, float] | None = None) -> Facts:
     ranked = {name: round(own) for name, own in operations.items()}
     ranked = dict(sorted(ranked.items(), key=lambda item: -item[1]))
     total = sum(ranked.values()) or None
-    return Facts(kinds, total, ranked, kernels, tuple(once), tuple(missing))
+    return Facts(kinds, total, ranked, kernels, moves, tuple(once), tuple(missing))
 
 
 def wide_arrays(text: str, vocabulary: set[int], tokens: int, widths: set[int]) -> list[str]:
@@ -249,9 +263,9 @@ def _computations(text: str) -> tuple[dict[str, str], str]:
 
 def _called(
     computations: dict[str, str], body: str, shares: Mapping[str, float]
-) -> Iterator[tuple[str, float | None, str]]:
+) -> Iterator[tuple[str, float | None, str, bool]]:
     """What a computation calls, how often each of its runs does, None where the text does not say,
-    and the place of the loop that it is the body of."""
+    the place of the loop that it is the body of, and whether the call has cycles."""
     for line in body.splitlines():
         if loop := _WHILE.search(line):
             condition, own = loop.groups()
@@ -260,29 +274,56 @@ def _called(
             named = _OPERATION.search(line)
             place = named[1].split("/", 1)[-1] if named else own
             if known := _KNOWN.findall(line):
-                yield own, int(known[0]), place
+                yield own, int(known[0]), place, False
                 continue
             bounds = [int(bound) for bound in _BOUND.findall("\n".join([asked, *inside]))]
             share = next((x for name, x in shares.items() if name in place.split("/")), 1)
-            yield own, share * max(bounds) if bounds else None, place
+            yield own, share * max(bounds) if bounds else None, place, False
             continue
         names = _CALLED.findall(line)
         for branches in _BRANCHES.findall(line):
             names += re.findall(_NAME, branches)
         for name in names:
             if name in computations:
-                yield name, 1, ""
+                yield name, 1, "", _has_cycles(line)
+
+
+def _has_cycles(line: str) -> bool:
+    estimate = _CYCLES.search(line)
+    return estimate is not None and int(estimate[1]) != _NO_ESTIMATE
 
 
 def _estimates(body: str) -> Iterator[tuple[str, int]]:
     """Operations of a computation, and the cycles of one run of each."""
     for line in body.splitlines():
         if estimate := _CYCLES.search(line):
-            defined, named = _DEFINED.match(line), _OPERATION.search(line)
-            name, shape = defined.groups() if defined else ("?", "")
-            # The number of a fusion says nothing; nor does how its arrays lie in memory.
-            place = named[1].split("/", 1)[-1] if named else re.sub(r"[.\d]+$", "", name)
-            yield f"{place} {re.sub(r'{.*?}', '', shape)}".strip(), int(estimate[1])
+            yield _place(line), int(estimate[1])
+
+
+def _place(line: str) -> str:
+    """The place of an operation in the model, and the shape of what it gives."""
+    defined, named = _DEFINED.match(line), _OPERATION.search(line)
+    name, shape = defined.groups() if defined else ("?", "")
+    # The number of a fusion says nothing; nor does how its arrays lie in memory.
+    place = named[1].split("/", 1)[-1] if named else re.sub(r"[.\d]+$", "", name)
+    return f"{place} {re.sub(r'{.*?}', '', shape)}".strip()
+
+
+def _moves(body: str) -> Iterator[tuple[str, int]]:
+    """Gathers, scatters and sorts of a computation, and the bytes that each reads and writes: twice
+    those of what it gives, or a scatter is given."""
+    shapes = {}
+    for line in body.splitlines():
+        if defined := _DEFINED.match(line):
+            shapes[defined[1]] = defined[2]
+        if move := _MOVE.match(line):
+            _, shape, kind, operands = move.groups()
+            if kind == "scatter":
+                names = re.findall(_NAME, operands)
+                shape = " ".join(shapes.get(name, "") for name in names[len(names) // 2 + 1 :])
+            yield _place(line), 2 * bytes_of(shape)
+        elif _SPARSE_CORE in body and " custom-call(" in line and defined:
+            yield f"SparseCore {_place(line)}", 2 * bytes_of(defined[2])
 
 
 def _kernels(body: str) -> Iterator[KernelCall]:

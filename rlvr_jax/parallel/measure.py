@@ -98,9 +98,14 @@ def measured(
         if facts.cycles is not None:
             kernels = _kernel_seconds(facts, chip, config)
             found["kernel_seconds"] = kernels
-            found["compiler_seconds"] = facts.cycles / chip.clock + sum(kernels.values())
-        longest = list(facts.operations.items())[:_LONGEST]
-        found["longest_operations"] = {name: cycles / chip.clock for name, cycles in longest}
+            moves = {name: size / chip.hbm_bandwidth for name, size in facts.moves.items()}
+            found["move_seconds"] = sum(moves.values())
+            found["compiler_seconds"] = facts.cycles / chip.clock + sum(
+                [*kernels.values(), *moves.values()]
+            )
+            cycles = {name: own / chip.clock for name, own in facts.operations.items()}
+            longest = sorted((cycles | moves).items(), key=lambda item: -item[1])[:_LONGEST]
+            found["longest_operations"] = dict(longest)
         if facts.counted_once:
             found["loops_counted_once"] = list(facts.counted_once)
         if facts.not_estimated:

@@ -107,6 +107,8 @@ def _program(name: str, program: dict[str, Any], hbm: int) -> Iterator[str]:
         if kernels := program.get("kernel_seconds"):
             named = ", ".join(f"{name} {seconds:.4g} s" for name, seconds in kernels.items())
             yield f"  of the estimate, kernels at their own roofline: {named}"
+        if moves := program.get("move_seconds"):
+            yield f"  of the estimate, gathers, scatters, sorts at their roofline: {moves:.4g} s"
         if once := program.get("loops_counted_once"):
             yield f"  too small by loops whose rounds are not known: {', '.join(once)}"
         if missing := program.get("not_estimated"):

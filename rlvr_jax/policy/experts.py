@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -85,29 +86,62 @@ def _mixture(
         share = share / jnp.sum(share, axis=-1, keepdims=True)
 
     # One's own experts come first, so that what others are given stands behind all that is read;
-    # what the products make of it is anything.
-    chosen = (chosen.reshape(-1) - first) % experts
+    # what the products make of it is anything. Visit v of them all is by token v % tokens.
+    chosen = (chosen.T.reshape(-1) - first) % experts
     order = jnp.argsort(chosen)
-    visits = x[order // experts_per_token]
-    counts = jnp.bincount(chosen, length=experts).astype(jnp.int32)
-    if own < experts:
-        visits = _pulled_where(visits, (chosen[order] < own)[:, None])
-    hidden = activation(products.ragged_dot(visits, gate, counts, tpu))
-    hidden = hidden * products.ragged_dot(visits, up, counts, tpu)
-    given = products.ragged_dot(hidden, output, counts, tpu)
-
-    given = given[jnp.argsort(order)].reshape(tokens, experts_per_token, -1)
-    if own < experts:
-        given = jnp.where(chosen.reshape(tokens, -1, 1) < own, given, 0)
-    return jnp.sum(given * share.astype(x.dtype)[:, :, None], axis=1)
+    # Compared, as a TPU adds up one by one what `bincount` would scatter.
+    counts = jnp.sum(jax.nn.one_hot(chosen, experts, dtype=jnp.int32), axis=0, dtype=jnp.int32)
+    sort = _Sort(order, jnp.argsort(order), chosen < own)
+    for_gate, for_up = _sent(x, sort, 2)
+    hidden = activation(products.ragged_dot(for_gate, gate, counts, tpu))
+    hidden = hidden * products.ragged_dot(for_up, up, counts, tpu)
+    # Before the product, which is linear: the hidden state is the narrower one.
+    (weight,) = _sent(share.astype(x.dtype).T.reshape(-1, 1), sort, 1)
+    given = products.ragged_dot(hidden * weight, output, counts, tpu)
+    return _summed((given,), sort, tokens)
 
 
-@jax.custom_vjp
-def _pulled_where(visits, here):
-    """The visits; their gradient is 0 elsewhere. To write zeros into them would be a pass more."""
-    return visits
+class _Sort(NamedTuple):
+    """How visits are sorted; of n tokens visit v, before that, is by token v % n.
+
+    Fields:
+      order: [k n] of integers, which visit stands at a place.
+      place: [k n] of integers, where a visit stands.
+      here: [k n] of bool, whether it is to an expert that is here.
+    """
+
+    order: Array
+    place: Array
+    here: Array
 
 
-_pulled_where.defvjp(
-    lambda visits, here: (visits, here), lambda here, slope: (jnp.where(here, slope, 0), None)
+# Each is the other's gradient. JAX would add up visits one by one, and two arrays of them in a pass
+# of its own, which a TPU's compiler expects to take longer than to fetch both.
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _sent(x: Float[Array, "n D"], sort: _Sort, uses: int) -> tuple[Array, ...]:
+    """The rows of tokens in the order of their visits, [kn, D], once for each use of them. The
+    gradient of visits elsewhere is 0."""
+    return (x[sort.order % x.shape[0]],) * uses
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int) -> Float[Array, "n D"]:
+    """The sums of what the visits of a token are given here, by each [kn, D]."""
+    # Written out: one sum over an axis of visits takes two to five times that, by TPU's compiler.
+    wide = wide_dtype(given[0].dtype)
+    total = jnp.zeros((tokens, given[0].shape[1]), wide)
+    for each in [one[sort.place] for one in given]:
+        for start in range(0, len(each), tokens):
+            own = slice(start, start + tokens)
+            total += jnp.where(sort.here[own, None], each[own], 0).astype(wide)
+    return total.astype(given[0].dtype)
+
+
+_sent.defvjp(
+    lambda x, sort, uses: (_sent(x, sort, uses), (sort, x.shape[0])),
+    lambda uses, known, slopes: (_summed(slopes, *known), None),
+)
+_summed.defvjp(
+    lambda given, sort, tokens: (_summed(given, sort, tokens), (sort, len(given))),
+    lambda tokens, known, slope: (_sent(slope, *known), None),
 )

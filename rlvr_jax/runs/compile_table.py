@@ -162,7 +162,7 @@ def _compiled(row: Row) -> dict[str, Any]:
 def _kept(program: Mapping[str, Any]) -> dict[str, Any]:
     names = ("fits", "bytes", "roofline_seconds", "compiler_seconds", "kernel_seconds")
     names += ("collective_seconds", "compile_seconds", "waves", "prompts", "samples", "calls")
-    names += ("loops_counted_once", "not_estimated")
+    names += ("move_seconds", "loops_counted_once", "not_estimated")
     return {
         name: float(f"{value:.5g}") if isinstance(value, float) else value
         for name in names
@@ -177,11 +177,12 @@ _HEAD = """# Models on slices: do they fit, and what does a step cost?
 Compiled for chips that are not there ([how to read it](../../pods.md#compile-before-you-rent)): 512
 prompts × 16 responses of 1024 + 8192 tokens, bfloat16, `--remat layers`; a paper's run as its file
 in `experiments/papers` has it. GiB on each device, the update's of what the compiler allows.
-Seconds of a step by the compiler's estimate, its kernels at their own roofline, all waves,
-scorings and updates together; in brackets how many times the roofline that is ("at least" where a
-loop counts once, whose rounds the program does not say, or the compiler gives an operation no
-time). All responses count with their full length; batches that are drawn again, later chunks of an
-answer and waiting for links are not counted. Nothing here was measured on a TPU.
+Seconds of a step by the compiler's estimate, all waves, scorings and updates together; kernels,
+gathers, scatters and sorts, which it gives no time, are in it at their own roofline. In brackets
+how many times the roofline that is ("at least" where a loop counts once, whose rounds the program
+does not say, or another operation has no time). All responses count with their full length; batches
+that are drawn again, later chunks of an answer and waiting for links are not counted. Nothing here
+was measured on a TPU.
 """
 _BEFORE = """
 "Was" is commit {commit}, first as its report had it, then counted as it is now: kernels of scoring

@@ -155,6 +155,46 @@ def test_operations_without_an_estimate_are_named_and_count_as_none():
     assert missing not in facts.operations
 
 
+MOVES = """
+%fused_gather (rows: bf16[64,8], order: s32[16]) -> bf16[16,8] {
+  %order = s32[16]{0} parameter(1)
+  ROOT %gather.1 = bf16[16,8]{1,0:T(8,128)} gather(%rows, %order), slice_sizes={1,8}
+}
+
+%fused_scatter (into: f32[64,8], order: s32[16], rows: f32[16,8]) -> f32[64,8] {
+  %into = f32[64,8]{1,0} parameter(0)
+  %rows.2 = f32[16,8]{1,0} parameter(2)
+  ROOT %scatter.1 = f32[64,8]{1,0} scatter(%into, %order, %rows.2), metadata={op_name="jit(f)/put"}
+}
+
+%offloaded (rows: bf16[64,8], order: s32[16]) -> bf16[16,8] {
+  ROOT %custom-call.1 = bf16[16,8]{1,0} custom-call(%rows, %order), custom_call_target="x"
+}, execution_thread="sparsecore"
+
+%cond (p"""
+
+
+def test_gathers_scatters_and_sorts_without_cycles_are_counted_by_their_bytes():
+    calls = """  %g = bf16[16,8]{1,0} fusion(%x), kind=kCustom, calls=%fused_gather
+  %s = f32[64,8]{1,0} fusion(%x), kind=kCustom, calls=%fused_scatter
+  %o = bf16[16,8]{1,0} async-start(%x), async_execution_thread="sparsecore", calls=%offloaded
+  %sort.1 = (s32[16]{0}, s32[16]{0}) sort(%x, %x), dimensions={0}
+  ROOT %t = (s32[], f32[4])"""
+    program = PROGRAM.replace("%cond (p", MOVES[1:]).replace("  ROOT %t = (s32[], f32[4])", calls)
+    facts, rows = hlo.read(program), 16 * 8
+    assert facts.moves == {
+        "gather bf16[16,8]": 5 * 2 * 2 * rows,
+        "put f32[64,8]": 5 * 2 * 4 * rows,
+        "SparseCore custom-call bf16[16,8]": 5 * 2 * 2 * rows,
+        "sort (s32[16], s32[16])": 5 * 2 * 2 * 4 * 16,
+    }
+    assert facts.cycles == hlo.read(PROGRAM).cycles and hlo.read(PROGRAM).moves == {}
+    # What is part of a fusion with cycles is counted there, however deep it stands.
+    inside = "%fused (p: f32[4]) -> f32[4] {\n  %g.9 = f32[4] fusion(%y), calls=%fused_gather"
+    within = PROGRAM.replace("%cond (p", MOVES[1:]).replace(inside[:31], inside)
+    assert "%g.9" in within and hlo.read(within).moves == {}
+
+
 def test_temporaries_are_those_of_the_devices_own_memory():
     text = (
         "BufferAssignment:\nallocation 7: size 12, parameter 3, shape |f32[3]|:\n"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int
 
@@ -90,15 +91,16 @@ def _mixture(
     chosen = (chosen.T.reshape(-1) - first) % experts
     order = jnp.argsort(chosen)
     # Compared, as a TPU adds up one by one what `bincount` would scatter.
-    counts = jnp.sum(jax.nn.one_hot(chosen, experts, dtype=jnp.int32), axis=0, dtype=jnp.int32)
+    visited = jax.nn.one_hot(chosen, experts, axis=0, dtype=jnp.int32)
+    counts = jnp.sum(visited, axis=1, dtype=jnp.int32)
     sort = _Sort(order, jnp.argsort(order), chosen < own)
-    for_gate, for_up = _sent(x, sort, 2)
+    for_gate, for_up = _sent(x, sort, 2, tpu)
     hidden = activation(products.ragged_dot(for_gate, gate, counts, tpu))
     hidden = hidden * products.ragged_dot(for_up, up, counts, tpu)
     # Before the product, which is linear: the hidden state is the narrower one.
-    (weight,) = _sent(share.astype(x.dtype).T.reshape(-1, 1), sort, 1)
+    (weight,) = _sent(share.astype(x.dtype).T.reshape(-1, 1), sort, 1, tpu)
     given = products.ragged_dot(hidden * weight, output, counts, tpu)
-    return _summed((given,), sort, tokens)
+    return _summed((given,), sort, tokens, tpu)
 
 
 class _Sort(NamedTuple):
@@ -117,15 +119,15 @@ class _Sort(NamedTuple):
 
 # Each is the other's gradient. JAX would add up visits one by one, and two arrays of them in a pass
 # of its own, which a TPU's compiler expects to take longer than to fetch both.
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _sent(x: Float[Array, "n D"], sort: _Sort, uses: int) -> tuple[Array, ...]:
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _sent(x: Float[Array, "n D"], sort: _Sort, uses: int, tpu: bool) -> tuple[Array, ...]:
     """The rows of tokens in the order of their visits, [kn, D], once for each use of them. The
     gradient of visits elsewhere is 0."""
     return (x[sort.order % x.shape[0]],) * uses
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int) -> Float[Array, "n D"]:
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int, tpu: bool) -> Float[Array, "n D"]:
     """The sums of what the visits of a token are given here, by each [kn, D]."""
     # Written out: one sum over an axis of visits takes two to five times that, by TPU's compiler.
     wide = wide_dtype(given[0].dtype)
@@ -134,14 +136,16 @@ def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int) -> Float[Array, 
         for start in range(0, len(each), tokens):
             own = slice(start, start + tokens)
             total += jnp.where(sort.here[own, None], each[own], 0).astype(wide)
-    return total.astype(given[0].dtype)
+    total = total.astype(given[0].dtype)
+    # Where the sum is wanted in another order, else all that is summed would be copied into it.
+    return with_layout_constraint(total, Layout((0, 1))) if tpu else total
 
 
 _sent.defvjp(
-    lambda x, sort, uses: (_sent(x, sort, uses), (sort, x.shape[0])),
-    lambda uses, known, slopes: (_summed(slopes, *known), None),
+    lambda x, sort, uses, tpu: (_sent(x, sort, uses, tpu), (sort, x.shape[0])),
+    lambda uses, tpu, known, slopes: (_summed(slopes, *known, tpu), None),
 )
 _summed.defvjp(
-    lambda given, sort, tokens: (_summed(given, sort, tokens), (sort, len(given))),
-    lambda tokens, known, slope: (_sent(slope, *known), None),
+    lambda given, sort, tokens, tpu: (_summed(given, sort, tokens, tpu), (sort, len(given))),
+    lambda tokens, tpu, known, slope: (_sent(slope, *known, tpu), None),
 )

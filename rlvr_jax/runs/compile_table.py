@@ -57,10 +57,14 @@ _SMALLER = {
     ("qwen3-30b-a3b", "v5p-32"): "v5p-16",
 }
 # Chosen would be tensor=2.
+_DENSE = ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2")
+_EXPERTS = ("--mesh", "fsdp=32", "--sample-mesh", "data=4,tensor=8")
 _GIVEN = {
-    ("grpo", "qwen2.5-7b", "v6e-8"): ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),
-    ("clip_cov", "qwen2.5-7b", "v6e-8"): ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),
-    ("grpo", "qwen3-8b", "v6e-8"): ("--mesh", "fsdp=8", "--sample-mesh", "data=4,tensor=2"),
+    ("grpo", "qwen2.5-7b", "v6e-8"): _DENSE,
+    ("clip_cov", "qwen2.5-7b", "v6e-8"): _DENSE,
+    ("grpo", "qwen3-8b", "v6e-8"): _DENSE,
+    ("grpo", "qwen3-30b-a3b", "v6e-32"): _EXPERTS,
+    ("clip_cov", "qwen3-30b-a3b", "v6e-32"): _EXPERTS,
 }
 
 PAPERS = (

@@ -312,7 +312,7 @@ def _place(line: str) -> str:
 def _moves(body: str) -> Iterator[tuple[str, int]]:
     """Gathers, scatters and sorts of a computation, and the bytes that each reads and writes: twice
     those of what it gives, or a scatter is given."""
-    shapes = {}
+    shapes, sparse_core = {}, _SPARSE_CORE in body
     for line in body.splitlines():
         if defined := _DEFINED.match(line):
             shapes[defined[1]] = defined[2]
@@ -322,7 +322,7 @@ def _moves(body: str) -> Iterator[tuple[str, int]]:
                 names = re.findall(_NAME, operands)
                 shape = " ".join(shapes.get(name, "") for name in names[len(names) // 2 + 1 :])
             yield _place(line), 2 * bytes_of(shape)
-        elif _SPARSE_CORE in body and " custom-call(" in line and defined:
+        elif sparse_core and defined and " custom-call(" in line:
             yield f"SparseCore {_place(line)}", 2 * bytes_of(defined[2])
 
 

@@ -94,13 +94,14 @@ def _mixture(
     visited = jax.nn.one_hot(chosen, experts, axis=0, dtype=jnp.int32)
     counts = jnp.sum(visited, axis=1, dtype=jnp.int32)
     sort = _Sort(order, jnp.argsort(order), chosen < own)
-    for_gate, for_up = _sent(x, sort, 2, tpu)
+    for_gate, for_up = _sent(x, sort, tokens, 2, tpu)
     hidden = activation(products.ragged_dot(for_gate, gate, counts, tpu))
     hidden = hidden * products.ragged_dot(for_up, up, counts, tpu)
     # Before the product, which is linear: the hidden state is the narrower one.
-    (weight,) = _sent(share.astype(x.dtype).T.reshape(-1, 1), sort, 1, tpu)
+    weights = share.astype(x.dtype).T.reshape(-1, 1)
+    (weight,) = _sent(weights, sort, len(weights), 1, tpu)
     given = products.ragged_dot(hidden * weight, output, counts, tpu)
-    return _summed((given,), sort, tokens, tpu)
+    return _summed((given,), sort, tokens, 1, tpu)
 
 
 class _Sort(NamedTuple):
@@ -119,16 +120,20 @@ class _Sort(NamedTuple):
 
 # Each is the other's gradient. JAX would add up visits one by one, and two arrays of them in a pass
 # of its own, which a TPU's compiler expects to take longer than to fetch both.
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _sent(x: Float[Array, "n D"], sort: _Sort, uses: int, tpu: bool) -> tuple[Array, ...]:
-    """The rows of tokens in the order of their visits, [kn, D], once for each use of them. The
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
+def _sent(
+    x: Float[Array, "n D"], sort: _Sort, tokens: int, uses: int, tpu: bool
+) -> tuple[Array, ...]:
+    """The rows of n tokens in the order of their visits, [kn, D], once for each use of them. The
     gradient of visits elsewhere is 0."""
-    return (x[sort.order % x.shape[0]],) * uses
+    return (x[sort.order % tokens],) * uses
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int, tpu: bool) -> Float[Array, "n D"]:
-    """The sums of what the visits of a token are given here, by each [kn, D]."""
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
+def _summed(
+    given: tuple[Array, ...], sort: _Sort, tokens: int, uses: int, tpu: bool
+) -> Float[Array, "n D"]:
+    """The sums of what the visits of a token are given here, by each use [kn, D]."""
     # Written out: one sum over an axis of visits takes two to five times that, by TPU's compiler.
     wide = wide_dtype(given[0].dtype)
     total = jnp.zeros((tokens, given[0].shape[1]), wide)
@@ -142,10 +147,10 @@ def _summed(given: tuple[Array, ...], sort: _Sort, tokens: int, tpu: bool) -> Fl
 
 
 _sent.defvjp(
-    lambda x, sort, uses, tpu: (_sent(x, sort, uses, tpu), (sort, x.shape[0])),
-    lambda uses, tpu, known, slopes: (_summed(slopes, *known, tpu), None),
+    lambda x, sort, *sizes: (_sent(x, sort, *sizes), sort),
+    lambda tokens, uses, tpu, sort, slopes: (_summed(slopes, sort, tokens, uses, tpu), None),
 )
 _summed.defvjp(
-    lambda given, sort, tokens, tpu: (_summed(given, sort, tokens, tpu), (sort, len(given))),
-    lambda tokens, tpu, known, slope: (_sent(slope, *known, tpu), None),
+    lambda given, sort, *sizes: (_summed(given, sort, *sizes), sort),
+    lambda tokens, uses, tpu, sort, slope: (_sent(slope, sort, tokens, uses, tpu), None),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,8 @@ def measured(
                 [*kernels.values(), *moves.values()]
             )
             cycles = {name: own / chip.clock for name, own in facts.operations.items()}
-            longest = sorted((cycles | moves).items(), key=lambda item: -item[1])[:_LONGEST]
-            found["longest_operations"] = dict(longest)
+            both = Counter(cycles) + Counter(moves)
+            found["longest_operations"] = dict(both.most_common(_LONGEST))
         if facts.counted_once:
             found["loops_counted_once"] = list(facts.counted_once)
         if facts.not_estimated:

@@ -327,10 +327,11 @@ def test_versions_that_were_not_tried_are_warned_of():
     program = dict(fits=True, bytes=1, flops=1, hand_bytes=1, compile_seconds=1)
     program |= dict.fromkeys(("roofline_seconds", "compiler_seconds", "collective_seconds"), 1)
     program |= {"roofline_limit": "flops", "loops_counted_once": ["decode/while", "sort"]}
-    program |= {"not_estimated": ["scatter-add f32[8]"]}
+    program |= {"not_estimated": ["scatter-add f32[8]"], "move_seconds": 0.5}
     report["programs"] = {"update": program}
     assert "too small by loops whose rounds are not known: decode/while, sort\n" in told()
     assert "too small by what the compiler gives no time: scatter-add f32[8]\n" in told()
+    assert "of the estimate, gathers, scatters, sorts at their roofline: 0.5 s\n" in told()
     assert "jax 0.10.2\n" in told(libtpu=None) and "warning" not in told(libtpu=None)
 
 

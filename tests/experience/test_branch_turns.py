@@ -250,6 +250,7 @@ def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(policy):
     assert checked
 
 
+@pytest.mark.slow
 def test_evaluations_are_samples_in_turns_without_branches(run):
     draw = run.experience.draw[1]
     assert draw.of_policy and draw.evaluation.label == turns().label

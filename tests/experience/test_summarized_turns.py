@@ -315,6 +315,7 @@ def test_a_turn_that_is_never_summed_up_is_that_of_turns(run):
     assert_array_equal(np.where(first, one.tokens, 0), np.where(first, other.tokens, 0))
 
 
+@pytest.mark.slow
 def test_evaluations_are_drawn_so(run):
     name, draw = run.experience.draw
     assert name == "summarized_turns" and draw.of_policy and draw.evaluation is None

@@ -93,6 +93,7 @@ def test_the_tempered_form_trains_what_was_drawn(policy):
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_it_trains_to_the_end(policy, tmp_path):
     config = training_runs.settings(policy, tmp_path / "run", method="ead", steps=2)
     training_runs.quietly(replace(config, hyperparameters=("cap=2.0",)))

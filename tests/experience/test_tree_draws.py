@@ -35,7 +35,7 @@ def prepared(policy, method, **changes):
     return training_runs.prepared(replace(config, hyperparameters=DRAWS.get(method, ())))
 
 
-@pytest.fixture(scope="module", params=everyday(DRAWS, "deepsearch", "arrol"))
+@pytest.fixture(scope="module", params=everyday(DRAWS, "arrol"))
 def drawn(request, policy):
     """A run of the method, its state and a batch."""
     run = prepared(policy, request.param)
@@ -72,7 +72,7 @@ def test_rows_share_the_records_of_what_they_branched_off(drawn):
             assert_array_equal(values[row, :cut], values[parent, :cut])
 
 
-@pytest.mark.parametrize("method", everyday(DRAWS, "rose", "deepsearch"))
+@pytest.mark.parametrize("method", everyday(DRAWS, "rose"))
 def test_greedy_rows_are_what_the_policy_writes_from_the_prompt(method, policy):
     """A segment that went on from another context than its own would differ."""
     run, plainly = (prepared(policy, name, temperature=GREEDY) for name in (method, "grpo"))

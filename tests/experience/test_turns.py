@@ -338,6 +338,7 @@ def test_every_turn_is_scored_in_the_context_it_was_drawn_in(run):
     np.testing.assert_allclose(rollouts.behaviour_logp[on], logp[on], atol=FLOAT32)
 
 
+@pytest.mark.slow
 def test_a_turn_drawn_greedily_is_what_a_fresh_prompt_would_give(run):
     state, own = run.initial_state(), run.start.sampler
     params = run.sampler_params(state)

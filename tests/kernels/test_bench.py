@@ -7,6 +7,7 @@ import pytest
 from rlvr_jax.kernels import bench
 
 
+@pytest.mark.slow
 def test_rows_cover_programs_and_shares(capsys):
     bench.main(
         ["--shapes", "24x8x40", "--dtypes", "float32", "--repeats", "1", "--chips", "--json"]

@@ -109,6 +109,7 @@ def test_values_and_gradients_agree_with_float64(interpreted, features, dtype, t
     assert_close(gradients, expected_gradients, tolerance)
 
 
+@pytest.mark.slow
 def test_bits_of_a_token_depend_neither_on_its_place_nor_on_the_others(interpreted):
     arrays, targets, _ = make_case()
     assert_bits_stay(pallas_tpu.sums, arrays, targets, few=24)

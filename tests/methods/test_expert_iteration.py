@@ -81,6 +81,7 @@ def test_counts_are_at_least_one(name):
         recipe("expert_iteration", **{name: 0})
 
 
+@pytest.mark.slow
 def test_training_imitates(tmp_path):
     folder = training_runs.write_policy(tmp_path / "policy")
     config = training_runs.settings(

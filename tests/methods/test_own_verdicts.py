@@ -78,6 +78,7 @@ def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
             np.testing.assert_allclose(found[row, place], wanted, atol=CLOSE)
 
 
+@pytest.mark.slow
 def test_its_gradient_reaches_all_that_stands_before_it(model):
     own, params = policy.load(model)
 
@@ -197,6 +198,7 @@ def test_second_thoughts_are_counted(model, tmp_path):
     assert all(count > 0 for count in values(lines, "experience/triggers"))
 
 
+@pytest.mark.slow
 def test_right_answers_that_differ_are_paid(model, tmp_path):
     lines = trained(model, tmp_path / "run", "dsdr", samples_per_prompt=8)
     assert len(values(lines, "experience/formulas")) == 2

@@ -53,12 +53,13 @@ def test_what_has_no_method_is_refused_with_the_reason(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["methods"])
     printed.main()
     table = capsys.readouterr().out
+    page = printed.markdown()
     for name, one in UNTRAINED.items():
         told = re.escape(f"got {name!r}: {one.why}. It is here as {one.here}")
         with pytest.raises(ValueError, match=told):
             method(name)
         assert re.search(rf"^{name} +{re.escape(one.why)}$", table, re.MULTILINE)
-        assert name in printed.markdown() and f"{one.title}" in printed.markdown()
+        assert name in page and one.title in page
     with pytest.raises(ValueError, match="nothing is trained"):
         parse_config(["--method", "rast", "--task", "brackets"])
 

@@ -105,6 +105,7 @@ def test_lists_of_words_are_paid_and_priced(model, tmp_path):
     assert values(lines, "experience/reward/format") == [0, 0]
 
 
+@pytest.mark.slow
 def test_routes_are_scored_and_kinds_come_in_order(model, tmp_path):
     changes = dict(hyperparameters=("clip_low=0.2",), prompts_per_step=8)
     lines = trained(model, tmp_path / "run", "rewardmap", "counts", **changes)
@@ -144,6 +145,7 @@ def test_a_prover_reads_steps_and_what_it_cannot_read_is_no_verdict(model, tmp_p
     assert max(values(lines, "experience/reward/proved")) > 0
 
 
+@pytest.mark.slow
 def test_verdicts_on_solutions_are_prompts_beside_a_tasks_own(tmp_path, monkeypatch):
     words = [*training_runs.WORDS, *text_tasks.VERDICTS]
     monkeypatch.setattr(training_runs, "WORDS", words)

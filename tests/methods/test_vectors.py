@@ -40,12 +40,46 @@ WITHOUT = {
     "tp_judge": "test_text_rewards.py",
 }
 
+# Compile for five to twenty seconds each, half of the time of all.
+LONG = {
+    "absolute_zero",
+    "arbitrary_entropy",
+    "archer",
+    "ares",
+    "arpo",
+    "bapo",
+    "calibrl",
+    "canon",
+    "dsdr",
+    "epo",
+    "hapo",
+    "intrinsic_rewards",
+    "laser",
+    "lp_reg",
+    "ma_rlhf",
+    "noisy_reward_correction",
+    "passk_advantage",
+    "ppl_position_shaping",
+    "progrpo",
+    "riskpo",
+    "rlfr",
+    "rollout_correction",
+    "rose",
+    "rpg",
+    "sdpo",
+    "simko",
+    "siren",
+    "soft_grpo",
+    "verl_effective_rank",
+}
+
 
 def every_vector():
     """Golden cases by method, of which one is enough for every day: compiling takes the time."""
     for slug in SLUGS:
         for number, case in enumerate(golden.CASES):
-            yield pytest.param(slug, case, marks=pytest.mark.slow if number else ())
+            slow = number > 0 or slug in LONG
+            yield pytest.param(slug, case, marks=pytest.mark.slow if slow else ())
 
 
 @pytest.mark.parametrize(("slug", "case"), list(every_vector()))
@@ -57,6 +91,7 @@ def test_every_array_agrees(slug, case):
 
 def test_every_method_has_vectors():
     assert set(names()) - set(WITHOUT) <= set(SLUGS)
+    assert set(SLUGS) >= LONG
 
 
 @pytest.mark.parametrize(

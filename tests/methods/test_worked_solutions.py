@@ -114,6 +114,7 @@ def test_training_learns_from_solutions(name, tmp_path):
     assert max(map(abs, training_runs.values(steps, acted[name]))) > 0
 
 
+@pytest.mark.slow
 def test_training_places_the_solutions_of_several_forms(tmp_path):
     steps = training_runs.on_brackets("ampo", tmp_path, hyperparameters=("right_above=1.0",))
     assert max(training_runs.values(steps, "experience/traces")) > 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from everyday import everyday
 
 from rlvr_jax import methods
 from rlvr_jax.parallel import hlo
@@ -102,6 +103,7 @@ def test_the_critic_of_a_run_is_compiled_for_eight_devices(capsys, model):
     assert 0 < critic["flops"] < update["flops"]
 
 
+@pytest.mark.slow
 def test_the_programs_compute_the_opening_of_an_experiment_s_prompts_once(monkeypatch):
     told = []
     monkeypatch.setattr(command, "shared_opening", lambda tables: 2)
@@ -181,7 +183,7 @@ def lowered_with(monkeypatch, **settings):
     return asked
 
 
-@pytest.mark.parametrize("adapters", [{}, {"lora_rank": 2}])
+@pytest.mark.parametrize("adapters", everyday([{}, {"lora_rank": 2}], {}))
 def test_a_critic_is_updated_by_a_program_of_its_own_and_lies_beside_the_others(
     adapters, monkeypatch
 ):

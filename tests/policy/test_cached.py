@@ -137,7 +137,7 @@ def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers
 
 @pytest.mark.parametrize(
     ("blocks", "window", "layers"),
-    everyday([(4, None, 2), (4, 5, 5), (512, 5, 2)], (4, 5, 5), (512, 5, 2)),
+    everyday([(4, None, 2), (4, 5, 5), (512, 5, 2)], (4, 5, 5)),
 )
 def test_rows_that_share_prompts_give_the_scorers_hidden_states(
     monkeypatch, blocks, window, layers

@@ -276,6 +276,7 @@ def test_another_trunk_is_refused():
         methods.recipe("ppo", trunk="shared")
 
 
+@pytest.mark.slow
 def test_beside_adapters_the_critic_has_all_weights(model):
     run, before, state, _ = stepped(model, lora_rank=2)
     trunk = before.params["trunk"]
@@ -318,6 +319,7 @@ def test_a_checkpoint_holds_the_critic(model, tmp_path):
     jax.tree.map(assert_array_equal, restored.critic, saved)
 
 
+@pytest.mark.slow
 def test_the_program_compiled_from_shapes_is_the_run_s(model):
     run, _, state, _ = stepped(model)
     given = []

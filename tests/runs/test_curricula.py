@@ -42,7 +42,7 @@ def settings(name, model, run_dir, **changes):
     return training_runs.settings(model, run_dir, **given)
 
 
-@pytest.mark.parametrize("name", everyday(SETTINGS, "dynamic_sampling", "drive", "rlve"))
+@pytest.mark.parametrize("name", everyday(SETTINGS, "rlve"))
 def test_a_run_trains_and_its_curriculum_acts(name, model, tmp_path):
     training_runs.quietly(settings(name, model, tmp_path))
     lines = [line for line in training_runs.metrics(tmp_path) if line["step"]]

@@ -135,6 +135,7 @@ def test_a_policy_that_cannot_read_what_it_is_asked_is_no_judge(model, tmp_path,
         training_runs.prepared(config)
 
 
+@pytest.mark.slow
 def test_a_judge_without_any_verdict_is_said_and_gives_no_zeros(model, tmp_path, prompt):
     shown = io.StringIO()
     config = judged(model, tmp_path / "run", "own_judges:broken", judge_prompt=prompt, steps=1)
@@ -319,6 +320,7 @@ def test_answers_that_nobody_could_compare_have_no_reward(model, tmp_path, metho
     assert values(lines, "gradient_norm") == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_budget_of_a_run_ends_and_a_rubric_is_scored(model, tmp_path):
     rubric = tmp_path / "rubric.json"
     rubric.write_text('[{"name": "long", "maximum": 2}, {"name": "kind"}]')

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import training_runs
+from everyday import everyday
 from rich.console import Console
 
 from rlvr_jax import policy
@@ -376,7 +377,13 @@ def test_a_loss_that_is_not_finite_does_not_hide_behind_other_updates(two_steps)
 
 @pytest.mark.parametrize(
     ("minibatches", "saved", "kept"),
-    [(1, True, "the state before this update is saved"), (2, False, "the last checkpoint stands")],
+    everyday(
+        [
+            (1, True, "the state before this update is saved"),
+            (2, False, "the last checkpoint stands"),
+        ],
+        (1, True, "the state before this update is saved"),
+    ),
 )
 def test_a_loss_that_is_not_finite_ends_the_run(model, tmp_path, minibatches, saved, kept):
     broken, params = policy.load(model)
@@ -423,6 +430,7 @@ def not_a_number():
     return unbounded(np.nan)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_infinite_ends_no_run_whose_gradient_is_finite(model, tmp_path):
     config = training_runs.settings(
         model, tmp_path / "run", **GRPO | {"method": f"{__name__}:infinite", "hyperparameters": ()}

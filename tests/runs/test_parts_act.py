@@ -37,7 +37,7 @@ ACTS = {
 """By method: a metric that is above 0 if its part acted, and settings of the run."""
 
 
-@pytest.mark.parametrize("name", everyday(ACTS, "cure", "brorl", "grpo_roc"))
+@pytest.mark.parametrize("name", everyday(ACTS, "brorl"))
 def test_a_run_of_it_acts(name, model, tmp_path):
     part, changes = ACTS[name]
     metric = f"experience/{part}"

@@ -59,6 +59,7 @@ def test_an_average_follows_the_weights(model):
     assert abs(found[0]) < 1e-6 < found[1]
 
 
+@pytest.mark.slow
 def test_an_average_is_sharded_as_the_weights_are(model):
     config = training_runs.settings(
         model,

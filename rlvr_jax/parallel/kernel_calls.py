@@ -41,9 +41,10 @@ def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     if call.name.startswith("token_stats"):
         (tokens, width), (vocabulary, _) = (array.shape for array in floats[:2])
         return Work(2.0 * tokens * vocabulary * width, moved)
-    if call.name.startswith("ragged-dot") and floats:
+    # The gradients of the first are the others, of rows and of matrices.
+    if call.name.startswith(("ragged-dot", "gmm")) and floats:
         return _experts(floats[0], floats[1], call.results[0], config)
-    if call.name.startswith("tgmm"):  # the gradient of the matrices of the former
+    if call.name.startswith("tgmm"):
         return _experts(floats[0], call.results[0], floats[1], config)
     # Those that pass over arrays and multiply nothing.
     return Work(0.0, moved)

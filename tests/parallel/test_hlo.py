@@ -119,7 +119,7 @@ def test_kernels_of_experts_are_counted_for_the_visits_to_ones_own(own, rows):
     expected = Work(2.0 * here * 8 * 20, 2 * here * (8 + 20) + 2 * visited * 8 * 20)
     for name, operands, results in (
         ("ragged-dot-none", (visits, matrices), (given,)),
-        ("ragged-dot-none", (given, matrices), (visits,)),
+        ("gmm", (given, matrices), (visits,)),
         ("tgmm", (visits, given), (matrices,)),
     ):
         found = kernel_work(hlo.KernelCall(name, (sizes, *operands), results), config)

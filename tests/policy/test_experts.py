@@ -142,43 +142,57 @@ def test_no_device_computes_what_another_one_does(spec):
     assert flops(mesh) < 1.5 / 8 * flops(None)
 
 
+KERNELS = ["gradient_of_matrices", "gradient_of_rows"]
+
+
 @pytest.mark.parametrize(
     ("number", "width", "inner"), [(256, 192, 96), (512, 512, 192), (128, 1100, 24)]
 )
-def test_the_kernel_for_the_gradient_of_experts_agrees_with_the_one_of_jax(number, width, inner):
+def test_kernels_for_the_gradients_of_experts_agree_with_those_of_jax(number, width, inner):
     """In bfloat16, with an expert that nobody visits and one that another device has."""
     random = np.random.default_rng(5)
-    rows, slope = (
-        jnp.asarray(random.normal(size=(number, size)), jnp.bfloat16) for size in (width, inner)
-    )
+    shapes = (number, width), (3, width, inner), (number, inner)
+    rows, matrices, slope = (jnp.asarray(random.normal(size=s), jnp.bfloat16) for s in shapes)
     sizes = jnp.asarray(random.multinomial(number, [0.4, 0, 0.1, 0.5]), jnp.int32)
     with jax.enable_x64(False):
-        found = products.gradient_of_matrices(rows, slope, sizes, 3, interpret=True)
+        found = (
+            products.gradient_of_rows(slope, matrices, sizes, interpret=True),
+            products.gradient_of_matrices(rows, slope, sizes, 3, interpret=True),
+        )
 
-    def given(matrices):
-        return jax.lax.ragged_dot(rows.astype(jnp.float32), matrices, sizes[:3])
+    def given(rows, matrices):
+        return jax.lax.ragged_dot(rows, matrices, sizes[:3])
 
-    zeros = jnp.zeros((3, width, inner), jnp.float32)
-    (wanted,) = jax.vjp(given, zeros)[1](slope.astype(jnp.float32))
-    assert found.dtype == jnp.bfloat16
-    assert_allclose(found.astype(jnp.float32), wanted, rtol=2**-8, atol=1e-4)
-    assert not found[1].any()
+    wide = [each.astype(jnp.float32) for each in (rows, matrices, slope)]
+    wanted = jax.vjp(given, *wide[:2])[1](wide[2])
+    ours = slice(int(sizes[:3].sum())), slice(None)
+    for gradient, other, read in zip(found, wanted, ours, strict=True):
+        assert gradient.dtype == jnp.bfloat16 and gradient.shape == other.shape
+        gradient = gradient.astype(jnp.float32)[read]
+        assert_allclose(gradient, other[read], rtol=2**-8, atol=1e-4)
+    assert not found[1][1].any()
 
 
 @pytest.mark.parametrize(("number", "calls"), [(256, 1), (192, 0)])
-def test_on_a_tpu_the_gradient_of_experts_is_the_kernels(number, calls, monkeypatch):
+def test_on_a_tpu_the_gradients_of_experts_are_the_kernels(number, calls, monkeypatch):
     """Unless no tile divides the rows; nothing else differs."""
     random = np.random.default_rng(6)
     shapes = (number, 24), (3, 24, 40), (number, 40)
     rows, matrices, weight = (jnp.asarray(random.normal(size=s), jnp.bfloat16) for s in shapes)
     sizes = jnp.asarray([number // 2, number // 4, number // 4], jnp.int32)
-    kernel, called = products.gradient_of_matrices, []
+    called = []
 
-    def interpreted(*given):
-        called.append(given)
-        return kernel(*given, interpret=True)
+    def interpreted(name):
+        kernel = getattr(products, name)
 
-    monkeypatch.setattr(products, "gradient_of_matrices", interpreted)
+        def counted(*given):
+            called.append(name)
+            return kernel(*given, interpret=True)
+
+        monkeypatch.setattr(products, name, counted)
+
+    for name in KERNELS:
+        interpreted(name)
 
     def slopes(tpu):
         def loss(rows, matrices):
@@ -189,7 +203,7 @@ def test_on_a_tpu_the_gradient_of_experts_is_the_kernels(number, calls, monkeypa
 
     with jax.enable_x64(False):
         found, wanted = slopes(True), slopes(False)
-    assert len(called) == calls
+    assert sorted(called) == sorted(KERNELS * calls)
     for gradient, other in zip(found, wanted, strict=True):
         # Either is rounded to the eight digits of bfloat16.
         assert_allclose(gradient.astype("float32"), other.astype("float32"), rtol=2**-7, atol=1e-4)

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from rlvr_jax.kernels import selection, selection_bench
 
@@ -15,6 +16,7 @@ def test_every_operation_that_runs_here_is_timed_beside_the_plain_one(capsys):
     assert all(row["to_plain"] == 1 for row in rows if row["implementation"] == "plain")
 
 
+@pytest.mark.slow
 def test_the_plain_versions_compute_the_same():
     inputs = selection_bench.random_inputs(4, 8)._replace(k=np.int32(3))
     for name in ("covariance", "top_k", "quantile"):

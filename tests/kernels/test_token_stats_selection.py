@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from compiling import OPTIMIZED
 from devices import NEEDS_A_CPU
+from everyday import everyday
 from numpy.testing import assert_array_equal
 from token_stats_cases import FLOAT32, assert_close, evaluate, make_case
 
@@ -102,7 +103,7 @@ def test_a_small_vocabulary_gives_the_same_up_to_rounding_for_any_number_of_toke
 
 
 @NEEDS_A_CPU
-@pytest.mark.parametrize("dtype", [np.float32, jnp.bfloat16])
+@pytest.mark.parametrize("dtype", everyday([np.float32, jnp.bfloat16], np.float32))
 def test_bits_do_not_depend_on_the_number_of_tokens_at_the_width_of_a_model(dtype):
     arrays, targets, _ = make_case((700, 896, 4100), (), dtype)
     statistics = functools.partial(token_stats, needs=("logp", "entropy"))

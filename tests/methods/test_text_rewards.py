@@ -82,6 +82,7 @@ def test_a_reward_model_sees_the_answer_and_its_score_is_learned(model, tmp_path
     assert max(values(lines, "experience/judge_no_verdict")) == 0
 
 
+@pytest.mark.slow
 def test_soft_constraints_are_asked_about_where_there_are_any(model, tmp_path):
     lines = trained(
         model,
@@ -97,6 +98,7 @@ def test_soft_constraints_are_asked_about_where_there_are_any(model, tmp_path):
     assert all(0 < mean < 1 for mean in soft)
 
 
+@pytest.mark.slow
 def test_lists_of_words_are_paid_and_priced(model, tmp_path):
     lines = trained(model, tmp_path / "run", "affectgpt_r1", "lists", response_tokens=1)
     accuracy = values(lines, "experience/reward/accuracy")

@@ -6,7 +6,6 @@ import numpy as np
 import numpy_actor
 import pytest
 import training_runs
-from everyday import everyday
 
 from rlvr_jax.experience import experience, none_above, place_ranked_traces
 from rlvr_jax.experience.stages.donors.ranked_traces import by_comprehension, traces_of
@@ -105,7 +104,8 @@ def test_a_prompt_without_further_solutions_has_its_own():
     assert traces_of(Prompt("p", solution=("a", "b"))) == [("a", "b")]
 
 
-@pytest.mark.parametrize("name", everyday(["rl_plus", "calibrl"], "calibrl"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rl_plus", "calibrl"])
 def test_training_learns_from_solutions(name, tmp_path):
     steps = training_runs.on_brackets(name, tmp_path)
     assert min(training_runs.values(steps, "experience/traces_right")) > 0

@@ -47,6 +47,7 @@ def test_thoughts_of_the_worked_example():
     np.testing.assert_array_equal(to_go[1, [0, 4, 6]], [0.5, 0.25, 0.25])
 
 
+@pytest.mark.slow
 def test_splitting_a_thought_gains_nothing_and_repeating_a_good_step_neither():
     batch = rollouts([[1.0, 0.0], [1.0, 1.0, 1.0, 0.0]], [1.0, 1.0], width=12)
     for process in (thought_rewards(), clip_and_delta(0.0)):

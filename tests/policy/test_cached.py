@@ -168,7 +168,7 @@ def test_rows_that_share_prompts_give_the_scorers_hidden_states(
 
 @pytest.mark.parametrize(
     ("kv_heads", "tensor", "kept"),
-    [(2, 4, 1), (1, 4, 1), (4, 2, 2), (3, 2, 3)],
+    everyday([(2, 4, 1), (1, 4, 1), (4, 2, 2), (3, 2, 3)], (2, 4, 1), (3, 2, 3)),
     ids=["more devices", "one head", "fewer devices", "not divided"],
 )
 def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept):

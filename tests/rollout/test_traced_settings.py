@@ -157,6 +157,7 @@ def test_the_same_is_drawn_in_turn_and_over_meshes(mesh, at_once):
     assert_same(answers(model, at_once=at_once, **settings), answers(**settings))
 
 
+@pytest.mark.slow
 def test_a_row_keeps_its_temperature_and_forks_take_it_along():
     hot = jax.jit(partial(decode, MODEL), static_argnames=("steps", "sampling", "stop_tokens"))
     pool = draw(started(), 2, Sampling(0.8))
@@ -171,6 +172,7 @@ def test_a_row_keeps_its_temperature_and_forks_take_it_along():
     assert_allclose(rollouts.behaviour_logp, score(MODEL, PARAMS, rollouts).logp, **EXACT)
 
 
+@pytest.mark.slow
 def test_a_draft_is_recorded_at_the_temperature_of_its_row():
     drawn = run(PARAMS, started(), STEPS, PLAIN, (), 0, temperature=TEMPERATURES)
     draft = to_rollouts(drawn, PROMPTS, STEPS, PLAIN).tokens

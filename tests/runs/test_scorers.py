@@ -160,7 +160,7 @@ def test_critics_expect_nothing_of_empty_responses_and_learn_nothing_from_them(o
 @pytest.mark.parametrize(
     "scorer",
     [
-        flow_scorer(0.8, 1),
+        pytest.param(flow_scorer(0.8, 1), marks=pytest.mark.slow),
         pytest.param(implicit_scorer(1.0), marks=pytest.mark.slow),
         pessimistic_scorer(),
     ],

@@ -76,7 +76,7 @@ def ragged_dot(
         become anything.
       tpu: it runs on one. In bfloat16 gradients are then of MegaBlocks' kernels. Of matrices libtpu
         (0.0.42.1) has none: it multiplies all rows by every matrix. Of rows it has one, but writes
-        all matrices in another order before it, which takes a tenth of the estimate of an update.
+        all matrices in another order first, 11 to 29 % of its estimate of qwen3-30b-a3b's update.
     """
     precision = _precision(rows, matrices)
     narrow = precision is None and not jax.config.jax_enable_x64  # the kernel counts in 32 bits

@@ -41,7 +41,7 @@ def kernel_work(call: KernelCall, config: ModelConfig) -> Work:
     if call.name.startswith("token_stats"):
         (tokens, width), (vocabulary, _) = (array.shape for array in floats[:2])
         return Work(2.0 * tokens * vocabulary * width, moved)
-    # The gradients of the first are the others, of rows and of matrices.
+    # `gmm` and `tgmm` are the gradients of the first, of rows and of matrices.
     if call.name.startswith(("ragged-dot", "gmm")) and floats:
         return _experts(floats[0], floats[1], call.results[0], config)
     if call.name.startswith("tgmm"):

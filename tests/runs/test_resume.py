@@ -409,7 +409,6 @@ def test_a_part_that_fails_leaves_the_state_before_its_step(
     assert training_runs.contents(tmp_path / "run") == uninterrupted
 
 
-@pytest.mark.slow
 def test_a_failure_behind_the_updates_saves_no_state(model, tmp_path, uninterrupted, monkeypatch):
     """Its weights are used up, and resuming takes up the last checkpoint."""
     observe, calls = Experience.observe, []

@@ -115,7 +115,7 @@ def test_gradient_is_that_of_the_composed_function(name, fresh):
 # One without and one with statistics over the batch; the latter also draws at random.
 @training_runs.every_trainable_method("grpo", "clip_cov")
 @freshness
-@pytest.mark.parametrize("dtype", everyday(ROUNDING, "float32"))
+@pytest.mark.parametrize("dtype", everyday(ROUNDING, "float64"))
 @pytest.mark.parametrize("micro_batches", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_micro_batches_change_nothing(name, fresh, micro_batches, dtype):
     whole = gradient(name, fresh, dtype=dtype)

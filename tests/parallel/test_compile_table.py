@@ -1,12 +1,14 @@
 """The table of models on slices: rows that are missing, and its page."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from experiments import papers
 from rlvr_jax.parallel import compile as command
+from rlvr_jax.parallel.topologies import TESTED
 from rlvr_jax.runs import compile_table
 from rlvr_jax.runs.compile_table import PAPERS, ROWS, Row, fill_table, table_page
 
@@ -105,3 +107,43 @@ def test_every_row_is_a_model_and_a_slice_once():
 def test_a_paper_is_compiled_by_its_own_file():
     with pytest.raises(ValueError, match="v5e comes with 1, 4, 8"):
         compile_table._compiled(Row(compile_table._PAPER, "gspo_8b", "v5e-7"))
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def kept():
+    """All lines of the table of slices."""
+    return compile_table._read(DOCS / "results/pods/rows.jsonl")
+
+
+def kept_of(version):
+    """Of a libtpu, by method, model and slice."""
+    lines = [line for line in kept() if line["libtpu"] == version and "commit" not in line]
+    return {(line["method"], line["model"], line["topology"]): line for line in lines}
+
+
+@pytest.mark.parametrize("version", TESTED["libtpu"])
+def test_every_row_is_there_and_fits(version):
+    lines = kept_of(version)
+    assert all(lines[row[:3]]["fits"] for row in ROWS)
+
+
+def test_the_page_and_the_guide_are_of_the_rows():
+    assert (DOCS / "results/pods/README.md").read_text() == table_page(kept())
+    guide = (DOCS / "pods.md").read_text()
+    lines = kept_of(re.search(r"estimate \(libtpu ([\d.]+)\)", guide)[1])
+    steps = {key: f"{line['step_compiler_seconds']:,.0f}" for key, line in lines.items()}
+    for model, slices in compile_table._SLICES.items():
+        *small, pod = [steps["grpo", model, name] for name in slices]
+        cells = [f"{name}: {step}" for name, step in zip(slices, small, strict=False)]
+        assert f"| {' | '.join([model, *cells, pod])} |" in guide.splitlines()
+    for paper in PAPERS:
+        cells = []
+        for name in ("v5e-256", "v5p-64"):
+            key = compile_table._PAPER, paper, name
+            programs = lines[key]["programs"]
+            drawn = programs["sample"]["calls"] * programs["sample"]["compiler_seconds"]
+            most = max(program["bytes"] for program in programs.values())
+            cells += [steps[key], f"{drawn:,.0f}", f"{most / 2**30:.1f}"]
+        assert f"| {' | '.join([paper, *cells])} |" in guide.splitlines()

@@ -85,16 +85,9 @@ def top_covariance(
     implementation: str | None = None,
 ) -> tuple[Float[Array, "B T"], Bool[Array, "B T"]]:
     """`covariance` and, chosen as by `top_k`, its k largest values on the mask. No gradient."""
-
-    def body(form, advantage, logp, mask, k, rollout_id):
-        centered, kth = _centered(form, advantage, logp, mask)
-        priority = selection_search.ordered_bits(centered)
-        kths = kth, form.kth
-        return centered, selection_search.first_k(priority, mask, k, rollout_id, form.count, kths)
-
     arrays = (advantage, logp, mask, jnp.asarray(k, jnp.int32), rollout_id)
     split = (ROWS, ROWS, ROWS, WHOLE, ROWS)
-    return _run(body, mesh, implementation, arrays, split, (ROWS, ROWS))
+    return _run(_top_covariance, mesh, implementation, arrays, split, (ROWS, ROWS))
 
 
 def top_k(
@@ -120,14 +113,8 @@ def top_k(
     Raises:
       ValueError: as `covariance`.
     """
-
-    def body(form, values, eligible, k, rollout_id):
-        priority = selection_search.ordered_bits(values)
-        kths = form.kth, form.kth
-        return selection_search.first_k(priority, eligible, k, rollout_id, form.count, kths)
-
     arrays = values, eligible, jnp.asarray(k, jnp.int32), rollout_id
-    return _run(body, mesh, implementation, arrays, (ROWS, ROWS, WHOLE, ROWS), ROWS)
+    return _run(_top_k, mesh, implementation, arrays, (ROWS, ROWS, WHOLE, ROWS), ROWS)
 
 
 def random_subset(
@@ -154,14 +141,8 @@ def random_subset(
     Raises:
       ValueError: as `covariance`.
     """
-
-    def body(form, eligible, k, key, rollout_id):
-        draws = _random_bits(key, rollout_id, eligible.shape[1])
-        kths = form.kth, form.kth
-        return selection_search.first_k(draws, eligible, k, rollout_id, form.count, kths)
-
     arrays = eligible, jnp.asarray(k, jnp.int32), key, rollout_id
-    return _run(body, mesh, implementation, arrays, (ROWS, WHOLE, WHOLE, ROWS), ROWS)
+    return _run(_random_subset, mesh, implementation, arrays, (ROWS, WHOLE, WHOLE, ROWS), ROWS)
 
 
 def quantile(
@@ -184,12 +165,35 @@ def quantile(
     Raises:
       ValueError: as `covariance`.
     """
+    arrays = values, mask, jnp.asarray(fraction, values.dtype)
+    return _run(_quantile, mesh, implementation, arrays, (ROWS, ROWS, WHOLE), WHOLE)
 
-    def body(form, values, mask):
-        sweeps = form.count, form.smallest, form.kth
-        return selection_search.quantile(values, mask, fraction, *sweeps)
 
-    return _run(body, mesh, implementation, (values, mask), (ROWS, ROWS), WHOLE)
+def _top_covariance(form, advantage, logp, mask, k, rollout_id):
+    centered, kth = _centered(form, advantage, logp, mask)
+    priority = selection_search.ordered_bits(centered)
+    kths = kth, form.kth
+    return centered, selection_search.first_k(priority, mask, k, rollout_id, form.count, kths)
+
+
+def _top_k(form, values, eligible, k, rollout_id):
+    priority = selection_search.ordered_bits(values)
+    return _first_k(form, priority, eligible, k, rollout_id)
+
+
+def _random_subset(form, eligible, k, key, rollout_id):
+    draws = _random_bits(key, rollout_id, eligible.shape[1])
+    return _first_k(form, draws, eligible, k, rollout_id)
+
+
+def _first_k(form, priority, eligible, k, rollout_id):
+    kths = form.kth, form.kth
+    return selection_search.first_k(priority, eligible, k, rollout_id, form.count, kths)
+
+
+def _quantile(form, values, mask, fraction):
+    sweeps = form.count, form.smallest, form.kth
+    return selection_search.quantile(values, mask, fraction, *sweeps)
 
 
 def _random_bits(key, rollout_id, num_tokens):
@@ -205,10 +209,8 @@ def _random_bits(key, rollout_id, num_tokens):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _covariance(mesh, implementation, advantage, logp, mask):
-    def body(form, advantage, logp, mask):
-        return _centered(form, advantage, logp, mask)[0]
-
-    return _run(body, mesh, implementation, (advantage, logp, mask), (ROWS,) * 3, ROWS)
+    arrays = advantage, logp, mask
+    return _run(_only_centered, mesh, implementation, arrays, (ROWS,) * 3, ROWS)
 
 
 @_covariance.defjvp
@@ -229,6 +231,10 @@ def _centered(form, advantage, logp, mask):
     return form.product(advantage, logp, mask, means)
 
 
+def _only_centered(form, advantage, logp, mask):
+    return _centered(form, advantage, logp, mask)[0]
+
+
 def _run(body, mesh, implementation, arrays, split, out):
     """`body(form, *arrays)` by an implementation.
 
@@ -242,7 +248,7 @@ def _run(body, mesh, implementation, arrays, split, out):
             f" {implementation!r}"
         )
     if implementation != "pallas_tpu":
-        return body(XLA, *arrays)
+        return _in_plain_jax(body, *arrays)
     axes = ()
     if mesh is not None:
         axes = tuple(axis for axis in TOKEN_AXES if mesh.shape.get(axis, 1) > 1)
@@ -263,6 +269,13 @@ def _run(body, mesh, implementation, arrays, split, out):
         out_specs=jax.tree.map(specs.get, out),
         check_vma=False,
     )(*arrays)
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def _in_plain_jax(body, *arrays):
+    """`body` with sweeps of jax.numpy. Outside of `jit` its loops would be compiled in every call:
+    JAX keeps a program of a loop by the function that is its body, which is another in each."""
+    return body(XLA, *arrays)
 
 
 def _on_tpu(body, axes, *arrays):

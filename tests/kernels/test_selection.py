@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import compilations
 from devices import NEEDS_A_CPU, NEEDS_EIGHT_DEVICES
 from jax.experimental import pallas as pl
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -182,6 +183,18 @@ def test_no_array_of_the_batch_leaves_its_device(form, name):
     for shape, _ in sent:
         for dimensions in re.findall(r"\[([\d,]*)\]", shape):
             assert np.prod([int(n) for n in dimensions.split(",") if n]) <= 16  # counts, limbs
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_second_call_outside_of_jit_compiles_nothing(name):
+    """In a notebook loops of an operation must not be compiled in every call."""
+    _, logp, mask, rollout_id, _ = next(trials())
+    options = {"fraction": FRACTION} if name == "quantile" else {}
+    arrays = jax.tree.map(jnp.asarray, CALLS[name](logp, mask, rollout_id, jax.random.key(0)))
+    getattr(selection, name)(*arrays, **options)
+    with compilations() as compiled_again:
+        getattr(selection, name)(*arrays, **options)
+    assert not compiled_again
 
 
 def test_the_gradient_of_covariance_is_that_of_its_definition():

@@ -4,6 +4,8 @@ All sums run backwards over the response, in blocks (`_backward`), so that their
 length.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -177,6 +179,8 @@ def _price_needs(kl_coefficient):
     return {"logp", "reference_logp"} if kl_coefficient else set()
 
 
+# Outside of `jit` each call would compile both loops anew.
+@partial(jax.jit, inline=True)
 def _backward(terms, factors):
     """y_t = terms_t + factors_t · y_{t+1}, y = 0 after the end.
 

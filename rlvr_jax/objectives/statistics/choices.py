@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
-from rlvr_jax.kernels.selection import random_subset
+from rlvr_jax.kernels.selection import random_subset, top_k
 from rlvr_jax.kernels.selection_search import first_k, ordered_bits
-from rlvr_jax.objectives.statistics.masked import masked_count
 
 __all__ = ["masked_top_k", "random_choice"]
 
@@ -21,7 +20,7 @@ def masked_top_k(
     eligible: Bool[Array, "B T"],
     k: int | Int[Array, "..."],
     rollout_id: Int[Array, "B"],
-    count: Callable[[Array], Array] = masked_count,
+    count: Callable[[Array], Array] | None = None,
 ) -> Bool[Array, "B T"]:
     """Chooses the k eligible tokens of largest value; all of them if there are fewer.
 
@@ -34,10 +33,12 @@ def masked_top_k(
       k: how many; may be traced; one number, or one per set in the shape of what `count` gives.
       rollout_id: distinct for rows with eligible tokens.
       count: (bool [B, T]) -> how many of each set are True, in a shape that broadcasts against
-        [B, T]: all of them together, or by `scoped_count`. The choice is made in each set.
+        [B, T], e.g. by `scoped_count`. The choice is made in each set. None: in all together.
     Returns:
       bool, True on exactly min(k, number eligible) tokens of each set.
     """
+    if count is None:
+        return top_k(values, eligible, k, rollout_id)
     return first_k(ordered_bits(values), eligible, k, rollout_id, count)
 
 

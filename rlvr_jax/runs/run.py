@@ -357,13 +357,16 @@ def check_group_size(config: TrainConfig, recipe: Recipe) -> None:
 
 
 def make_optimizer(config: TrainConfig, learning_rate: float) -> optax.GradientTransformation:
-    """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate."""
-    schedule = learning_rate
-    if config.warmup_updates:
-        schedule = optax.linear_schedule(0.0, learning_rate, config.warmup_updates)
-    return optax.chain(
-        optax.clip_by_global_norm(config.max_gradient_norm),
-        optax.adamw(
-            schedule, b1=config.adam_b1, b2=config.adam_b2, weight_decay=config.weight_decay
-        ),
-    )
+    """Gradient clipping, Adam with decoupled weight decay, linear warm-up to the rate.
+
+    The same one for the same numbers, or the next run in a process would compile its programs anew.
+    """
+    numbers = config.warmup_updates, config.max_gradient_norm, config.adam_b1, config.adam_b2
+    return _optimizer(learning_rate, *numbers, config.weight_decay)
+
+
+@functools.cache
+def _optimizer(learning_rate, warmup, max_norm, b1, b2, weight_decay):
+    schedule = optax.linear_schedule(0.0, learning_rate, warmup) if warmup else learning_rate
+    adam = optax.adamw(schedule, b1=b1, b2=b2, weight_decay=weight_decay)
+    return optax.chain(optax.clip_by_global_norm(max_norm), adam)

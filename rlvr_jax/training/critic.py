@@ -8,7 +8,7 @@ the head is fitted with an optimizer of its own while no gradient of it flows in
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from rlvr_jax.training.critic_state import CriticState
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.plan import PROGRAMS_KEPT, BatchPlan
 from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
 from rlvr_jax.types import Rollouts, replace
 
@@ -172,6 +172,7 @@ def initial_critic(
     return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
 
 
+@lru_cache(PROGRAMS_KEPT)
 def jitted_critic(
     model: Model,
     critic: Critic | Scorer,
@@ -180,6 +181,8 @@ def jitted_critic(
     opening: int,
 ) -> tuple[Any, Any]:
     """The two programs, for global arrays; those of a `Scorer` give what it says.
+
+    The same functions for the same arguments, as `programs.jitted`.
 
     Returns:
       values (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}; and fit (state,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -19,13 +19,12 @@ from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.gradient import old_statistics
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.plan import PROGRAMS_KEPT, BatchPlan
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
 
 __all__ = ["Programs", "jitted", "make_programs"]
-
 
 MORE: dict[str, tuple[str, ...]] = {
     "measure": (),
@@ -130,6 +129,7 @@ def make_programs(
     )
 
 
+@lru_cache(PROGRAMS_KEPT)
 def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any:
     """The program that measures log-probs and entropies of any rows, and what else is asked for."""
 
@@ -154,6 +154,7 @@ def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any
     return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
+@lru_cache(PROGRAMS_KEPT)
 def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     """The program that scores the prompts of an update's rollouts."""
     shared = shared_rows(plan, model.mesh)
@@ -169,6 +170,7 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
+@lru_cache(PROGRAMS_KEPT)
 def jitted(
     model: Model,
     objective: Objective,
@@ -177,6 +179,8 @@ def jitted(
     opening: int,
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
+
+    The same functions for the same arguments, an objective being the same as one that is alike.
 
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step

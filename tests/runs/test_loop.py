@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import training_runs
+from compiling import compilations
 from everyday import everyday
 from rich.console import Console
 
@@ -142,12 +143,16 @@ def test_samples_show_each_token_with_its_numbers(finished):
             assert (row["stage"], row["timed_out"], row["verdict"]) == ("", False, True)
 
 
-def test_equal_seeds_write_equal_bytes_and_others_do_not(finished, model, tmp_path):
-    for name, seed in (("same", 0), ("other", 1)):
-        config = training_runs.settings(
-            model, tmp_path / name, seed=seed, evaluation_samples=16, **GRPO
-        )
-        training_runs.quietly(config)
+def test_equal_seeds_write_equal_bytes_and_others_do_not_by_the_same_programs(
+    finished, model, tmp_path
+):
+    with compilations() as compiled_anew:
+        for name, seed in (("same", 0), ("other", 1)):
+            config = training_runs.settings(
+                model, tmp_path / name, seed=seed, evaluation_samples=16, **GRPO
+            )
+            training_runs.quietly(config)
+    assert not compiled_anew
     wanted = training_runs.contents(finished[0])
     assert training_runs.contents(tmp_path / "same") == wanted
     other = training_runs.contents(tmp_path / "other")
@@ -163,7 +168,9 @@ def test_after_the_first_step_nothing_is_compiled(model, tmp_path):
             compilations.append(seconds)
 
     jax.monitoring.register_event_duration_secs_listener(heard)
-    config = training_runs.settings(model, tmp_path / "run", steps=3, evaluate_every=1, **GRPO)
+    # Another optimizer than that of the runs above, whose programs are kept.
+    own = dict(steps=3, evaluate_every=1, max_gradient_norm=0.9, **GRPO)
+    config = training_runs.settings(model, tmp_path / "run", **own)
     try:
         with training_runs.watched(lambda: at_grading.append(len(compilations))):
             training_runs.quietly(config)

@@ -1,6 +1,7 @@
 """Who may import whom: the rooms of the library form an order, and imports go down it."""
 
 import ast
+import functools
 import graphlib
 from collections.abc import Iterator
 from importlib.util import resolve_name
@@ -65,6 +66,7 @@ def code(tree: ast.AST, typed: bool = False) -> Iterator[ast.AST]:
             yield from code(child, typed)
 
 
+@functools.cache
 def imports(source: str, package: str = "", typed: bool = False) -> list[tuple[int, str]]:
     """Lines and full names of what a file imports, `from a import b` as "a.b"."""
     found = []
@@ -74,9 +76,13 @@ def imports(source: str, package: str = "", typed: bool = False) -> list[tuple[i
         elif isinstance(node, ast.ImportFrom):
             module = resolve_name("." * node.level + (node.module or ""), package)
             found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rlvr_jax":
+        elif isinstance(node, ast.Attribute) and _names(node.value, "rlvr_jax"):
             found.append((node.lineno, f"rlvr_jax.{node.attr}"))  # it loads rooms when asked
     return found
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def room_of(name: str) -> str | None:

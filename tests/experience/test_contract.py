@@ -1,12 +1,15 @@
 """The laws of the experience, over every part: `part_cases` holds a chain for each factory."""
 
+import functools
+from typing import NamedTuple
+
 import jax
 import numpy as np
 import numpy_actor
 import pytest
 from part_cases import CASES, TESTS_OF_GROUPS
 
-from rlvr_jax.experience import curricula, draws, experience, stages
+from rlvr_jax.experience import Experience, curricula, draws, experience, stages
 from rlvr_jax.objectives import GIVEN
 
 STEPS = 4
@@ -28,41 +31,71 @@ def same(one, two):
     return True
 
 
+class Walk(NamedTuple):
+    """The first steps of a part's chain, for all tests that look at them.
+
+    Fields:
+      chain: what was walked.
+      steps: what each collected, what it told, and the state behind it.
+      drawn: tokens that the actor drew in each of its calls.
+    """
+
+    chain: Experience
+    steps: list
+    drawn: list[int]
+
+
+@functools.cache
+def walk_of(name):
+    drawn = []
+
+    class Counting(numpy_actor.NumpyActor):
+        def draw(self, asks, key, sampling=None, constants=None):
+            batch = super().draw(asks, key, sampling, constants)
+            rollouts = batch.rollouts
+            own = True if rollouts.origin is None else rollouts.origin != GIVEN
+            drawn.append(int((rollouts.mask & own).sum()))
+            return batch
+
+    chain = CASES[name]()
+    return Walk(chain, numpy_actor.walk(chain, Counting(), steps=STEPS), drawn)
+
+
 def test_every_factory_has_a_case():
     assert [name for name in factories() if name not in CASES] == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_that_stops_after_any_step_goes_on_in_the_same_bytes(name):
-    chain = CASES[name]()
-    whole = numpy_actor.walk(chain, steps=STEPS)
+    whole = walk_of(name).steps
     for stop in range(1, STEPS):
-        # The state goes through a file in between: numpy arrays and nothing else.
+        # The state goes through a file in between: numpy arrays and nothing else. It is the same
+        # behind the next step, so all further ones are.
         state = jax.tree.map(lambda x: np.array(x), whole[stop - 1][2])
-        rest = numpy_actor.walk(CASES[name](), steps=STEPS - stop, first=stop, state=state)
-        for (one, told, after), (two, told_again, after_again) in zip(
-            whole[stop:], rest, strict=True
-        ):
-            assert same(one, two) and told == told_again
-            jax.tree.map(np.testing.assert_array_equal, after, after_again)
+        ((two, told_again, after_again),) = numpy_actor.walk(
+            CASES[name](), steps=1, first=stop, state=state
+        )
+        one, told, after = whole[stop]
+        assert same(one, two) and told == told_again
+        jax.tree.map(np.testing.assert_array_equal, after, after_again)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_state_keeps_its_arrays(name):
-    chain = CASES[name]()
+    chain, steps, _ = walk_of(name)
     shapes = [
         jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), state)
-        for state in (chain.init(numpy_actor.setting(chain)), numpy_actor.walk(chain)[-1][2])
+        for state in (chain.init(numpy_actor.setting(chain)), steps[-1][2])
     ]
     assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_whole_groups_of_graded_answers(name):
-    chain = CASES[name]()
+    chain, steps, _ = walk_of(name)
     own = numpy_actor.setting(chain)
     most = np.prod([part.most for part in (chain.draw[1], *chain.stages.values())])
-    for collected, _, _ in numpy_actor.walk(chain, steps=STEPS):
+    for collected, _, _ in steps:
         batch = collected.batch
         rollouts = batch.rollouts
         assert len(batch) == len(batch.grades) == len(rollouts.group)
@@ -77,8 +110,7 @@ def test_rows_are_whole_groups_of_graded_answers(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_outcome_is_the_verifiers_word(name):
-    chain = CASES[name]()
-    for collected, _, _ in numpy_actor.walk(chain, steps=STEPS):
+    for collected, _, _ in walk_of(name).steps:
         batch = collected.batch
         told = [grade.outcome or 0.0 for grade in batch.grades]
         np.testing.assert_array_equal(batch.rollouts.outcome, np.asarray(told, np.float32))
@@ -86,29 +118,16 @@ def test_the_outcome_is_the_verifiers_word(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_counted_as_drawn_is_what_the_actor_drew(name):
-    drawn = []
-
-    class Counting(numpy_actor.NumpyActor):
-        def draw(self, asks, key, sampling=None, constants=None):
-            batch = super().draw(asks, key, sampling, constants)
-            rollouts = batch.rollouts
-            own = True if rollouts.origin is None else rollouts.origin != GIVEN
-            drawn.append(int((rollouts.mask & own).sum()))
-            return batch
-
-    chain = CASES[name]()
-    found = numpy_actor.walk(chain, Counting(), steps=STEPS)
-    counted = sum(collected.metrics["drawn_tokens"] for collected, _, _ in found)
+    _, steps, drawn = walk_of(name)
+    counted = sum(collected.metrics["drawn_tokens"] for collected, _, _ in steps)
     assert counted == sum(drawn)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_another_seed_gives_another_batch(name):
     chain = CASES[name]()
-    one, two = (
-        numpy_actor.walk(chain, steps=1, own=numpy_actor.setting(chain, seed=seed))[0][0]
-        for seed in (0, 1)
-    )
+    own = numpy_actor.setting(chain, seed=1)
+    one, two = walk_of(name).steps[0][0], numpy_actor.walk(chain, steps=1, own=own)[0][0]
     # A batch of stored solutions, which are all alike here, differs by its prompts.
     told = [
         ([ask.number for ask in found.batch.asks], found.batch.rollouts.tokens.tolist())

@@ -57,25 +57,27 @@ def rows(asked):
 def test_a_verdict_is_the_next_token_behind_what_is_asked(model, asked):
     own, params = policy.load(model)
     batch = rows(asked)
-    found = statistics(own, params, batch, {"logp", "verdict_logp"}).verdict_logp
-    for row in range(3):
-        text = [
+    measure = jax.jit(lambda *given: statistics(own, *given, {"logp", "verdict_logp"}))
+    found = measure(params, batch).verdict_logp
+    texts = [
+        [
             *batch.prompt_tokens[row, : batch.prompt_length[row]].tolist(),
             *batch.tokens[row, : batch.length[row]].tolist(),
             *asked,
         ]
-        alone = Rollouts.of_responses(
-            np.array([[6]], np.int32),
-            np.ones((1, 1), bool),
-            np.zeros(1),
-            np.zeros(1),
-            prompt_tokens=np.array([text], np.int32),
-            prompt_length=np.array([len(text)], np.int32),
-        )
-        for place, token in enumerate((6, 9)):
-            one = replace(alone, tokens=jnp.array([[token]], jnp.int32))
-            wanted = policy.score(own, params, one).logp[0, 0]
-            np.testing.assert_allclose(found[row, place], wanted, atol=CLOSE)
+        for row in range(3)
+    ]
+    # A row for each text and each verdict, all in one pass.
+    alone = Rollouts.of_responses(
+        np.tile(np.array([[6], [9]], np.int32), (3, 1)),
+        np.ones((6, 1), bool),
+        np.zeros(6),
+        np.arange(6),
+        prompt_tokens=np.repeat(np.int32([text + [0] * (12 - len(text)) for text in texts]), 2, 0),
+        prompt_length=np.repeat(np.int32([len(text) for text in texts]), 2),
+    )
+    wanted = jax.jit(policy.score, static_argnums=0)(own, params, alone).logp.reshape(3, 2)
+    np.testing.assert_allclose(found, wanted, atol=CLOSE)
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def test_sequences_that_grow_give_the_scorers_hidden_states(small_blocks, layers
     model = Model(replace(config_of(window=5), num_layers=layers, sliding_layers=(0, layers - 1)))
     params = model.init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (ROWS, 19), 0, 16)
-    wanted = model.hidden(params, tokens)
+    wanted = jax.jit(model.hidden)(params, tokens)
     caches = model.empty_caches(ROWS, SLOTS)
     extend = jax.jit(model.extend)
     positions = jnp.broadcast_to(jnp.arange(19), tokens.shape)
@@ -150,11 +150,11 @@ def test_rows_that_share_prompts_give_the_scorers_hidden_states(
     tokens = np.random.default_rng(1).integers(0, 16, (6, 16)).astype(np.int32)
     prompts = tokens[::3, :9]
     tokens = np.where(np.arange(16) < length[rows][:, None], tokens[::3][rows], tokens)
-    wanted = model.hidden(params, tokens)
+    wanted = jax.jit(model.hidden)(params, tokens)
     positions = np.where(np.arange(9) < length[:, None], np.arange(9), 9)
-    _, caches = model.extend(params, model.empty_caches(2, 9), prompts, positions)
-    caches = model.shared_caches(caches, jnp.asarray(length)[rows], 7)
     extend = jax.jit(model.extend)
+    _, caches = extend(params, model.empty_caches(2, 9), prompts, positions)
+    caches = model.shared_caches(caches, jnp.asarray(length)[rows], 7)
     # From the prompt's last token on, as the sampler does; the third row ends early.
     for step in range(7):
         at = length[rows] - 1 + step
@@ -178,7 +178,7 @@ def test_a_device_keeps_the_heads_that_its_queries_share(kv_heads, tensor, kept)
     model, own = Model(config), Model(config, mesh=mesh)
     params = model.init(jax.random.key(0))
     tokens = jax.random.randint(jax.random.key(1), (8, 9), 0, 16)
-    wanted = model.hidden(params, tokens)
+    wanted = jax.jit(model.hidden)(params, tokens)
     positions = jnp.broadcast_to(jnp.arange(9), tokens.shape)
 
     @jax.jit

@@ -1,7 +1,6 @@
 """What a policy says about given texts."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import training_runs
@@ -22,13 +21,16 @@ def folder(tmp_path_factory):
 def test_every_token_has_the_log_prob_entropy_and_alternatives_of_the_whole_logits(folder):
     model, params = policy.load(folder)
     tokenizer = policy.tokenizer(folder)
+    logits = jax.jit(model.logits)
+    width = max(len(tokenizer(text)["input_ids"]) for text in TEXTS)
     for text, told in zip(
         TEXTS, policy.score_texts(model, params, tokenizer, TEXTS, top=3, batch=2), strict=True
     ):
         ids = np.array(tokenizer(text)["input_ids"])
         np.testing.assert_array_equal(told.ids, ids)
-        logp = np.asarray(jax.nn.log_softmax(model.logits(params, jnp.asarray(ids[None])))[0])
-        before = logp[:-1]
+        padded = np.pad(ids, (0, width - len(ids)))[None]
+        logp = np.asarray(jax.nn.log_softmax(logits(params, padded))[0])
+        before = logp[: len(ids) - 1]
         assert all(np.isnan(array[0]).all() for array in (told.logp, told.entropy, told.top_logp))
         near = {"atol": FLOAT32}
         np.testing.assert_allclose(told.logp[1:], before[np.arange(len(ids) - 1), ids[1:]], **near)

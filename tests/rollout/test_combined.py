@@ -52,7 +52,7 @@ def drawn(models, steps=8, temperature=0.7, **options):
 
 def summed(models, pool, temperature):
     """Log-probs of all tokens at every place, by full passes."""
-    logits = [model.logits(params, pool.tokens) for model, params in models]
+    logits = [jax.jit(model.logits)(params, pool.tokens) for model, params in models]
     return jax.nn.log_softmax(combine_logits(*logits) / temperature)
 
 

@@ -1,6 +1,7 @@
 """Soft thinking: what was fed is what is scored, and where it ends tokens are sampled as ever."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -40,9 +41,13 @@ def drawn(model, how, samples=16, **sampling):
     )
 
 
+@partial(jax.jit, static_argnums=0)
+def measured(own, params, rollouts):
+    return statistics(own, params, rollouts, {"logp", "candidate_logp", "entropy"})
+
+
 def scored(model, rollouts):
-    needs = {"logp", "candidate_logp", "entropy"}
-    return statistics(*model, rollouts, needs)
+    return measured(*model, rollouts)
 
 
 def test_mixtures_are_scored_in_the_context_they_were_fed_in(model):

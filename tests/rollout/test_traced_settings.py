@@ -30,10 +30,12 @@ from pool_rows import (
     started,
 )
 
+from rlvr_jax import policy
 from rlvr_jax.parallel import make_mesh
-from rlvr_jax.policy import score
 from rlvr_jax.rollout import Processor, Sampling, compose, decode, sample, to_rollouts, verify
 from rlvr_jax.rollout.sample import draw_groups
+
+score = jax.jit(policy.score, static_argnums=(0, 3))
 
 TEMPERATURES = np.array([0.6, 1.0, 1.7, 0.9])
 SAMPLES = 3

@@ -315,7 +315,7 @@ def setting(chain, task=None, prompts=4, samples=4, seed=0, steps=10):
     return Setting(task, prompts, samples, drawn, 8, seed, steps, chain.rounds, WORDS, WORDS)
 
 
-def walk(chain, actor=None, steps=4, first=0, state=None, own=None, learned=None):
+def walk(chain, actor=None, steps=4, first=0, state=None, own=None):
     """Steps of a chain without an update; gives what each collected and the state behind it."""
     actor = actor or NumpyActor()
     own = own or setting(chain)

@@ -22,6 +22,7 @@ from jax.core import Tracer
 __all__ = ["Alike"]
 
 _LIBRARY = "rlvr_jax"
+_LASTING = {_LIBRARY, "jax", "jaxlib", "numpy", "optax", "builtins", "functools", "operator"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
@@ -31,6 +32,17 @@ class Alike:
     @functools.cached_property
     def _made(self) -> Hashable:
         return _Key(_made_of(self, {}))
+
+    @functools.cached_property
+    def lasting(self) -> bool:
+        """Whether nothing of it can change without a trace: it is made of this library's code.
+
+        What is compiled for it may be used for all that are alike. A function of one's own may read
+        a module that is loaded again, or an object that is changed where it lies.
+        """
+        seen: dict[int, tuple[int, Any]] = {}
+        made = _made_of(self, seen)
+        return not _is_opaque(made) and all(_is_lasting(value) for _, value in seen.values())
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -114,6 +126,15 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self.value)
+
+
+def _is_opaque(made: Hashable) -> bool:
+    return isinstance(made, _Same) or (isinstance(made, tuple) and any(map(_is_opaque, made)))
+
+
+def _is_lasting(value: Any) -> bool:
+    owner = value if isinstance(value, types.FunctionType) else type(value)
+    return (owner.__module__ or "").partition(".")[0] in _LASTING
 
 
 def _globals_of(function: types.FunctionType) -> dict[str, Any]:

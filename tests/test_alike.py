@@ -4,8 +4,10 @@ import functools
 
 import jax
 import numpy as np
+import optax
 import pytest
 from compiling import compilations
+from tiny_batch import tiny
 
 from rlvr_jax import methods
 from rlvr_jax.experience import experience, refill, uniform
@@ -17,6 +19,9 @@ from rlvr_jax.objectives import (
     stateless,
     token_mean,
 )
+from rlvr_jax.parallel import make_mesh
+from rlvr_jax.training.plan import BatchPlan
+from rlvr_jax.training.programs import jitted
 from rlvr_jax.types import Recipe, replace
 
 
@@ -99,6 +104,26 @@ def test_a_function_of_ones_own_is_what_it_closes_over_and_reads(monkeypatch):
     # As in a notebook, where a cell is run again.
     monkeypatch.setitem(globals(), "HELPER", lambda context: 2)
     assert own(0.5) != before
+
+
+def test_a_run_shares_programs_with_those_that_are_alike_if_all_their_parts_are_the_librarys():
+    """A function of one's own may read a module, or an object, that changes in between."""
+    optimizer = optax.sgd(1.0)
+    model = replace(tiny()[0], mesh=make_mesh("data=1", jax.devices()[:1]))
+
+    def update_of(recipe):
+        return jitted(model, recipe.objective, optimizer, BatchPlan(2, 4), 0)[2]
+
+    assert update_of(methods.recipe("dapo")) is update_of(methods.recipe("dapo"))
+    assert update_of(methods.recipe("dapo")) is not update_of(methods.recipe("grpo"))
+    assert own(0.5).objective == own(0.5).objective
+    assert update_of(own(0.5)) is not update_of(own(0.5))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_method_lasts(name):
+    recipe = made(name)
+    assert recipe.objective.lasting and (recipe.critic is None or recipe.critic.lasting)
 
 
 def test_what_nothing_is_known_of_is_equal_to_itself_alone():

@@ -172,7 +172,6 @@ def initial_critic(
     return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
 
 
-@lru_cache(PROGRAMS_KEPT)
 def jitted_critic(
     model: Model,
     critic: Critic | Scorer,
@@ -189,6 +188,12 @@ def jitted_critic(
       the same rollouts, the policy's weights or None) -> (state, metrics), which takes its state
       over.
     """
+    make = _jitted_critic if critic.lasting else _jitted_critic.__wrapped__
+    return make(model, critic, optimizer, plan, opening)
+
+
+@lru_cache(PROGRAMS_KEPT)
+def _jitted_critic(model, critic, optimizer, plan, opening):
     kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
     shared = shared_rows(plan, model.mesh)

@@ -170,7 +170,6 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
-@lru_cache(PROGRAMS_KEPT)
 def jitted(
     model: Model,
     objective: Objective,
@@ -180,12 +179,19 @@ def jitted(
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
 
-    The same functions for the same arguments, an objective being the same as one that is alike.
+    The same functions for the same arguments, an objective being the same as one that is alike, if
+    it is of the library's parts alone.
 
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
       (state, base weights under adapters, rollouts, key, fresh, the second policy's weights).
     """
+    make = _jitted if objective.lasting else _jitted.__wrapped__
+    return make(model, objective, optimizer, plan, opening)
+
+
+@lru_cache(PROGRAMS_KEPT)
+def _jitted(model, objective, optimizer, plan, opening):
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(plan, model.mesh)

@@ -41,8 +41,10 @@ class Alike:
         a module that is loaded again, or an object that is changed where it lies.
         """
         seen: dict[int, tuple[int, Any]] = {}
-        made = _made_of(self, seen)
-        return not _is_opaque(made) and all(_is_lasting(value) for _, value in seen.values())
+        if not _is_lasting(_made_of(self, seen)):
+            return False
+        values = (value for _, value in seen.values())
+        return all(_stays(v.__module__) for v in values if isinstance(v, types.FunctionType))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -128,13 +130,17 @@ class _Same:
         return id(self.value)
 
 
-def _is_opaque(made: Hashable) -> bool:
-    return isinstance(made, _Same) or (isinstance(made, tuple) and any(map(_is_opaque, made)))
+def _is_lasting(made: Hashable) -> bool:
+    """Of what values are made of: whether all of it is compared, and types stay what they are."""
+    if isinstance(made, tuple):
+        return all(map(_is_lasting, made))
+    if isinstance(made, type | types.ModuleType):
+        return _stays(made.__module__ if isinstance(made, type) else made.__name__)
+    return not isinstance(made, _Same)
 
 
-def _is_lasting(value: Any) -> bool:
-    owner = value if isinstance(value, types.FunctionType) else type(value)
-    return (owner.__module__ or "").partition(".")[0] in _LASTING
+def _stays(module: str | None) -> bool:
+    return (module or "").partition(".")[0] in _LASTING
 
 
 def _globals_of(function: types.FunctionType) -> dict[str, Any]:

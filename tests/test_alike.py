@@ -1,5 +1,6 @@
 """What was made alike is equal, and one static argument."""
 
+import dataclasses
 import functools
 
 import jax
@@ -124,6 +125,21 @@ def test_a_run_shares_programs_with_those_that_are_alike_if_all_their_parts_are_
 def test_every_method_lasts(name):
     recipe = made(name)
     assert recipe.objective.lasting and (recipe.critic is None or recipe.critic.lasting)
+
+
+class Called:
+    def __call__(self, signals, context, state):
+        return signals, state, {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Halved(Called):
+    strength: float = 0.5
+
+
+@pytest.mark.parametrize("apply", [Called(), Halved(), Called, HELPER, functools.partial(HELPER)])
+def test_what_may_change_without_a_trace_does_not_last(apply):
+    assert not stateless(apply, label="own").lasting and keep_top_entropy(0.2).lasting
 
 
 def test_what_nothing_is_known_of_is_equal_to_itself_alone():

@@ -92,8 +92,8 @@ class Run:
         model = self.start.model
         shardings = state_shardings(model, self.optimizer)
         if self.adapts:
-            init = jax.jit(partial(lora.init, model), out_shardings=shardings.params)
-            params = init(self.key("adapter"))
+            init = jax.jit(lora.init, static_argnums=0, out_shardings=shardings.params)
+            params = init(model, self.key("adapter"))
         elif self.start.params is not None:
             params = jax.tree.map(jnp.copy, self.start.params)
         else:

@@ -8,7 +8,7 @@ the head is fitted with an optimizer of its own while no gradient of it flows in
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,10 +21,11 @@ from rlvr_jax.parallel import parameter_shardings, placed_shapes, replicated, ro
 from rlvr_jax.policy import Model, Params, hidden_states, products
 from rlvr_jax.policy.parameters import parameter_shapes
 from rlvr_jax.training.critic_state import CriticState
+from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import optimizer_shardings
 from rlvr_jax.training.optimizer_step import step_where
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.plan import PROGRAMS_KEPT, BatchPlan
+from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.scorers import fit_scorer, head_shapes, initial_head, seen_by
 from rlvr_jax.types import Rollouts, replace
 
@@ -172,6 +173,7 @@ def initial_critic(
     return CriticState(params, jax.jit(optimizer.init, out_shardings=shardings)(params))
 
 
+@kept
 def jitted_critic(
     model: Model,
     critic: Critic | Scorer,
@@ -181,20 +183,12 @@ def jitted_critic(
 ) -> tuple[Any, Any]:
     """The two programs, for global arrays; those of a `Scorer` give what it says.
 
-    The same functions for the same arguments, as `programs.jitted`.
-
     Returns:
       values (`critic_params`, rollouts of one update) -> {name: [B, T] or [B, K]}; and fit (state,
       the same rollouts, the policy's weights or None) -> (state, metrics), which takes its state
       over.
     """
-    make = _jitted_critic if critic.lasting else _jitted_critic.__wrapped__
-    return make(model, critic, optimizer, plan, opening)
-
-
-@lru_cache(PROGRAMS_KEPT)
-def _jitted_critic(model, critic, optimizer, plan, opening):
-    kept = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
+    shardings = jax.tree.map(lambda x: x.sharding, critic_shapes(model, critic, optimizer))
     trunk = trunk_of(model, critic)
     shared = shared_rows(plan, model.mesh)
     if isinstance(critic, Scorer):
@@ -233,5 +227,5 @@ def _jitted_critic(model, critic, optimizer, plan, opening):
     )
     return (
         jit(values, out_shardings=rows),
-        jit(fit, donate_argnums=0, out_shardings=(kept, whole)),
+        jit(fit, donate_argnums=0, out_shardings=(shardings, whole)),
     )

@@ -28,6 +28,7 @@ from rlvr_jax.parallel.roofline import num_parameters
 from rlvr_jax.policy import Model, Params, lora
 from rlvr_jax.policy.layout import ROWS
 from rlvr_jax.policy.parameters import parameter_shapes
+from rlvr_jax.training.kept import kept
 from rlvr_jax.training.update import TrainState
 
 SMALL = 8_000_000
@@ -130,6 +131,7 @@ def optimizer_shardings(optimizer: optax.GradientTransformation, params: Params)
     )
 
 
+@kept
 def make_reshard(model: Model, sampler: Model) -> Callable[[Params], Params]:
     """A function that makes of a policy's parameters what the sampler reads.
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PROGRAMS_KEPT", "BatchPlan"]
-
-PROGRAMS_KEPT = 8
-"""So many programs of a kind a process keeps for plans, objectives and models that are alike: the
-next such run compiles nothing anew."""
+__all__ = ["BatchPlan"]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,9 +17,10 @@ from rlvr_jax.parallel import distribute, replicated, row_sharding
 from rlvr_jax.policy import Model, Params, products
 from rlvr_jax.training.critic import CriticState, jitted_critic
 from rlvr_jax.training.gradient import old_statistics
+from rlvr_jax.training.kept import kept
 from rlvr_jax.training.layout import make_reshard, state_shardings
 from rlvr_jax.training.pieces import in_pieces, joined, shared_rows
-from rlvr_jax.training.plan import PROGRAMS_KEPT, BatchPlan
+from rlvr_jax.training.plan import BatchPlan
 from rlvr_jax.training.statistics import statistics
 from rlvr_jax.training.update import TrainState, scoring_options, update
 from rlvr_jax.types import Recipe, Rollouts
@@ -106,7 +107,7 @@ def make_programs(
     if recipe.critic is not None:
         values, fit = jitted_critic(model, recipe.critic, critic_optimizer, plan, opening)
     score_prompts = _jitted_prompts(model, plan)
-    measures = {name: _jitted_measure(model, plan, more) for name, more in MORE.items()}
+    measures = _jitted_measures(model, plan)
     rows = row_sharding(model.mesh)
 
     def put(rollouts):
@@ -129,7 +130,11 @@ def make_programs(
     )
 
 
-@lru_cache(PROGRAMS_KEPT)
+@kept
+def _jitted_measures(model: Model, plan: BatchPlan) -> dict[str, Any]:
+    return {name: _jitted_measure(model, plan, more) for name, more in MORE.items()}
+
+
 def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any:
     """The program that measures log-probs and entropies of any rows, and what else is asked for."""
 
@@ -154,7 +159,7 @@ def _jitted_measure(model: Model, plan: BatchPlan, more: Collection[str]) -> Any
     return jax.jit(measure, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
-@lru_cache(PROGRAMS_KEPT)
+@kept
 def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     """The program that scores the prompts of an update's rollouts."""
     shared = shared_rows(plan, model.mesh)
@@ -170,6 +175,7 @@ def _jitted_prompts(model: Model, plan: BatchPlan) -> Any:
     return jax.jit(score, out_shardings=row_sharding(model.mesh), compiler_options=options)
 
 
+@kept
 def jitted(
     model: Model,
     objective: Objective,
@@ -179,19 +185,10 @@ def jitted(
 ) -> tuple[Any, Any, Any]:
     """What `Programs` is made of, for global arrays, or shapes of them to be lowered.
 
-    The same functions for the same arguments, an objective being the same as one that is alike, if
-    it is of the library's parts alone.
-
     Returns:
       score (params, rollouts); decide_once (rollouts, method state, key), or None; and step
       (state, base weights under adapters, rollouts, key, fresh, the second policy's weights).
     """
-    make = _jitted if objective.lasting else _jitted.__wrapped__
-    return make(model, objective, optimizer, plan, opening)
-
-
-@lru_cache(PROGRAMS_KEPT)
-def _jitted(model, objective, optimizer, plan, opening):
     rows, whole = row_sharding(model.mesh), replicated(model.mesh)
     wanted, options = old_statistics(objective), scoring_options(objective)
     shared = shared_rows(plan, model.mesh)

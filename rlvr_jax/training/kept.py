@@ -1,0 +1,33 @@
+"""Programs that the runs of a process share, where what they are made of is alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar
+
+__all__ = ["kept"]
+
+KEPT = 8
+"""Of each function; a run has up to four sizes of batches, a program each."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def kept(make: Callable[P, T]) -> Callable[P, T]:
+    """Makes a function give what it gave for arguments that are equal, the last few of them.
+
+    `jit` compiles anew for every new function, so two runs that are alike would compile the same
+    programs. What holds a function of one's own (`Alike.lasting`) is made anew each time, as that
+    may read something else by then.
+    """
+    remembered = lru_cache(KEPT)(make)
+
+    @wraps(make)
+    def given(*arguments: P.args, **options: P.kwargs) -> T:
+        parts = (*arguments, *options.values())
+        lasting = all(getattr(part, "lasting", True) for part in parts)
+        return (remembered if lasting else make)(*arguments, **options)
+
+    return given
